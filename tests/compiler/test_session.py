@@ -632,6 +632,42 @@ def test_blocks_that_hold_the_same_parameters_are_right_or_refused_where_they_be
         assert two_blocks(way, hold_both) == pytest.approx(two_blocks("eager", hold_both), rel=1e-12)
 
 
+class TwoParts(nn.Module):
+    """A head on a body, which other heads may share."""
+
+    def __init__(self, body, seed):
+        self.body, self.head = body, nn.Neuron(3, rng=seed)
+
+    def __call__(self, x):
+        return self.head([value.tanh() for value in self.body(x)])
+
+
+def fit_from_a_schedule(way):
+    """Two heads on one body, of which the second is trained while the first one is."""
+    one, two = (TwoParts(body, seed) for body in [nn.Layer(2, 3, rng=1)] for seed in (2, 3))
+    options = {"epochs": 4, "progress": False, "backend": way}
+
+    def train(model, parameters, schedule):
+        return fit(model, losses.mse_loss, *moons(8, rng=1), optimizer=SGD(parameters), schedule=schedule, **options)
+
+    def schedule(step):
+        if step == 2:
+            found.extend(train(two, two.head.parameters(), lambda step: 0.1).losses)
+        return 0.1
+
+    found = []
+    return [*train(one, one.parameters(), schedule).losses, *found]
+
+
+@pytest.mark.parametrize("way", ["python", "auto", *["c"] * has_compiler()])
+def test_a_fit_within_a_fit_on_the_same_parameters_is_right_or_refused_where_it_begins(way):
+    if way == "c":
+        with pytest.raises(ValueError, match="another training block in C holds a parameter"):
+            fit_from_a_schedule(way)
+    else:
+        assert fit_from_a_schedule(way) == pytest.approx(fit_from_a_schedule("eager"), rel=1e-9)
+
+
 def test_blocks_on_other_parameters_do_not_disturb_each_other(backend):
     one, two, eager = Line(backend), Line(backend, w=2.0), Line("python")
     with one.block as first:
