@@ -264,7 +264,9 @@ class Compiled(Function):
         raises TypeError if a parameter does not hold a number, OverflowError if one is too large for the precision.
         """
         with frozen(self.leaves) as block:
-            block.data = memoryview(self.precision.array(checked(self._numbers(), self.precision), "a parameter"))
+            block.buffers["data"] = memoryview(
+                self.precision.array(checked(self._numbers(), self.precision), "a parameter")
+            )
             yield
 
     def pack(self, *batches: Any) -> Batch:

@@ -33,11 +33,16 @@ class _Thread(threading.local):
     traced = _NOTHING  # by the function that the thread is tracing
 
 
-class Storage:
-    """The numbers of Values, in buffers: number i is that of `values[i]`."""
+class Storage(set[Value]):
+    """The Values of a block in which they are not plain, and their numbers, if the block has these in `buffers`.
 
-    def __init__(self, values: Sequence[Value], data: memoryview, grad: memoryview) -> None:
-        self.values, self.buffers = values, {"data": data, "grad": grad}
+    Number i of a buffer is that of `values[i]`.
+    """
+
+    def __init__(self, values: Sequence[Value]) -> None:
+        super().__init__(values)
+        self.values = values
+        self.buffers: dict[str, memoryview] = {}
 
     def get(self, name: str, i: int) -> float:
         """The `data` or the `grad` of a Value."""
@@ -52,26 +57,15 @@ class Storage:
         try:
             buffer[i] = to
         except (TypeError, ValueError, OverflowError) as error:
-            raise type(error)(
-                f"{name} of the parameter {self.values[i]!r:.80} is set to an object of type {type(to).__name__}: "
-                "expected a number up to 1.8e308"
-            ) from error
-
-
-class Block(set[Value]):
-    """The Values of a block that changes their state; one that freezes them keeps their `data` in a buffer."""
-
-    def __init__(self, values: Sequence[Value]) -> None:
-        super().__init__(values)
-        self.values = values
-        self.data: memoryview | None = None
+            came = f"{name} of the parameter {self.values[i]!r:.80} is set to an object of type {type(to).__name__}"
+            raise type(error)(f"{came}: expected a number up to 1.8e308") from error
 
 
 _thread = _Thread()
 _stored: dict[Value, tuple[Storage, int]] = {}  # and the position of each in its storage
 _trained: set[Value] = set()  # by a training block, in any language
-_moved: list[Block] = []  # that trace or store Values
-_frozen: list[Block] = []  # that freeze them
+_moved: list[Storage] = []  # of blocks that trace or store Values
+_frozen: list[Storage] = []  # of blocks that freeze them
 
 
 @contextmanager
@@ -91,11 +85,6 @@ def symbols(values: Sequence[Value], data: Sequence[Any], grads: Sequence[Any] =
 def is_tracing() -> bool:
     """Whether this thread is tracing a function."""
     return _thread.traced is not _NOTHING
-
-
-def is_in_training(value: Value) -> bool:
-    """Whether the numbers of a Value are in a buffer."""
-    return value in _stored
 
 
 @contextmanager
@@ -118,12 +107,12 @@ def stored(values: Sequence[Value], data: memoryview, grad: memoryview) -> Itera
 
     A number that did not change stays the same object. Raises ValueError if a Value is in other buffers already.
     """
-    storage = Storage(values, data, grad)
     bits = data.cast("B").cast("q" if data.itemsize == 8 else "i")  # which tell 0.0 from -0.0
     before = bits.tolist()
     slots: Any = Value
     set_data, set_grad = slots.data.__set__, slots.grad.__set__
-    with _of_another_class(values, _moved):
+    with _of_another_class(values, _moved) as storage:
+        storage.buffers = {"data": data, "grad": grad}
         with GRADIENT_LOCK:
             if not _stored.keys().isdisjoint(values):
                 raise ValueError(
@@ -148,14 +137,14 @@ def data_buffer(values: Sequence[Value]) -> memoryview | None:
         return None
     for block in _frozen:
         if block.values is values:
-            return block.data
+            return block.buffers.get("data")
     storage, _ = _stored.get(values[0], (None, 0))
     if storage is None or len(storage.values) != len(values) or not all(map(is_, storage.values, values)):
         return None
     return storage.buffers["data"]
 
 
-def frozen(values: Sequence[Value]) -> AbstractContextManager[Block]:
+def frozen(values: Sequence[Value]) -> AbstractContextManager[Storage]:
     """Within the block, assigning to the data of the Values is an error."""
     return _of_another_class(values, _frozen)
 
@@ -172,9 +161,9 @@ def assign(values: Iterable[Value], name: str, to: Iterable[Any]) -> None:
 
 
 @contextmanager
-def _of_another_class(values: Sequence[Value], blocks: list[Block]) -> Iterator[Block]:
+def _of_another_class(values: Sequence[Value], blocks: list[Storage]) -> Iterator[Storage]:
     """Within the block, which is in `blocks`, the class of the Values is one that looks where their numbers are."""
-    block = Block(values)
+    block = Storage(values)
     try:
         with GRADIENT_LOCK:
             blocks.append(block)
