@@ -140,10 +140,6 @@ class TestANode:
             assert [type(operand) for operand in result._prev] == [Value, Value]
             assert [operand.data for operand in result._prev] == [a, b]
 
-    def test_the_operands_of_a_dot_are_weights_then_inputs_then_bias(self):
-        w, x, b = Value(2.0), Value(3.0), Value(4.0)
-        assert list(map(id, dot([w], [x], b)._prev)) == [id(w), id(x), id(b)]
-
     def test_fused_operations_take_any_iterable(self):
         assert dot((x for x in (1.0, 2.0)), iter([3.0, 4.0])).data == 11.0
         assert sum(Value(x) for x in (1.0, 2.0)).data == 3.0
@@ -192,12 +188,6 @@ class TestNumericalStability:
             point[place] = NAN
             assert math.isnan(operation.apply(*map(Value, point)).data)
 
-    @pytest.mark.parametrize("x", [0.0, 1e-9, 0.5, -1.0, 1.0, 3.0, -20.0])
-    def test_the_second_and_third_derivatives_of_tanh_are_exact_far_out(self, x):
-        t, s = mpmath.tanh(x), mpmath.sech(x) ** 2
-        assert grad(grad(scalar.tanh))(x) == pytest.approx(float(-2 * t * s), rel=1e-13, abs=0)
-        assert grad(grad(grad(scalar.tanh)))(x) == pytest.approx(float((4 * t * t - 2 * s) * s), rel=1e-13, abs=0)
-
     @pytest.mark.parametrize("name", OF_ONE_NUMBER)
     @pytest.mark.parametrize("x", [10**160, -(10**160), 10**308, Fraction(10**160, 7), 3, -3])
     def test_exact_numbers_have_the_derivatives_of_floats(self, name, x):
@@ -215,27 +205,11 @@ class TestNumericalStability:
             expected = pytest.approx(expected, rel=1e-14, abs=0)
         assert outcome(x) == expected
 
-    @pytest.mark.parametrize(
-        ("name", "x", "value", "gradient"),
-        [
-            ("tanh", -INF, -1.0, 0.0), ("relu", -INF, 0.0, 0.0), ("exp", -INF, 0.0, 0.0), ("log", INF, INF, 0.0),
-            ("erf", INF, 1.0, 0.0), ("atan", INF, math.pi / 2, 0.0),
-        ],
-    )  # fmt: skip
-    def test_infinity_has_limits(self, name, x, value, gradient):
-        v = Value(x)
-        result = getattr(v, name)()
-        result.backward()
-        assert (result.data, v.grad) == (value, gradient)
-
     @pytest.mark.parametrize("x", [1e-310, -1e-310, 0.0, 0, 1.5, INF, NAN])
     def test_the_power_of_0_is_flat_everywhere(self, x):
         assert gradients(lambda x: x**0, x) == [0.0]
         assert grad(grad(lambda x: x**1))(x) == 0.0
         assert grad(grad(grad(lambda x: x**2)))(x) == 0.0
-
-    def test_so_is_that_of_0_by_0(self):
-        assert gradients(lambda x, y: x**y, 0.0, 0.0) == [0.0, 0.0]
 
     def test_beside_a_varying_exponent_of_0_a_base_counts(self):
         assert hessian(lambda p: p[0] ** p[1])([2.0, 0.0])[0] == [0.0, 0.5]
@@ -494,31 +468,26 @@ class TestErrors:
     """The table of bad input: what is done with a Value of `data`, what is raised, and that nothing changed."""
 
     # fmt: off
-    FORWARD = (
+    BAD = (
         ("a root of a negative", -8.0, lambda v: v ** (1 / 3), ValueError, r"-8\.0 \*\* 0\.33.*is not real"),
         ("a root of a negative number", 0.5, lambda v: (-8) ** v, ValueError, r"-8 \*\* 0\.5.*is not real"),
         ("1 / 0", 0.0, lambda v: 1 / v, ZeroDivisionError, r"1 / 0\.0: division by zero"),
-        ("0 / 0", 0.0, lambda v: v / 0, ZeroDivisionError, r"0\.0 / 0: division by zero"),
         ("modulo 0", 0.0, lambda v: 5 % v, ZeroDivisionError, r"5 % 0\.0: modulo by zero"),
         ("0 ** -1", 0.0, lambda v: v**-1, ZeroDivisionError, r"0\.0 \*\* -1: zero has no negative power"),
         ("exp of 1000", 1000.0, lambda v: v.exp(), OverflowError, r"exp\(1000\.0\): .*too large"),
         ("1000 ** 1000", 1000.0, lambda v: v**v, OverflowError, r"1000\.0 \*\* 1000\.0: .*too large"),
         ("adding text", 1.0, lambda v: v + "a", TypeError, r"unsupported operand type\(s\) for \+: 'Value' and 'str'"),
-        ("text minus", 1.0, lambda v: "a" - v, TypeError, r"unsupported operand type\(s\) for -: 'str' and 'Value'"),
         ("times None", 1.0, lambda v: v * None, TypeError, r"unsupported .* 'Value' and 'NoneType'"),
         ("plus a complex", 1.0, lambda v: v + 1j, TypeError, r"unsupported .* 'Value' and 'complex'"),
-        ("to a text power", 1.0, lambda v: v ** "a", TypeError, r"unsupported .* 'Value' and 'str'"),
         ("minus a Decimal", 1.0, lambda v: v - Decimal(1), TypeError, r"unsupported .* 'Value' and 'decimal.Decimal'"),
         ("ordered with text", 1.0, lambda v: v < "a", TypeError, "not supported between .* 'float' and 'str'"),
         ("hypot with text", 1.0, lambda v: v.hypot("2"), TypeError, "a Value holds a number .* not str: '2'"),
         ("float", 1.0, float, TypeError,
          r"detach it from the graph: use \.data .* v\.exp\(\) .* scalar\.exp\(v\.data\)"),
-        ("math.exp", 1.0, math.exp, TypeError, "detach it from the graph"),
         ("a printf format", 1.0, lambda v: "%.2f" % v, TypeError, "detach it from the graph"),  # noqa: UP031
         ("a Value of a Value", 1.0, Value, TypeError, r"holds a number, not a Value: use v\.data .* v\.detach\(\)"),
         ("dot of two lengths", 1.0, lambda v: dot([v, v], [v]), ValueError, "same length, not of lengths 2 and 1"),
         ("dot of no lists", 1.0, lambda v: dot(v, 2.0), TypeError, r"dot.* expects lists .*, not Value\(data=1\.0, "),
-        ("sum of no list", 1.0, sum, TypeError, r"sum.* expects lists .*, not Value\(data=1\.0, "),
         ("mean of no list", 1.0, lambda v: mean(3), TypeError, "mean.* expects lists .*, not 3"),
         ("mean of nothing", 1.0, lambda v: mean([]), ValueError, "mean.* needs at least one value"),
         ("logsumexp of nothing", 1.0, lambda v: micrograd.logsumexp([]), ValueError,
@@ -530,12 +499,10 @@ class TestErrors:
         ("sum with None", 1.0, lambda v: sum([v, None]), TypeError, "not NoneType: None"),
         ("where with text", 1.0, lambda v: where(True, v, "a"), TypeError, "not str: 'a'"),
         ("an operand without a comma", 1.0, lambda v: Value(2.0, (v), "op"), TypeError, r"one operand, write \(x,\)$"),
-        ("a zero without a comma", 0.0, lambda v: Value(2.0, (v), "op"), TypeError, r"one operand, write \(x,\)$"),
         ("a label that is no operand", 1.0, lambda v: Value(2.0, "a"), TypeError, r"did you mean label='a'\?$"),
         ("numbers around the operand", 1.0, lambda v: Value(6.0, (2.0, v, 3), "op"), TypeError,
          "operands of op must be Values, not float: .* promote"),
         ("a list of conditions", 1.0, lambda v: where([False], v, v), TypeError, r"single condition, not \[False\]"),
-        ("an array of them", 1.0, lambda v: where(np.array([v > 2]), v, v), TypeError, "single condition, not array"),
         ("clip to None", 1.0, lambda v: v.clip(None, 1), TypeError,
          r"low must be a number, not None.*; for no bound, pass -math\.inf$"),
         ("clip to None above", 1.0, lambda v: v.clip(0, None), TypeError, r"not None.*; for no bound, pass math\.inf$"),
@@ -547,40 +514,22 @@ class TestErrors:
         ("backward of text", 1.0, lambda v: (v * 2).backward("a"), TypeError, "not str: 'a'"),
         ("backward of a Value", 1.0, lambda v: (v * 2).backward(v), TypeError, "a number, not a Value"),
         ("backward of a huge int", 1.0, lambda v: (v * 3).backward(10**400), OverflowError, "int too large"),
-    )
-    BACKWARD = (
-        ("sqrt at 0", 0.0, lambda v: v.sqrt(), ZeroDivisionError, r"the derivative of sqrt\(0\.0\)"),
-        ("asin at 1", 1.0, lambda v: v.asin(), ZeroDivisionError, r"the derivative of asin\(1\.0\)"),
-        ("acos at -1", -1.0, lambda v: v.acos(), ZeroDivisionError, r"the derivative of acos\(-1\.0\)"),
-        ("acosh at 1", 1.0, lambda v: v.acosh(), ZeroDivisionError, r"the derivative of acosh\(1\.0\)"),
-        ("a root at 0", 0.0, lambda v: v**0.5, ZeroDivisionError, r"the derivative of \*\*\(0\.0, 0\.5\)"),
-        ("by the exponent", 2.0, lambda v: Value(-2.0) ** v, ValueError, r"of \*\*\(-2\.0, 2\.0\)"),
-        ("by the exponent of a number", 2.0, lambda v: (-2) ** v, ValueError, r"of \*\*\(-2, 2\.0\)"),
-        ("too steep", 1e-200, lambda v: v**-1, OverflowError, r"the derivative of \*\*\(1e-200, -1\)"),
+        ("asin at 1", 1.0, lambda v: v.asin(), ZeroDivisionError, r"derivative of asin\(1\.0\) cannot be taken: ."),
+        ("acosh at 1", 1.0, lambda v: v.acosh(), ZeroDivisionError, r"derivative of acosh\(1\.0\) cannot be taken"),
+        ("a root at 0", 0.0, lambda v: v**0.5, ZeroDivisionError, r"derivative of \*\*\(0\.0, 0\.5\) cannot be taken"),
+        ("by the exponent", 2.0, lambda v: Value(-2.0) ** v, ValueError, r"of \*\*\(-2\.0, 2\.0\) cannot be taken: ."),
+        ("by the exponent of a number", 2.0, lambda v: (-2) ** v, ValueError, r"of \*\*\(-2, 2\.0\) cannot be taken"),
+        ("too steep", 1e-200, lambda v: v**-1, OverflowError, r"derivative of \*\*\(1e-200, -1\) cannot be taken"),
     )
     # fmt: on
 
-    @pytest.mark.parametrize(
-        ("data", "act", "error", "message"), [pytest.param(*row[1:], id=row[0]) for row in FORWARD]
-    )
-    def test_bad_input_is_named_and_changes_nothing(self, data, act, error, message):
+    @pytest.mark.parametrize(("data", "act", "error", "message"), [pytest.param(*row[1:], id=row[0]) for row in BAD])
+    def test_it_is_named_and_changes_nothing_forward_and_backward(self, data, act, error, message):
         v = Value(data, label="v")
         v.grad = 0.75
         with pytest.raises(error, match=message):
-            act(v)
+            (act(v) * 3 + v * 2).backward()
         assert (v.data, v.grad, v.label, v._prev) == (data, 0.75, "v", ())
-
-    @pytest.mark.parametrize(
-        ("data", "act", "error", "message"), [pytest.param(*row[1:], id=row[0]) for row in BACKWARD]
-    )
-    def test_a_missing_derivative_is_named_and_changes_nothing(self, data, act, error, message):
-        v = Value(data)
-        v.grad = 0.75
-        loss = act(v) * 3 + v * 2
-        with pytest.raises(error, match=message + " cannot be taken: .") as caught:
-            loss.backward()
-        assert isinstance(caught.value.__cause__, error)
-        assert (v.data, v.grad) == (data, 0.75)
 
     @pytest.mark.parametrize("data", ["3", None, [1.0], 1j, (1.0,), {}, b"1", Decimal(1), object, scalar, *NO_NUMBERS])
     def test_what_is_no_number_is_named_with_what_is_accepted(self, data):
@@ -589,11 +538,6 @@ class TestErrors:
         message = str(caught.value)
         assert message.startswith("a Value holds a number (float, int, Fraction or NumPy scalar)")
         assert f"not {type(data).__name__}: {data!r}" in message
-
-    def test_a_long_text_is_cut_in_the_error(self):
-        with pytest.raises(TypeError) as caught:
-            Value("x" * 10_000)
-        assert len(str(caught.value)) < 200
 
 
 class TestComparisons:
@@ -606,15 +550,6 @@ class TestComparisons:
         assert [*comparisons, *reflected] == [True] * 12
         assert contrary == [False] * 6
         assert {type(answer) for answer in comparisons + reflected + contrary} == {bool}
-
-    @pytest.mark.parametrize(
-        "number", [np.float64(1), np.float32(1), np.int64(1), np.True_], ids=lambda x: type(x).__name__
-    )
-    def test_comparisons_with_numpy_scalars_are_plain_bools_too(self, number):
-        v = Value(1.0)
-        answers = [v == number, v <= number, v >= number, number == v, number <= v, number >= v]
-        assert answers == [True] * 6
-        assert {type(answer) for answer in answers[:3]} == {bool}
 
     def test_nan_is_unequal_to_itself(self):
         v = Value(NAN)
@@ -650,10 +585,6 @@ class TestWhatPythonAsksOfANumber:
         with pytest.raises(ValueError, match="format code"):
             format(v, "s")
 
-    def test_item_is_the_data(self):
-        assert Value(2.5).item() == 2.5
-        assert Value(THIRD).item() is THIRD
-
     @pytest.mark.parametrize(
         "duplicate",
         [copy.copy, copy.deepcopy, lambda v: pickle.loads(pickle.dumps(v))],
@@ -670,10 +601,6 @@ class TestWhatPythonAsksOfANumber:
         assert v.data == 2.5
         assert not hasattr(v, "colour")
 
-    @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-    def test_every_protocol_of_pickle_works(self, protocol):
-        assert pickle.loads(pickle.dumps(Value(THIRD, label="w"), protocol)).data == THIRD
-
     @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
     def test_an_inner_node_says_why_it_cannot_be_copied(self, duplicate):
         with pytest.raises(TypeError) as caught:
@@ -688,8 +615,9 @@ class TestWhatPythonAsksOfANumber:
         x = Value(3)
         y = (x**2 + 2 * x - 1) % 10
         y.backward()
-        assert (y.data, x.grad) == (4, 8)
-        assert {type(y.data), type(x.grad)} == {int}
+        assert repr([y, x]) == "[Value(data=4, grad=1), Value(data=3, grad=8)]"
+        assert tuple(number.data for number in divmod(x, -2)) == divmod(3, -2)
+        assert tuple(number.data for number in divmod(-7, x)) == divmod(-7, 3)
 
     def test_fractions_stay_exact(self):
         x, y = Value(THIRD), Value(Fraction(2, 7))
@@ -753,11 +681,6 @@ class TestGradientsOfLeaves:
         (x % y).backward()
         assert (x.grad, y.grad) == (1.0, slope)
 
-    def test_the_slope_of_a_leaky_relu_at_nan_is_that_of_pytorch(self):
-        v = Value(NAN)
-        v.leaky_relu().backward()
-        assert v.grad == 0.01
-
 
 @pytest.fixture
 def tensor():
@@ -794,13 +717,6 @@ class TestTensors:
     def test_a_condition_may_be_a_tensor(self, tensor):
         assert [where(tensor(condition), Value(1.0), 2.0).data for condition in (True, False)] == [1.0, 2.0]
 
-    def test_the_state_of_a_module_may_hold_tensors(self, tensor):
-        model = nn.MLP(1, [1])
-        model.load_state_dict({name: tensor(1.5) for name in model.state_dict()})
-        assert set(model.state_dict().values()) == {1.5}
-        with pytest.raises(TypeError, match=r"^layers\.0\.neurons\.0\.w\.0: a Value holds a number .* not Tensor: "):
-            model.load_state_dict({name: tensor([1.5]) for name in model.state_dict()})
-
     def test_a_tensor_that_was_assigned_to_a_leaf_is_refused_with_what_to_assign(self, tensor):
         v = Value(1.0)
         v.data = tensor(2.0)
@@ -816,9 +732,7 @@ class TestNumPy:
         v, w = Value(1.0), Value(2.0)
         v.data = kind(1)
         loss = v * w
-        with pytest.raises(
-            TypeError, match=r"set to .*only that precision: .* as in v\.data = (1\.0|1|True), "
-        ) as caught:
+        with pytest.raises(TypeError, match=r"set to .*only that precision: .* as in v\.data = ") as caught:
             loss.backward()
         assert (v.grad, w.grad) == (0.0, 0.0)
         exec(re.search(r"v\.data = \S+(?=,)", str(caught.value))[0])
@@ -831,22 +745,11 @@ class TestNumPy:
         (v * 3).backward()
         assert (v.data, type(v.data), v.grad) == (0.1, float, 3.0)
 
-    def test_a_condition_of_no_dimensions_is_one(self):
-        for yes in (np.bool_(True), np.array(True)):
-            assert where(yes, 1.0, 2.0).data == 1.0
-            assert where(~yes, 1.0, 2.0).data == 2.0
-
     @pytest.mark.parametrize("number", [np.longdouble("0.1"), mpmath.mpf("0.1")])
     def test_a_number_of_more_digits_than_a_float_is_refused_with_what_to_give(self, number):
-        for use in (
-            Value,
-            lambda x: x * Value(1.0),
-            lambda x: dot([Value(1.0)], [x]),
-            lambda x: jacobian(lambda y: [y, x])(1.0),
-        ):
-            with pytest.raises(
-                TypeError, match=r"not (longdouble|mpf): .*: a Value computes with floats, so pass float\(x\)$"
-            ):
+        message = r"not (longdouble|mpf): .*: a Value computes with floats, so pass float\(x\)$"
+        for use in (Value, Value(1.0).__mul__, lambda x: dot([1.0], [x]), lambda x: jacobian(lambda y: [y, x])(1.0)):
+            with pytest.raises(TypeError, match=message):
                 use(number)
         assert Value(float(number)).data == 0.1
 
@@ -873,13 +776,6 @@ class TestNumPy:
             assert [v.data for v in operation.apply(values, other)] == [operation.apply(x, 2.0) for x in (1.5, 2.5)]
             assert [v.data for v in operation.apply(other, values)] == [operation.apply(2.0, x) for x in (1.5, 2.5)]
 
-    def test_a_value_meets_an_array_of_floats_by_element(self):
-        x = Value(3.0)
-        products = x * np.array([1.0, 2.0])
-        (np.array([5.0, 7.0]) - products).sum().backward()
-        assert [p.data for p in products] == [3.0, 6.0]
-        assert x.grad == -3.0
-
     @pytest.mark.parametrize(
         "row", [row for row in FUNCTIONS if type(getattr(np, row.name, 0)) is np.ufunc], ids=lambda row: row.name
     )
@@ -889,22 +785,15 @@ class TestNumPy:
         assert [v.data for v in function(*arrays)] == pytest.approx(list(function(*operands)), rel=1e-15)
         assert type(function(*[a[0] for a in arrays])) is Value
 
-    @pytest.mark.parametrize(("alias", "name"), ALIASES.items())
-    def test_inverse_functions_of_arrays_have_the_names_of_numpy(self, alias, name):
-        number = 1.5 if name == "acosh" else 0.5
-        (result,) = getattr(np, alias)(np.array([Value(number)]))
-        assert (result.data, result._op) == (getattr(scalar, name)(number), name)
-
-    def test_the_angle_and_the_floor_of_arrays_have_the_names_of_numpy(self):
+    def test_some_functions_of_arrays_have_the_names_of_numpy(self):
+        for alias, name in ALIASES.items():
+            number = 1.5 if name == "acosh" else 0.5
+            (result,) = getattr(np, alias)(np.array([Value(number)]))
+            assert (result.data, result._op) == (getattr(scalar, name)(number), name)
         y, x = np.array([Value(1.0), Value(-1.0)]), np.array([2.0, -2.0])
         assert [v.data for v in np.arctan2(y, x)] == pytest.approx(np.arctan2([1.0, -1.0], x))
         assert np.arctan2(y[0], 2.0)._op == "atan2"
         assert [v.data for v in np.floor(np.array([Value(2.5), Value(-0.5)]))] == [2.0, -1.0]
-
-    def test_the_maximum_passes_the_gradient_to_the_winner(self):
-        a, b = np.array([Value(1.0), Value(5.0)]), np.array([Value(2.0), Value(4.0)])
-        np.maximum(a, b).sum().backward()
-        assert [v.grad for v in [*a, *b]] == [0.0, 1.0, 1.0, 0.0]
 
 
 class TestFunctionsOfTwo:
@@ -919,10 +808,9 @@ class TestFunctionsOfTwo:
             assert getattr(operands[0], name)(operands[1]).data == result.data
 
     def test_of_levels_the_innermost_is_differentiated(self):
-        assert micrograd.grad(lambda x: micrograd.grad(lambda y: scalar.hypot(x, y) * y)(4.0))(3.0) == pytest.approx(
-            (3 / 5) - 16 * 3 / 125
-        )
-        assert micrograd.grad(lambda x: x * micrograd.grad(lambda y: micrograd.maximum(x, y))(1.0))(2.0) == 0.0
+        mixed = grad(lambda x: grad(lambda y: scalar.hypot(x, y) * y)(4.0))(3.0)
+        assert mixed == pytest.approx(3 / 5 - 16 * 3 / 125)
+        assert grad(lambda x: x * grad(lambda y: maximum(x, y))(1.0))(2.0) == 0.0
 
     def test_there_is_no_angle_of_the_origin_to_differentiate(self):
         for name in ("atan2", "hypot"):
@@ -972,10 +860,7 @@ class TestTake:
         assert [[v.data for v in row] for row in take([rows[:2], rows[2:]], 1.0)] == [[20, 21, 22], [30, 31, 32]]
         assert [v.data for v in take(np.array(rows), np.int64(3))] == [30.0, 31.0, 32.0]
 
-    def test_numbers_become_leaves(self):
-        assert repr(take([1.5, 2], 1)) == "Value(data=2, grad=0)"
-
-    @pytest.mark.parametrize("index", [3, -1, 0.5, math.nan, "0", np.array([1]), np.eye(2, dtype=int)])
+    @pytest.mark.parametrize("index", [3, "0", np.array([1]), np.eye(2, dtype=int)])
     def test_an_index_that_is_none_is_an_error(self, index):
         with pytest.raises(ValueError, match=r"(?s)the index is .*: expected a whole number from 0 to 2"):
             take([1.0, 2.0, 3.0], index)
@@ -996,17 +881,6 @@ class TestLevels:
             assert result.data.data == operation.apply(a, b)
             result.data.backward()
             assert (x.grad, y.grad) == pytest.approx(operation.exact_gradient((a, b)), rel=1e-15)
-
-    @pytest.mark.parametrize(
-        "fused", [lambda x, y: dot([x], [y], 0.5), lambda x, y: sum([x, y]), lambda x, y: mean([y, x])]
-    )
-    def test_a_fused_operation_is_of_the_innermost_level(self, fused):
-        x, y = Value(1.5), Level1(Value(2.5))
-        result = fused(x, y)
-        assert type(result) is Level1
-        assert {type(operand) for operand in result._prev} == {Level1}
-        result.data.backward()
-        assert x.grad == gradients(fused, 1.5, 2.5)[0]
 
     def test_three_levels_mix(self):
         x, y, z = Value(2.0), Level1(3.0), Level2(5.0)
@@ -1049,13 +923,6 @@ class Tagged(Value):
 
     def tagged(self):
         return True
-
-
-class TestDivmod:
-    @pytest.mark.parametrize(("x", "y"), [(7.5, 2.0), (-7.5, 2.0), (7.5, -2.0), (7, 2), (Fraction(7, 2), 2)])
-    def test_it_is_that_of_python_with_values_on_either_side(self, x, y):
-        for pair in (divmod(Value(x), y), divmod(x, Value(y)), divmod(Value(x), Value(y))):
-            assert tuple(number.data for number in pair) == divmod(x, y)
 
 
 class TestConstants:
