@@ -1,14 +1,11 @@
 """What notebooks show for models and histories, and for a training while it runs."""
 
 import base64
-import os
 import re
-import subprocess
 import sys
 import types
 import xml.etree.ElementTree as ElementTree
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
@@ -211,35 +208,3 @@ def test_in_jupyter_a_cell_has_one_output_in_the_end():
 
 def test_without_ipython_there_is_no_display():
     assert displays.live(History(), 1) is None
-
-
-# Elsewhere than in Jupyter
-
-MARIMO = """\
-import marimo
-app = marimo.App()
-@app.cell
-def _():
-    from micrograd import Value, fit, nn
-    ((Value(2.0, label="x") * 3).tanh())
-    return Value, fit, nn
-@app.cell
-def _(nn):
-    model = nn.MLP(1, [2, 1], rng=1)
-    model
-    return (model,)
-@app.cell
-def _(fit, model):
-    fit(model, lambda output, y: (output - y) ** 2, [[0.0], [1.0]], [0.0, 1.0], epochs=2, progress=False)
-"""
-
-
-def test_marimo_shows_the_same(tmp_path):
-    pytest.importorskip("marimo", reason="pip install marimo")
-    (tmp_path / "notebook.py").write_text(MARIMO)
-    export = [sys.executable, "-m", "marimo", "-y", "export", "html", "notebook.py", "-o", "notebook.html"]
-    path = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    subprocess.run(export, cwd=tmp_path, env=path, check=True, timeout=120)
-    written = (tmp_path / "notebook.html").read_text(encoding="utf-8")
-    for shown in ("Value(data=0.99998", "MLP(1 -", "2 epochs, loss ", "data:image/svg+xml;base64,"):
-        assert shown in written

@@ -364,16 +364,6 @@ def test_a_named_tuple_keeps_its_names():
     assert gradcheck(lambda p: p.left**p.right, [pair])
 
 
-def test_tables_and_series_go_by_position():
-    pandas = pytest.importorskip("pandas")
-    series, table = pandas.Series([2.0, 3.0], index=[1, 0]), pandas.DataFrame({"b": [1.0, 2.0], "a": [3.0, 4.0]})
-    assert grad(lambda x: x[0] ** 2 * x[1])(series) == [12.0, 4.0]
-    assert grad(lambda x, y: (x @ y).sum(), (0, 1))(table, series) == [[[2.0, 3.0], [2.0, 3.0]], [3.0, 7.0]]
-    assert jacobian(lambda x: pandas.DataFrame({"a": [x], "b": [2 * x]}))(1.0) == [[1.0, 2.0]]
-    assert hvp(lambda x: (x * x).sum())(table, table) == [[2.0, 6.0], [4.0, 8.0]]
-    assert gradcheck(lambda x, y: x @ y, (table, series))
-
-
 def test_gradients_by_floats_are_floats():
     for f in (lambda x: x, lambda x: x + 1, lambda x: 3 * x, lambda x: 5, lambda x: 0.5):
         assert type(grad(f)(2.0)) is float
@@ -711,7 +701,8 @@ def test_gradients_near_the_largest_float_and_those_that_cancel_are_added_to_wha
         (lambda x: 1 / x.erf(), 0.01), (lambda x: 1 / x.erf(), 1e-9),
         (lambda x: 1 / x, 1e-15), (lambda x: 1 / x, -1e-9),
         (lambda x: x.log(), 1e-300), (lambda x: abs(x) ** 0.5 + abs(x).log(), -1e-305),
-        (lambda x: x.acosh(), 1 + 2**-30), (lambda x: x / 3 + x.sigmoid() + 2.0**x, 1e-308), (lambda x: x / 3 + x.log(), 1e300),
+        (lambda x: x.acosh(), 1 + 2**-30), (lambda x: x / 3 + x.sigmoid() + 2.0**x, 1e-308),
+        (lambda x: x / 3 + x.log(), 1e300),
         (lambda x: (-((1000 * x) ** 2)).exp(), 5e-4), (lambda x: (-((1e5 * (x - 1)) ** 2)).exp(), 1.000005),
         (lambda x: x.relu() + abs(x) + x.clip(-1, 0.02), 0.01), (lambda x: x.relu() + x.clip(-1, 1e-13), -1e-12),
         (lambda x: (x + 1e9) - 1e9 + 0.0, 0.3), (lambda x: x * x + 1 / (2 * (x + math.inf)), 2.0),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from micrograd.data import batches, circles, moons, spirals, standardize, train_test_split, xor
+from tests.helpers import Table
 
 # Data sets
 
@@ -133,11 +134,8 @@ def test_batches_are_in_a_new_random_order_each_time():
     assert first == list(batches(xs, xs, 10))
 
 
-def test_batches_of_tables_go_by_position_and_not_by_label():
-    pandas = pytest.importorskip("pandas")
-    labels = random.Random(1).sample(range(10), 10)
-    xs = pandas.DataFrame({"a": range(10), "b": range(10, 20)}, index=labels)
-    ys = pandas.Series(range(20, 30), index=labels)
+def test_batches_of_tables_are_of_their_rows():
+    xs, ys = Table([[i, 10 + i] for i in range(10)]), Table(range(20, 30))
     got = [pair for batch in batches(xs, ys, 3, rng=1) for pair in zip(*batch, strict=True)]
     assert sorted((*x, y) for x, y in got) == [(i, 10 + i, 20 + i) for i in range(10)]
 

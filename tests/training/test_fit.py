@@ -23,6 +23,7 @@ from micrograd.losses import binary_cross_entropy_with_logits as cross_entropy
 from micrograd.losses import hinge_loss, mse_loss
 from micrograd.optim import SGD, Adam, step
 from micrograd.training import Diverged, fit
+from tests.helpers import Table
 
 XS, YS = moons(12, rng=1)
 
@@ -95,11 +96,8 @@ def test_the_seed_decides_the_order_of_the_examples():
     assert first == second == third != fourth != fifth == sixth
 
 
-def test_the_rows_of_tables_are_examples_whatever_their_labels_and_by_default_a_step_is_of_all_by_adam():
-    pandas = pytest.importorskip("pandas")
-    labels = random.Random(1).sample(range(12), 12)
-    tables = pandas.DataFrame(XS, columns=["x0", "x1"], index=labels), pandas.Series(YS, index=labels)
-    model, other = mlp(), mlp()
+def test_the_rows_of_tables_are_examples_and_by_default_a_step_is_of_all_by_adam():
+    model, other, tables = mlp(), mlp(), (Table(XS), Table(YS))
     history = train(model, xs=tables[0], ys=tables[1], validation=tables, batch_size=None)
     adam = Adam(other.parameters(), learning_rate=0.01)
     assert history == train(other, validation=(XS, YS), batch_size=np.int64(len(XS)), optimizer=adam)
