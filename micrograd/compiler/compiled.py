@@ -100,7 +100,7 @@ def compile(
     TraceError
         If the function needs a number while it is traced, as `if x > 0`, `max` or a lookup in a dict do.
     CompilerError
-        If the backend is "c" and there is no C compiler; from the first call, if the compiler fails.
+        If the backend is "c" and there is no C compiler; from a call, if the compiler does not build what it needs.
     ValueError, TypeError
         If an argument is not as described above.
     """

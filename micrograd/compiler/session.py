@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from functools import reduce
 from operator import add, is_
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 from micrograd.compiler.dataset import Batch, Buckets, pack
 from micrograd.compiler.dtype import DOUBLE, REMEDY
@@ -46,19 +46,13 @@ class Training:
         self._engine = engine or _on_values(function, optimizer)
         self._turn = threading.RLock()  # of the thread that takes a step
         self._block = ExitStack()
-        self._loop: NativeLoop | PythonLoop | None = None  # within the block
+        self._loop: Any = None  # within the block
         self._started: LoopBuild | None = None
         self._latest: Batches | None = None
         self._warned = False
 
     def __repr__(self) -> str:
         return f"<training of {self._function!r} by {self._optimizer!r}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a training block is of this process alone: pickle the compiled function and the optimizer, together, and "
-            "begin another block with what is loaded"
-        )
 
     def __enter__(self) -> Self:
         self._trained = self._optimizer.parameters
@@ -94,7 +88,6 @@ class Training:
 
     def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
         """Take steps as a Loop does: those that fail in generated code with the engine."""
-        assert self._loop is not None
         self._check_parameters()
         return self._loop.take(batches, rates) or self._take_with_engine(batches, rates)
 
@@ -118,7 +111,6 @@ class Training:
 
     def update(self, parts: Sequence["array[float]"]) -> None:
         """Take a step along the sum of these gradients, of workers, which the parameters have then."""
-        assert self._loop is not None
         self._check_parameters()
         if not self._loop.update(parts):
             self._engine.update()

@@ -74,10 +74,11 @@ class Loop(Protocol):
     """What takes the steps of a training."""
 
     def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
-        """Take a step, or some, at these learning rates, and count them. Returns their losses: at least one.
+        """Take steps at these learning rates, up to one that fails, and count them. Returns their losses.
 
-        A step that fails changes nothing: if it is not the first, the next call takes it. Raises NotFinite if a loss or
-        a parameter is not finite, and whatever the model, the loss or the optimizer raises.
+        A step that fails changes nothing. If it is the first, generated code returns no losses, and the engine, which
+        takes it then, raises NotFinite if a loss or a parameter is not finite, and whatever the model, the loss or the
+        optimizer raises.
         """
 
     def values(self) -> list[float]:
