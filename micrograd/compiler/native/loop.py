@@ -192,8 +192,10 @@ class NativeLoop:
             self._rates[i] = rate
         arguments.steps, arguments.taken = n, attributes["steps"]
         with random_state(rng) if rng else nullcontext() as arguments.random:
-            done = self._train(self._address)
-        attributes["steps"] += done
+            try:
+                done = self._train(self._address)
+            finally:  # also on a Ctrl-C, which Python notices when C has taken the steps
+                attributes["steps"] = arguments.taken
         return self._losses[:done]
 
     def _kernel_call(self, batch: Batch, examples: Buckets) -> KernelCall:
@@ -209,5 +211,7 @@ def random_state(rng: Any) -> Iterator[int]:
     """The address of the generator's state, for C to advance: the generator takes it over when the block ends."""
     version, words, gauss = rng.getstate()
     state = array("I", words)
-    yield address(state)
-    rng.setstate((version, tuple(state), gauss))
+    try:
+        yield address(state)
+    finally:
+        rng.setstate((version, tuple(state), gauss))

@@ -21,7 +21,7 @@ typedef struct {
     int64_t n_examples, size;    /* in an epoch; in a batch, of which the last one of an epoch may be smaller */
     int64_t position;            /* of the next batch in the epoch */
     int64_t steps;               /* how many to take */
-    int64_t taken;               /* how many were taken before these */
+    int64_t taken;               /* how many were taken before these, and afterwards with these */
 } job;
 
 
@@ -132,7 +132,7 @@ static int64_t steps(const job *t)
 
 /* Takes the steps, and returns how many. If one fails, it goes back to where all began and takes only those before it:
    so the step that failed changes nothing. */
-int64_t train(const job *t)
+int64_t train(job *t)
 {
     size_t size = sizeof(double) * (size_t)t->n_before, gradients = sizeof(double) * (size_t)t->n;
     size_t order = sizeof(int64_t) * (size_t)t->n_examples;
@@ -155,5 +155,6 @@ int64_t train(const job *t)
         }
         steps(&again);
     }
+    t->taken += done;
     return done;
 }

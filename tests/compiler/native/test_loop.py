@@ -1,18 +1,20 @@
 """The loop of a training in C: it shuffles as Python does."""
 
 import random
+import signal
+import threading
 from array import array
 from ctypes import CFUNCTYPE, c_int64
 
 import pytest
 
-from micrograd import Value
+from micrograd import Value, compile
 from micrograd.compiler.dataset import address
 from micrograd.compiler.native import loop, toolchain
 from micrograd.compiler.native.library import POINTER
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.optim import SGD
-from tests.helpers import has_compiler
+from tests.helpers import has_compiler, needs_compiler
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +67,23 @@ def test_c_shuffles_by_the_global_generator(shuffled):
     random.setstate(state)
     assert found == orders(100, 3, random)
     assert random.getstate() == after
+
+
+@needs_compiler
+def test_a_step_that_ctrl_c_interrupts_is_counted():
+    """Python notices Ctrl-C when C has taken the step."""
+    w = Value(0.0)
+    fast, optimizer = compile(lambda x: w * x, (1.0,), parameters=[w], backend="c"), SGD([w], 1.0)
+    batch = fast.pack([1.0] * 1_000_000)
+
+    def again_and_again(step):
+        threading.Timer(0.01, signal.raise_signal, [signal.SIGINT]).start()
+        while True:
+            step(batch)
+
+    with fast.training(optimizer) as step:
+        step(batch)
+        for _ in range(5):
+            with pytest.raises(KeyboardInterrupt):
+                again_and_again(step)
+            assert w.data == pytest.approx(-optimizer.steps)
