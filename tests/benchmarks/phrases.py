@@ -1,16 +1,16 @@
-"""Programs in two phrasings each: the lines of their kernels, and the time to compile.
+"""Programs in two phrasings each: the lines of their kernels, the time to compile, and that of a call.
 
 The same arithmetic as two people would write it down: row by row or column by column, part by part or all at once.
 What is compiled, from an empty cache, is the C for a single call and that for 32 examples, with their gradients if the
 result is one number. The last ten programs have not been looked at while the compiler was written.
 """
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import Any
 
 from tests.benchmarks import gpt, values
-from tests.benchmarks.harness import Benchmark, Contestant, Measure, compilation
+from tests.benchmarks.harness import Benchmark, Contestant, Measure, compilation, repeated
 from tests.benchmarks.programs import PROGRAMS, Phrased
 
 PHRASINGS = ("one phrasing", "the other")
@@ -20,7 +20,7 @@ NAMES = (GPT, *PROGRAMS)
 
 
 def benchmarks() -> list[Benchmark]:
-    """Of each program the lines of the kernel, and the seconds."""
+    """Of each program the lines of the kernel, the time to compile, and that of a call."""
     return [
         Benchmark(
             f"{what}: {name}",
@@ -32,6 +32,7 @@ def benchmarks() -> list[Benchmark]:
         for what, prepare, unit in (
             ("lines of the kernel", kernel, "lines"),
             ("seconds to compile", seconds, "s"),
+            (f"a call with {MANY} examples", microseconds, "s"),
         )
     ]
 
@@ -66,6 +67,17 @@ def compiled(name: str, phrasing: int) -> Any:
     )
 
 
+def called(name: str, phrasing: int) -> tuple[Callable[[], object], float]:
+    """A call with many examples, forward and backward if the result is one number; and what one example gives."""
+    from micrograd.support.trees import flat as flatten
+
+    program, fast = made(name), compiled(name, phrasing)
+    packed = fast.pack(*[[argument] * MANY for argument in program.example])
+    results = list(flatten(fast(*program.example)))
+    has_gradients = len(results) == 1 and program.parameters
+    return partial(fast.backward if has_gradients else fast.map, packed), float(sum(results))
+
+
 def kernel(name: str, phrasing: int) -> Measure:
     """How many lines the kernel of a call and its gradients has."""
     lines = compiled(name, phrasing).ir.count("\n")
@@ -74,18 +86,16 @@ def kernel(name: str, phrasing: int) -> Measure:
 
 def seconds(name: str, phrasing: int) -> Measure:
     """Tracing and compiling for a single call and for many examples, with both calls."""
-    from micrograd.support.trees import flat as flatten
-
-    program = made(name)
 
     def run() -> float:
-        fast = compiled(name, phrasing)
-        batch = [[argument] * MANY for argument in program.example]
-        results = list(flatten(fast(*program.example)))
-        if len(results) == 1 and program.parameters:
-            fast.backward(*batch)
-        else:
-            fast.map(*batch)
-        return float(sum(results))
+        call, result = called(name, phrasing)
+        call()
+        return result
 
     return compilation(run)
+
+
+def microseconds(name: str, phrasing: int) -> Measure:
+    """The call with many examples."""
+    call, result = called(name, phrasing)
+    return repeated(call, lambda: result)
