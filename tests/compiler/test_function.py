@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import micrograd
-from micrograd import Value, functional, mean, nn
+from micrograd import Value, dot, functional, mean, nn
 from micrograd.compiler import TraceError
 from micrograd.nn import MLP
 from micrograd.optim import SGD
@@ -288,7 +288,20 @@ def test_lists_and_nested_lists_come_out(backend):
     assert square.map([1.0, 3.0]) == [[[1.0, 1.0], [1.0, 2.0]], [[3.0, 3.0], [3.0, 6.0]]]
     square = micrograd.compile(lambda x: np.array([[x, 2 * x], [x**2, -x]]), (1.0,), backend=backend)
     assert square.map([3.0]) == [[[3.0, 6.0], [9.0, -3.0]]]
-    assert micrograd.compile(lambda x: [], (1.0,), backend=backend).map([1.0, 2.0]) == [[], []]
+    for function in (
+        lambda x: [], lambda x: [[], []], lambda x: [[x, x], [x], [[x]]], lambda x: [[[x], [x, x]], [[x], [x, x]]],
+    ):  # fmt: skip
+        fast = micrograd.compile(function, (1.0,), backend=backend)
+        assert fast.map([1.0, 2.0]) == [fast(1.0), fast(2.0)] == [function(1.0), function(2.0)]
+
+
+def test_gradients_have_the_shape_of_the_arguments_and_no_negative_zeros(backend):
+    def function(x, row, table, ragged):
+        return x * 0.0 + dot(row, row, 0.0) + table[1][0] * table[0][1] + ragged[1][0] * -3.0
+
+    fast = micrograd.compile(function, (1.0, [1.0, 2.0], [[1.0, 2.0], [3.0, 4.0]], [[], [1.0]]), backend=backend)
+    value, gradient = fast.value_and_grad(-0.0, [-0.0, 2.0], [[1.0, -0.0], [3.0, 4.0]], [[], [1.0]])
+    assert repr((value, gradient)) == "(1.0, (0.0, [0.0, 4.0], [[0.0, 3.0], [0.0, 0.0]], [[], [-3.0]]))"
 
 
 def test_a_list_has_no_gradient():

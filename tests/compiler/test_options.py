@@ -1,6 +1,7 @@
 """How a function is compiled: what "auto" stands for, and what a backend cannot do is refused."""
 
 import copy
+import math
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -9,6 +10,9 @@ import pytest
 
 import micrograd
 from micrograd import Backend, Value
+from micrograd.functional import grad, hessian, jacobian
+from micrograd.support.trees import flat
+from tests.helpers import close
 
 
 def test_in_a_browsers_python_auto_is_python_and_no_compiler_is_looked_for(monkeypatch, caplog):
@@ -82,3 +86,87 @@ def test_copies_and_pickles_have_no_executor_and_compute_here():
         assert other.map([1.0, 2.0]) == [2.0, 4.0]
         assert other.options.backend == Backend("python")
         assert other.options.backend.executor is None
+
+
+# Finite numbers
+
+
+def turn(k, x):
+    """A rotation about an axis, as a matrix of 4x4."""
+    c, s = x.cos(), x.sin()
+    matrix = [[float(i == j) for j in range(4)] for i in range(4)]
+    i, j = {"x": (1, 2), "z": (0, 1)}[k]
+    matrix[i][i], matrix[i][j], matrix[j][i], matrix[j][j] = c, -s, s, c
+    return matrix
+
+
+def product(a, b):
+    return [[sum(a[i][k] * b[k][j] for k in range(4)) for j in range(4)] for i in range(4)]
+
+
+def arm(angles):
+    """Where the hand of an arm with four joints is, by products of matrices that are mostly zeros."""
+    place = turn("z", angles[0])
+    for length, x in zip((0.3, 0.5, 0.2), angles[1:], strict=True):
+        link = [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, length], [0.0, 0.0, 0.0, 1.0]]
+        place = product(product(place, link), turn("x", x))
+    return [row[2] * 0.1 + row[3] for row in place[:3]]
+
+
+def distance(angles):
+    return sum((x - goal) ** 2 for x, goal in zip(arm(angles), (0.1, 0.2, 0.3), strict=True))
+
+
+def operations(fast):
+    graph = fast._first_graph()
+    return len(graph.trace.live(graph.results("value_and_grad")))
+
+
+@pytest.mark.parametrize(
+    ("function", "share"),
+    [(arm, 2.5), (distance, 2.5), (jacobian(arm), 2.5), (grad(distance), 2.5), (hessian(distance), 1.5)],
+    ids=["arm", "distance", "jacobian", "grad", "hessian"],  # of which a hessian leaves zeros out by itself
+)
+def test_structural_zeros_of_finite_numbers_vanish(function, share, backend):
+    angles = [0.1, 0.2, 0.3, 0.4]
+    fast, finite = [micrograd.compile(function, (angles,), backend=backend, finite=on) for on in (False, True)]
+    assert operations(finite) < operations(fast) / share
+    assert close(*[list(flat(compiled(angles))) for compiled in (fast, finite)])
+    trace = pickle.loads(pickle.dumps(finite))._first_graph().trace
+    assert trace.finite
+    assert not [op for op, lines in zip(trace.ops, trace.operands, strict=True)
+                if op in "+*" and any(trace.constants.get(line) == 0 for line in lines)]  # fmt: skip
+
+
+ZEROS = {
+    "x * 0.0": (lambda x: x * 0.0, 0.0),
+    "0.0 * x": (lambda x: 0.0 * x, 0.0),
+    "x * -0.0": (lambda x: x * -0.0, 0.0),
+    "0.0 / x": (lambda x: 0.0 / x, 0.0),
+    "x - x": (lambda x: x - x, 0.0),
+    "x + 0.0": (lambda x: x + 0.0, 3.0),
+    "0.0 + x": (lambda x: 0.0 + x, 3.0),
+    "0.0 - x": (lambda x: 0.0 - x, -3.0),
+}
+
+
+@pytest.mark.parametrize("name", ZEROS)
+def test_only_finite_numbers_make_a_product_with_zero_zero(name, backend):
+    function, result = ZEROS[name]
+    finite = micrograd.compile(function, (1.0,), backend=backend, finite=True)
+    assert finite(3.0) == result
+    assert operations(finite) <= 2
+    fast = micrograd.compile(function, (1.0,), backend=backend)
+    for x in (3.0, -0.0, 0.0, math.inf, math.nan):
+        if name != "0.0 / x" or x:
+            assert repr(fast(x)).replace("-nan", "nan") == repr(function(Value(x)).data).replace("-nan", "nan")
+
+
+def test_what_is_exact_for_all_numbers_is_dropped_anyway(backend):
+    for function in (lambda x: x - 0.0, lambda x: x + -0.0, lambda x: -0.0 + x, lambda x: -0.0 - x):
+        fast = micrograd.compile(function, (1.0,), backend=backend)
+        ops = fast._first_graph().trace.ops
+        assert "+" not in ops[: fast._first_graph().forward_end]
+        assert [repr(fast(x)) for x in (0.0, -0.0, math.inf, 5e-324)] == [
+            repr(function(Value(x)).data) for x in (0.0, -0.0, math.inf, 5e-324)
+        ]
