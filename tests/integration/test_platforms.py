@@ -255,10 +255,10 @@ def trained(loss, parameters, examples):
     return [value.data for value in values], [parameter.grad for parameter in parameters]
 
 
-@pytest.mark.parametrize("tile", [0, 1, 4])
-def test_a_network_has_pythons_losses_and_gradients_in_a_library(target, tmp_path, tile):
+@pytest.mark.parametrize(("tile", "threads"), [(0, 1), (1, 1), (4, 1), (1, 3)])
+def test_a_network_has_pythons_losses_and_gradients_in_a_library(target, tmp_path, tile, threads):
     loss, parameters, examples = network()
-    source = c_source(Graph(loss, ((5,),), parameters), "backward", tile, DOUBLE)
+    source = c_source(Graph(loss, ((5,),), parameters), "backward", tile, DOUBLE, threads)
     sizes = len(parameters), 5, 1, len(examples), 1
     numbers = numbers_of(sizes, (p.data for p in parameters), *examples)
     flags, *results = target.call(tmp_path, source, numbers, 1 + len(examples) + len(parameters))
@@ -309,8 +309,8 @@ def test_libraries_the_loop_of_a_training_and_exports_build_for(ziglang, tmp_pat
     target = ziglang(name)
     loss, parameters, _ = network()
     graph = Graph(loss, ((5,),), parameters)
-    for tile in (0, 4):
-        file = target.library(tmp_path, c_source(graph, "backward", tile, DOUBLE))
+    for tile, threads in ((0, 1), (4, 3)):
+        file = target.library(tmp_path, c_source(graph, "backward", tile, DOUBLE, threads))
         content = file.read_bytes()
         assert content.startswith(MAGIC[name])
         assert b"run\0" in content

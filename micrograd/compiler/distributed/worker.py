@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from micrograd import _version
 from micrograd.compiler.function import Function
 
-MOST_KEPT = 2  # programs, with their shards
+MOST_KEPT = 2  # programs with their shards: that of a training, and one that is called between its steps
 
 _serials = count()
 
