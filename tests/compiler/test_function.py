@@ -235,6 +235,40 @@ def test_a_leaf_that_the_example_does_not_use_is_refused_where_another_shape_doe
     assert micrograd.compile(function, ([0.0],), parameters=at, backend=backend)([1.0, 2.0, 3.0]) == 15.0
 
 
+@pytest.mark.parametrize("name", ["w", "b"])
+def test_a_function_may_assign_to_the_data_of_a_leaf_only_before_it_reads_it(name, backend):
+    w, b = Value(2.0), Value(3.0)
+    leaf = {"w": w, "b": b}[name]
+
+    def averaging(x):
+        leaf.data = 0.5 * leaf.data + 0.5 * x.data
+        return w * x + b
+
+    def setting(x):
+        before, leaf.data = leaf.data, 4.0
+        result = w * x + b
+        leaf.data = before
+        return result
+
+    assert micrograd.compile(setting, (1.0,), parameters=[w], backend=backend)(2.0) == setting(Value(2.0)).data
+    assert (w.data, b.data) == (2.0, 3.0)
+    why = "the function assigns to the data of parameter 0" if name == "w" else "a traced value that was kept"
+    with pytest.raises(TraceError, match=why):
+        micrograd.compile(averaging, (1.0,), parameters=[w], backend=backend)
+
+
+def test_a_function_may_set_the_data_of_a_leaf_that_is_no_parameter_where_the_engine_finds_it(backend):
+    w, b = Value(2.0), Value(3.0)
+
+    def counting(x):
+        b.data = b.data + 1.0
+        return w * x + b
+
+    with pytest.raises(TraceError, match="the function assigns to the data of parameter 1"):
+        micrograd.compile(counting, (1.0,), backend=backend)
+    assert type(b.data) is float
+
+
 def test_an_error_of_tracing_that_the_function_catches_counts():
     def caught(x):
         try:

@@ -2,6 +2,7 @@
 
 import copy
 import random
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -113,7 +114,8 @@ def test_a_model_of_single_precision_may_round(caplog):
     assert not caplog.messages
 
 
-def test_a_generator_without_a_state_may_shuffle(backend):
+def test_a_generator_without_a_state_may_shuffle_and_numpy_may_be_missing(backend, monkeypatch):
+    monkeypatch.delitem(sys.modules, "numpy.random")
     rng = random.SystemRandom()
     history = fit(Line(), losses.mse_loss, XS, YS, epochs=2, rng=rng, backend=backend, progress=False)
     assert len(history.losses) == 2

@@ -90,7 +90,7 @@ class Graph:
             with ordered_by(order_of):
                 result = _called(function, arguments)
             nodes, leaves = self._trace_forward(result, first_use)
-            self.free = [weakref.ref(x) for x in leaves if is_free(x) and x not in numbers["data"]]
+            self.free = [weakref.ref(x) for x in leaves if x not in numbers["data"] and is_free(x)]
             self._check_assigned(list(map(numbers["data"].__getitem__, parameters)), data)
             if self.output_shape == ():
                 root = result if isinstance(result, Value) else Value(result)
@@ -248,8 +248,8 @@ def _in_order(nodes: Sequence[Value], first_use: dict[Value, int]) -> list[Value
 
 
 def is_free(leaf: Value) -> bool:
-    """Whether it holds a number that may change from call to call."""
-    return type(leaf.data) in (int, float) and not (leaf._prev or leaf._is_constant)
+    """Whether it holds a number that may change from call to call, or a traced one, as after the call it must not."""
+    return type(leaf.data) in (int, float, Symbol) and not (leaf._prev or leaf._is_constant or type(leaf) is Argument)
 
 
 def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:

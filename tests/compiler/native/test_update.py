@@ -110,6 +110,11 @@ def catching_a_lookup(self):
     return update
 
 
+def leaving(self):
+    self.left = [self.learning_rate * 2]
+    return lambda x, g, kept: (x - self.left[0] * g, kept)
+
+
 def resetting_steps(self):
     if self.calls == 0:
         self.steps = 3
@@ -131,6 +136,7 @@ REFUSED = {
     catching: "if g > 0",
     catching_a_lookup: "a set or a dict looks up a number by its value",
     resetting_steps: "changes Given.steps",
+    leaving: "changes Given.left",
 }
 
 
@@ -145,6 +151,11 @@ def test_a_rule_that_a_trace_cannot_follow_is_refused_and_trains_as_it_does_eage
         kind, message = setting.run("c")["error"]
         assert kind.__name__ in ("TypeError", "TraceError")
         assert REFUSED[given] in message
+    optimizer = Given([Value(1.0), Value(2.0)], given)
+    before = dict(vars(optimizer))
+    with pytest.raises(TypeError):
+        UpdateKernel(optimizer)
+    assert vars(optimizer) == before
 
 
 def test_a_rule_that_gives_another_number_each_time_is_refused():
