@@ -9,7 +9,7 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import micrograd
 from micrograd import Value, scalar
@@ -17,29 +17,14 @@ from tests.fuzz.bounded import Bounded
 from tests.operations import FUNCTIONS, OPERATORS
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind of step.
-
-    Parameters
-    ----------
-    name
-        What it is called: the operation of the engine, or an expression in x and y.
-    apply
-        The operation, for Values.
-    torch
-        The same in PyTorch: the module comes first, then the operands.
-    code
-        The step as code, from the names of its operands.
-    arity
-        The number of operands; None for any.
-    """
+class Kind(NamedTuple):
+    """A kind of step: the operation for Values, the same in PyTorch, whose module comes first, and the step as code."""
 
     name: str
     apply: Callable[..., Any]
     torch: Callable[..., Any]
-    code: Callable[..., str]
-    arity: int | None
+    code: Callable[..., str]  # from the names of its operands
+    arity: int | None  # the number of operands; None for any
 
 
 @dataclass(frozen=True)
@@ -63,19 +48,20 @@ def _tensors(torch, operands):
     return torch.stack([torch.as_tensor(x, dtype=torch.float64) for x in operands])
 
 
-def _expression(name):
-    """How a row of the table looks as code: its name is a function's, or an expression."""
-    if name == "leaky_relu with a slope":
-        return lambda x: f"leaky_relu({x}, 0.25)"
-    if name == "clip":
-        return lambda x: f"clip({x}, -1.0, 2.0)"
-    if name in ("neg", "pos"):
-        return lambda x: f"{'-' if name == 'neg' else '+'}{x}"
-    if name == "polygamma":
-        return lambda x: f"polygamma({x}, 2)"
-    if name.isidentifier():
+WRITTEN = {
+    "neg": "-{0}",
+    "pos": "+{0}",
+    "leaky_relu with a slope": "leaky_relu({0}, 0.25)",
+    "clip": "clip({0}, -1.0, 2.0)",
+    "polygamma": "polygamma({0}, 2)",
+}
+
+
+def _code(name):
+    """How a row of the table looks as code: unless it is listed above, its name is a function's or an expression."""
+    if name.isidentifier() and name not in WRITTEN:
         return lambda *xs: f"{name}({', '.join(xs)})"
-    return lambda x, y="": re.sub(r"\b[xy]\b", lambda match: {"x": x, "y": y}[match[0]], name)
+    return WRITTEN.get(name, re.sub(r"\b[xy]\b", lambda found: {"x": "{0}", "y": "{1}"}[found[0]], name)).format
 
 
 def _of_tensors(function):
@@ -109,14 +95,14 @@ FUSED = [
         "where",
         lambda x, y, a, b: micrograd.where(x > y, a, b),
         lambda t, x, y, a, b: t.where(x > y, a, b),
-        lambda x, y, a, b: f"where({x} > {y}, {a}, {b})",
+        "where({0} > {1}, {2}, {3})".format,
         4,
     ),
     Kind(
         "take",
         lambda x, y, a, b, c: micrograd.take([a, b, c], (x > y) + (x > a)),
         lambda t, x, y, a, b, c: t.where((x > y) & (x > a), c, t.where((x > y) | (x > a), b, a)),
-        lambda x, y, a, b, c: f"take([{a}, {b}, {c}], ({x} > {y}) + ({x} > {a}))",
+        "take([{2}, {3}, {4}], ({0} > {1}) + ({0} > {2}))".format,
         5,
     ),
 ]
@@ -129,7 +115,7 @@ KINDS = {
     kind.name: kind
     for kind in [
         *[
-            Kind(row.name, row.apply, PRECISE.get(row.name, _of_tensors(row.torch)), _expression(row.name), row.arity)
+            Kind(row.name, row.apply, PRECISE.get(row.name, _of_tensors(row.torch)), _code(row.name), row.arity)
             for row in FUNCTIONS + OPERATORS
         ],
         *FUSED,

@@ -11,7 +11,7 @@ from tests.fuzz import engines, loops, programs
 from tests.fuzz.__main__ import described, main
 from tests.fuzz.bounded import Bounded, UndecidedError
 from tests.fuzz.compare import compare
-from tests.fuzz.programs import KINDS, Kind, Step, code, generate, is_legal
+from tests.fuzz.programs import KINDS, Step, code, generate, is_legal
 from tests.helpers import has_compiler
 from tests.javascript import needs_node
 
@@ -54,7 +54,7 @@ def planted(kind):
         node._backward = lambda grad: closure(grad * (1 + 1e-7))
         return node
 
-    return Kind(kind.name, apply, kind.torch, kind.code, kind.arity)
+    return kind._replace(apply=apply)
 
 
 @pytest.mark.parametrize("name", KINDS)
