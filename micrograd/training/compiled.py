@@ -44,8 +44,9 @@ NOT_THE_SAME = (
 def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batches, on_compiled: OnCompiled) -> Loop:
     """A Loop that does in generated code what the engine does, until the stack is closed; `on_compiled` reports.
 
-    It is the engine, and the log says why, if the loss of an example is not the same each time; or if it cannot be
-    compiled, which is an error unless the backend is "auto" without an executor.
+    It is the engine if the loss does not depend on the parameters, which is for the engine to say; and the log says why
+    if the loss of an example is not the same each time, or cannot be compiled. The last is an error unless the backend
+    is "auto" without an executor.
     """
     try:
         check_rule(engine.update.optimizer)
@@ -58,6 +59,8 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
                     trial.call(0)  # which also replaces traced numbers that the model has stored, as activations
                 trial.compare(0, *loop.first_loss())
         if not trial.differ:
+            if not loop.depends:
+                return engine
             stack.enter_context(loop.session)
             return loop
         why = NOT_THE_SAME.format(*trial.differ)
@@ -74,6 +77,7 @@ class CompiledLoop:
     """A Loop in generated code. The engine takes steps, and computes losses, that may be errors: it raises them.
 
     Its steps are those of a `session`, within its block; gradients from workers are added in the order of the shards.
+    `depends` says whether a loss depends on one of the model's parameters.
     """
 
     def __init__(
@@ -92,12 +96,10 @@ class CompiledLoop:
         if self._shards:
             self._shards.ship(function, batches.examples)
         n = len(set(map(id, engine.update.parameters)))
-        engine.is_unchecked = not all(any(function._graph_of(each).uses[:n]) for each in batches.examples.batches)
+        self.depends = any(any(function._graph_of(each).uses[:n]) for each in batches.examples.batches)
 
     def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
         """Take some steps."""
-        if self._engine.is_unchecked:
-            return self._engine.take(batches, rates)
         return self._take_on_workers(self._shards, rates) if self._shards else self.session.take(batches, rates)
 
     def values(self) -> list[float]:

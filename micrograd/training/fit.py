@@ -45,36 +45,33 @@ def fit(
     Raises ValueError if there are no examples or parameters, an option is out of its range, the loss rejects a target,
     or the first loss does not depend on the parameters; TypeError if an argument is of the wrong kind; TraceError or
     CompilerError if the backend cannot do it and is not "auto". Raises Diverged, a FloatingPointError, if a loss or a
-    parameter becomes infinite or NaN, and BrokenExecutor if the executor breaks: both have the `history`.
+    parameter becomes infinite or NaN, and BrokenExecutor if no worker is left: both have the `history`.
 
     Parameters
     ----------
-    model
-        A function of one input, with `parameters()`.
-    loss
-        A function of a prediction and its target that returns the loss of this one example, as most of `losses` do.
-        Each step follows the gradient of the mean over a batch.
+    model, loss
+        A function of one input, with `parameters()`; and a function of a prediction and its target, as most of `losses`
+        are, that returns the loss of this one example. A step follows the gradient of the mean over a batch.
     xs, ys
         The inputs and targets of the examples: lists, arrays or tables with a row for each. The model and the loss get
         rows as lists of Python's own numbers.
     epochs, batch_size, rng
         How many passes to make over the data; how many examples to a step, by default all; how to shuffle each pass.
-    optimizer
-        Changes the parameters, with `step()`, `zero_grad()` and a `learning_rate`; by default Adam with 0.01.
-    schedule
-        A function from the number of steps taken to the learning rate of the next, called right before that step.
+    optimizer, schedule
+        What changes the parameters, with `step()`, `zero_grad()` and a `learning_rate`, by default Adam with 0.01; and
+        a function from the number of steps taken to the learning rate of the next, called right before that step.
     validation, patience
         The inputs and targets of examples to measure, but not to train on; and how many epochs to wait for these to
-        reach a lower loss before the training ends. With patience, everything that the optimizer trains is set back to
-        the epoch with the lowest loss: at the end, after Ctrl-C and after Diverged.
+        reach a lower loss before the training ends. With patience, all that the optimizer trains is set back to the
+        epoch with the lowest loss: at the end, after Ctrl-C and after arithmetic errors such as Diverged.
     progress
         Where to report progress: a stream; or True for the notebook that runs this program, or else stderr.
     backend
         "eager" for the engine; "c" or "python" for generated code; or "auto" for C if there is a compiler, otherwise
-        Python; if the model or the loss cannot be compiled, "auto" uses the engine and the log says why. A `Backend`
-        adds threads, single precision or the workers of an executor. Before, the model is called on some examples, and
-        what it counts goes on: if a loss is not the same each time, as with dropout, the engine trains, and the log
-        says so.
+        Python, or the engine if the model cannot be compiled. A `Backend` adds threads, single precision or workers.
+        Before it is compiled, the model is called on some examples, and what it counts goes on. If an example's loss is
+        not the same each time, as with dropout, the engine trains. Whenever it does in place of generated code, the log
+        says why.
     """
     backend, parameters = Backend.of(backend), _checked(model, loss, optimizer, schedule, progress)
     data, validation = _examples(loss, xs, ys, validation, patience)

@@ -37,7 +37,7 @@ class Model(Protocol):
 
 
 class Engine(StepLoop):
-    """Takes steps with the engine. While `is_unchecked`, the next loss must depend on the model's parameters."""
+    """Takes steps with the engine. The first loss must depend on the model's parameters."""
 
     update: Update
 
@@ -45,13 +45,13 @@ class Engine(StepLoop):
         self, model: Model, loss: Callable[[Any, Any], Any], data: Table, validation: Table | None, update: Update
     ) -> None:
         self.model, self.loss, self.data, self.validation, self.update = model, loss, data, validation, update
-        self.is_unchecked = True
+        self._is_first = True
 
     @gc_paused()
     def gradients(self, batches: Batches) -> float:
         """Set the next batch's gradients on the parameters, and return its mean loss; the graph is freed."""
         loss = mean([self.loss_of_example(i) for i in batches.next()])
-        if self.is_unchecked:
+        if self._is_first:
             self._check_dependence(loss)
         return self.update.differentiate(loss)
 
@@ -88,7 +88,7 @@ class Engine(StepLoop):
                     "the loss does not depend on the model's parameters: compute it from the prediction itself, a "
                     "Value, not from its .data"
                 )
-        self.is_unchecked = False
+        self._is_first = False
 
 
 class Trainer:
