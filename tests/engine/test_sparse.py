@@ -296,35 +296,3 @@ def test_without_scipy_there_is_a_pattern_and_an_error_says_what_to_do(monkeypat
     assert fast.map([[3.0, 4.0]], out=np.empty((1, 3))).tolist() == [[4.0, 3.0, 1.0]]
     with pytest.raises(ModuleNotFoundError, match=r"not installed: run pip install scipy, or take .*, from map\(xs,"):
         fast([1.0, 2.0])
-
-
-def test_trust_constr_takes_them_as_they_are():
-    optimize = pytest.importorskip("scipy.optimize")
-    steps = 8
-
-    def effort(x):
-        return total([u * u for u in x[2:-1:3]]) * x[-1] / steps + x[-1]
-
-    def constraints(x):
-        """The gaps, and both ends: it swings from rest to half a radian, where it rests again."""
-        return [*swing(x, steps), x[0], x[1], x[3 * steps] - 0.5, x[3 * steps + 1]]
-
-    start = np.append(np.zeros(3 * steps + 2), 1.0)
-    multipliers = np.zeros(2 * steps + 4)
-    values = micrograd.compile(effort, (start,))
-    second = micrograd.compile(hessian(effort), (start,), sparse=True)
-    gaps = micrograd.compile(constraints, (start,))
-    first = micrograd.compile(jacobian(constraints), (start,), sparse=True)
-    curvature = micrograd.compile(hessian(lambda x, v: dot(v, constraints(x))), (start, multipliers), sparse=True)
-    found = optimize.minimize(
-        values.value_and_grad,
-        start,
-        jac=True,
-        hess=second,
-        method="trust-constr",
-        constraints=optimize.NonlinearConstraint(gaps, 0.0, 0.0, jac=first, hess=curvature),
-        options={"maxiter": 200},
-    )
-    assert max(map(abs, constraints(found.x.tolist()))) < 1e-8
-    lagrangian = np.array(micrograd.grad(effort)(found.x)) + first(found.x).T @ found.v[0]
-    assert abs(lagrangian).max() < 1e-4

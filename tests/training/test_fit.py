@@ -8,9 +8,7 @@ import random
 import re
 import signal
 import struct
-import subprocess
 import sys
-import tracemalloc
 import weakref
 from contextlib import nullcontext, suppress
 
@@ -327,49 +325,6 @@ def test_a_step_that_fails_half_way_is_undone(error):
     assert numbers(model) == numbers(other)
 
 
-SCRIPT = """
-import gc, sys
-from micrograd import nn
-from micrograd.data import moons
-from micrograd.losses import hinge_loss, mse_loss
-from micrograd.optim import SGD
-from micrograd.training import fit
-
-model = nn.MLP(2, [8, 1], rng=1)
-pairs = []
-
-class Counting(SGD):
-    def step(self):
-        super().step()
-        pairs.append([p.data for p in self.parameters])
-        if len(pairs) == 3:
-            print("ready", flush=True)
-
-history = fit(model, mse_loss, *moons(20, rng=1), epochs=10**9, batch_size=2, rng=1, progress=False,
-              optimizer=Counting(model.parameters(), 0.01))
-assert [p.data for p in model.parameters()] == pairs[-1], "the last step is whole"
-assert history.interrupted and gc.isenabled()
-assert len(history.losses) == len(history.learning_rates) == len(pairs) // 10
-print("steps", len(pairs))
-"""
-
-
-@pytest.mark.skipif(os.name != "posix", reason="sends a signal as POSIX has it")
-@pytest.mark.parametrize("delay", range(4))
-def test_a_real_ctrl_c_ends_a_process_in_order(delay):
-    with subprocess.Popen(
-        [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout.readline() == "ready\n"
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(timeout=0.0031 * delay + 0.001)
-        process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=60)
-    assert errors == ""
-    assert process.returncode == 0
-    assert int(re.fullmatch(r"steps (\d+)\n", output)[1]) >= 3
-
-
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_a_loss_that_is_not_finite_raises_and_leaves_the_parameters(bad):
     calls = iter(range(12 + 4))
@@ -596,29 +551,6 @@ def cyclic(prediction, target):
 
     out._backward = _backward
     return out
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("loss", [cross_entropy, cyclic])
-def test_memory_does_not_grow_with_the_steps(loss):
-    sizes, objects = [], []
-
-    class Measuring(SGD):
-        def zero_grad(self):
-            super().zero_grad()
-            sizes.append(tracemalloc.get_traced_memory()[0])
-            objects.append(len(gc.get_objects()))
-
-    model = nn.MLP(2, [16, 1], rng=1)
-    optimizer = Measuring(model.parameters(), 0.01)
-    tracemalloc.start()
-    try:
-        train(model, loss, optimizer=optimizer, batch_size=None, epochs=40)
-    finally:
-        tracemalloc.stop()
-    assert len(sizes) == 40
-    assert max(sizes[20:]) - max(sizes[10:20]) < 10_000  # a tenth of what one step's graph takes
-    assert max(objects[20:]) - max(objects[10:20]) < 20
 
 
 def test_cycles_that_outlive_their_step_are_collected_now_and_then():

@@ -162,12 +162,6 @@ def test_a_graph_of_any_size_unfolds_piece_by_piece_into_views_that_can_be_read(
     assert len(opened) > 2
 
 
-def test_views_that_are_alike_have_their_places_in_common(tmp_path):
-    _, graph = page(recurrence(2000), tmp_path)
-    assert len(graph["views"]) > 300
-    assert len(graph["places"]) < 60
-
-
 # In a browser
 
 
@@ -258,8 +252,8 @@ def test_every_step_by_keyboard_has_python_s_numbers(visit, graph):
 
 
 def test_the_sentence_is_the_chain_rule_with_the_numbers_in_it(visit):
-    x = Value(0.5, label="x")
     with viz.remember_lines():
+        x = Value(0.5, label="x")
         y = (x * 2).tanh()
     y.label = "y"
     y.backward()
@@ -344,27 +338,6 @@ def test_at_400_percent_only_the_drawing_scrolls_sideways(visit):
           return card.left < frame.right && card.right > frame.left;
         }""")
         assert inside
-
-
-@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
-@pytest.mark.parametrize("graph", [expression, loss])
-def test_a_drawing_is_as_large_as_the_window_allows_and_its_text_at_least_11_pixels(visit, graph, size):
-    tab = visit(graph(), viewport={"width": size[0], "height": size[1]})
-    width, height, frame_width, frame_height = tab.evaluate("""() => {
-      const [drawing, frame] = [document.querySelector("#drawing svg").getBoundingClientRect(), at("drawing")];
-      return [drawing.width, drawing.height, frame.clientWidth, frame.clientHeight];
-    }""")
-    scale = tab.evaluate("scale")
-    assert 1.1 <= scale <= 2
-    if scale > 1.1:
-        assert width <= frame_width
-        assert height <= frame_height
-        assert scale == 2 or frame_width - width < 3 or frame_height - height < 3
-    if size[0] >= 1280:
-        assert tab.evaluate("document.documentElement.scrollHeight") <= size[1]  # all of it without scrolling
-        assert frame_width > 0.95 * size[0]
-    texts = "[...document.querySelectorAll('.card text')].map(text => parseFloat(getComputedStyle(text).fontSize))"
-    assert min(tab.evaluate(texts)) * scale >= 11
 
 
 def test_a_neuron_unfolds_in_its_place_on_a_second_click_and_folds_again(visit):
@@ -492,14 +465,6 @@ def test_finite_differences_agree_with_the_gradients(visit, graph):
         "V.map((_, i) => [i, difference(i), G[i]]).filter(([i]) => !constants.has(i))"
     ):
         assert close(difference, gradient, 1e-5), i
-
-
-def test_details_have_the_line_that_made_a_value(visit):
-    with viz.remember_lines():
-        y = Value(1.0, label="<b>") * 2.0
-    tab = visit(y)
-    tab.locator(".card").first.click()
-    assert re.fullmatch(r"test_page\.py:\d+: y = Value\(1\.0, label=\"<b>\"\) \* 2\.0", tab.inner_text("#its-in"))
 
 
 def test_sliders_change_all_numbers_as_python_computes_them(visit):
@@ -744,21 +709,6 @@ def test_nothing_moves_under_the_pointer_at_a_click_or_a_step(visit):
     tab.click("#take")
     tab.click("#up")
     assert tab.evaluate(BOXES) == before
-
-
-def test_arrows_turn_with_the_direction_and_the_key_says_what_lines_show(visit):
-    tab = visit(loss())
-    ends = "drawn[0].edges.map(edge => edge.drawn.getAttribute('d'))"
-    ahead = tab.evaluate(ends)
-    assert all(path.endswith("m-4-2.5 4 2.5-4 2.5") for path in ahead)
-    visible = "['ahead', 'behind'].filter(id => getComputedStyle(at(id)).visibility === 'visible')"
-    assert tab.evaluate(visible) == ["ahead"]
-    tab.keyboard.press("End")
-    behind = tab.evaluate(ends)
-    assert all(path.endswith("l-4 2.5 4 2.5") for path in behind)
-    assert tab.evaluate(visible) == ["behind"]
-    tab.keyboard.press("Home")
-    assert tab.evaluate(ends) == ahead
 
 
 def test_on_a_phone_details_appear_over_the_page_beside_their_card_and_the_output_is_in_view(visit):

@@ -143,14 +143,6 @@ class Own(nn.Module):
         return self.neuron(self.table(x[0])) * self.scale
 
 
-def test_each_parameter_starts_as_its_layer_draws_it():
-    model = Own()
-    assert playground._starts(model, model.parameters()) == [-1] * 6 + [math.sqrt(3)] * 2 + [0.0, None]
-    layer = nn.Layer(2, 4, rng=1)
-    assert playground._starts(layer, layer.parameters()) == [1.0, 1.0, 0.0] * 4
-    assert playground._starts("another", [Value(1.0)]) == [None]
-
-
 @pytest.mark.parametrize(
     ("loss", "kinds", "at"),
     [
@@ -403,20 +395,6 @@ def test_xor_is_offered_once_and_marked_as_everywhere(shown):
     strokes = [next((stroke for stroke in "aVH" if stroke in mark), "") for mark in tab.evaluate("MARKS")]
     assert strokes == ["a", "V", "H", ""]  # arcs in circles, verticals in squares, other lines
     assert MARKERS.startswith("os^D")
-
-
-def test_what_is_there_to_watch_is_in_sight(shown):
-    tab = shown({"one": model_of((2, 8, 1)), "two": model_of()}, browser={"viewport": {"width": 1280, "height": 800}})
-    for id in ("play", "plane", "network", "chart"):
-        box = tab.locator(f"#{id}").bounding_box()
-        assert box["y"] + box["height"] <= 800, id
-    tab = shown(browser={"viewport": {"width": 390, "height": 844}})
-    room = """() => [...document.querySelectorAll("select")].flatMap(select => {
-        const context = document.createElement("canvas").getContext("2d");
-        context.font = getComputedStyle(select).font;
-        return [...select.options].map(option => select.clientWidth - context.measureText(option.text).width);
-    })"""
-    assert min(tab.evaluate(room)) > 30  # which the arrow needs
 
 
 def test_points_are_added_by_finger(shown):
