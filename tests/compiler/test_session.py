@@ -666,6 +666,30 @@ def test_a_fit_within_a_fit_on_the_same_parameters_is_right_or_refused_where_it_
         assert fit_from_a_schedule(way) == pytest.approx(fit_from_a_schedule("eager"), rel=1e-9)
 
 
+@needs_compiler
+def test_gradients_that_another_thread_leaves_in_a_step_are_not_the_steps_own():
+    """As of another loss of the same parameters, which the engine differentiates."""
+
+    def trained(disturbed):
+        line, is_over = Line("c"), threading.Event()
+
+        def disturb():
+            while not is_over.wait(0):
+                line.w.grad = line.b.grad = 1e9
+
+        thread = threading.Thread(target=disturb)
+        with line.block as step:
+            batch = line.fast.pack(*[[x] * 300_000 for x in (1.0, 2.0)])
+            if disturbed:
+                thread.start()
+            for _ in range(20):
+                step(batch)
+            is_over.set()
+        return line.state()[0]
+
+    assert trained(True) == trained(False)
+
+
 def test_blocks_on_other_parameters_do_not_disturb_each_other(backend):
     one, two, eager = Line(backend), Line(backend, w=2.0), Line("python")
     with one.block as first:

@@ -36,13 +36,14 @@ class _Thread(threading.local):
 class Storage(set[Value]):
     """The Values of a block in which they are not plain, and their numbers, if the block has these in `buffers`.
 
-    Number i of a buffer is that of `values[i]`.
+    Number i of a buffer is that of `values[i]`. Whatever writes to a buffer holds the `lock`: C for all of a step.
     """
 
     def __init__(self, values: Sequence[Value]) -> None:
         super().__init__(values)
         self.values = values
         self.buffers: dict[str, memoryview] = {}
+        self.lock = threading.RLock()
 
     def get(self, name: str, i: int) -> float:
         """The `data` or the `grad` of a Value."""
@@ -55,7 +56,8 @@ class Storage(set[Value]):
         if buffer.itemsize == SINGLE.size:
             SINGLE.check(f"{name} of a parameter in training", to)
         try:
-            buffer[i] = to
+            with self.lock:
+                buffer[i] = to
         except (TypeError, ValueError, OverflowError) as error:
             came = f"{name} of the parameter {self.values[i]!r:.80} is set to an object of type {type(to).__name__}"
             raise type(error)(f"{came}: expected a number up to 1.8e308") from error
@@ -102,7 +104,7 @@ def trained(values: Sequence[Value]) -> Iterator[None]:
 
 
 @contextmanager
-def stored(values: Sequence[Value], data: memoryview, grad: memoryview) -> Iterator[None]:
+def stored(values: Sequence[Value], data: memoryview, grad: memoryview) -> Iterator[Storage]:
     """Within the block the numbers of the Values, and their gradients, are in the buffers; afterwards they keep them.
 
     A number that did not change stays the same object. Raises ValueError if a Value is in other buffers already.
@@ -121,7 +123,7 @@ def stored(values: Sequence[Value], data: memoryview, grad: memoryview) -> Itera
                 )
             _stored.update((value, (storage, i)) for i, value in enumerate(values))
         try:
-            yield
+            yield storage
         finally:
             with GRADIENT_LOCK:
                 for value, number, gradient, old, new in zip(values, data, grad, before, bits, strict=True):

@@ -47,7 +47,8 @@ class Buffers:
         grads = self.precision.array(before, "the gradient of a parameter")
         numbers = data + self.precision.zeros(n * len(self.optimizer.moments)) + grads
         held = slice(self.n_trainable), slice(-n, len(numbers) - n + self.n_trainable)
-        with stored(self.parameters[: self.n_trainable], *[memoryview(numbers)[part] for part in held]):
+        with stored(self.parameters[: self.n_trainable], *[memoryview(numbers)[part] for part in held]) as storage:
+            self.lock = storage.lock
             self.numbers, self.data, self.grads = numbers, memoryview(numbers)[:n], memoryview(numbers)[-n:]
             self.moments = {name: Moments(self, k * n) for k, name in enumerate(self.optimizer.moments, 1)}
             try:

@@ -191,7 +191,7 @@ class NativeLoop:
         for i, rate in enumerate(rates):
             self._rates[i] = rate
         arguments.steps, arguments.taken = n, attributes["steps"]
-        with random_state(rng) if rng else nullcontext() as arguments.random:
+        with self._buffers.lock, random_state(rng) if rng else nullcontext() as arguments.random:
             try:
                 done = self._train(self._address)
             finally:  # also on a Ctrl-C, which Python notices when C has taken the steps
