@@ -1,46 +1,44 @@
-"""The precision of numbers in C: templates are written for doubles, and become floats in single precision.
-
-What is a double in both, such as a learning rate, has the type `wide`; all numbers in such a line are doubles.
-"""
+"""The precision of numbers in C: doubles, or floats."""
 
 import math
-import re
 from array import array
 from collections.abc import Iterable
 from typing import NamedTuple
-
-from micrograd import scalar
 
 VECTOR_BYTES = 64  # the widest
 REMEDY = 'give precision="double"'
 LARGEST = (2 - 2**-23) * 2.0**127  # number in single precision
 SMALLEST = 2.0**-150  # number that is rounded to 0
 
-_WIDE, _TYPES = re.compile(r"\bwide\b"), re.compile(r"\b(double|long long)\b")
-_OTHERS = ("fabs", "fmod", "pow", "copysign", "chosen", "larger", "remainder_", "take_at", "add_at")
-_FUNCTIONS = "|".join([*scalar.FUNCTIONS, *_OTHERS])
-_LITERAL = r"(?<![\w.])(?P<literal>\d+\.\d*(e[+-]?\d+)?|\d+e[+-]?\d+)(?![\w.])"
-_NUMBERS = re.compile(rf"\b({_FUNCTIONS})(?=\()|{_LITERAL}")
-
 
 class Precision(NamedTuple):
-    """The type of numbers in C: its name for users, its code in `array` and the like, and its size in bytes."""
+    """The type of numbers in C, where it is called `real`.
+
+    It has a name for users, a code in `array` and the like, and a size in bytes; the type in C, that of whole numbers
+    of this size, and the suffix of functions and literals.
+    """
 
     name: str
     code: str
     size: int
+    type: str
+    integer: str
+    suffix: str
 
     @property
     def lanes(self) -> int:
         """How many numbers there are in the widest vectors."""
         return VECTOR_BYTES // self.size
 
-    def text(self, source: str) -> str:
-        """C that was written for doubles, in this precision."""
+    def literal(self, number: float) -> str:
+        """A number as C writes it, to the last bit; what compilers would warn of is rounded here."""
+        if number != number:
+            return "NAN"
         if self == SINGLE:
-            lines = [line if _WIDE.search(line) else _NUMBERS.sub(_in_single, line) for line in source.split("\n")]
-            source = _TYPES.sub(lambda found: "float" if found[0] == "double" else "int", "\n".join(lines))
-        return _WIDE.sub("double", source)
+            number = math.copysign(math.inf, number) if abs(number) > LARGEST else number
+            number = math.copysign(0.0, number) if abs(number) <= SMALLEST else number
+        text = "INFINITY" if math.isinf(number) else f"{abs(float(number))!r}{self.suffix}"
+        return f"(-{text})" if number < 0 else f"-{text}" if math.copysign(1.0, number) < 0 else text
 
     def zeros(self, n: int) -> "array[float]":
         """An array of n zeros."""
@@ -63,16 +61,8 @@ class Precision(NamedTuple):
             raise OverflowError(f"{name} is {number!r}, beyond the range of single precision, {LARGEST:.3g}: {REMEDY}")
 
 
-def _in_single(found: re.Match[str]) -> str:
-    """A function or a literal with the suffix of floats; what compilers would warn of is rounded here."""
-    number = float(found["literal"] or 1.0)
-    if number > LARGEST:
-        return "INFINITY"
-    return f"{found[0]}f" if number == 0 or number > SMALLEST else "0.0f"
-
-
-DOUBLE = Precision("double", "d", 8)
-SINGLE = Precision("single", "f", 4)
+DOUBLE = Precision("double", "d", 8, "double", "long long", "")
+SINGLE = Precision("single", "f", 4, "float", "int", "f")
 
 
 def named(name: str) -> Precision:

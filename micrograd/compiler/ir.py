@@ -71,7 +71,7 @@ class Loop(NamedTuple):
     body: "tuple[Any, ...]"
 
 
-ARRAYS = frozenset(("p", "&p", "x", "c", "g", "y", "t"))  # once storage puts t0, t1, ... into t; others are variables
+ARRAYS = frozenset("pxcgyt")  # once storage puts t0, t1, ... into t; others are variables
 Expression = Ref | Sum | Call
 Step = Assign | Accumulate | Scatter | Loop
 Kernel = list[Step]
@@ -86,6 +86,11 @@ def start(terms: Sequence[Any]) -> Ref:
     """What the first of the terms is added to, or compared with, and which it leaves as it is."""
     first = terms[0]
     return start(first.body) if isinstance(first, Loop) else Ref("=-inf" if first.sign == ">" else "=-0.0")
+
+
+def is_variable(ref: Ref) -> bool:
+    """Whether this is a variable, v0 or one that a sum is added up in, a0, instead of an element of an array."""
+    return ref.array[0] in "av"
 
 
 def refs(part: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Ref, tuple[int, ...]]]:

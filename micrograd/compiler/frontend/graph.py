@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from copy import copy
 from itertools import chain, islice, repeat
 from numbers import Real
-from operator import itemgetter, or_
+from operator import itemgetter
 from typing import Any
 
 from micrograd.compiler.frontend.products import Outer, Scatter, join_products, joined
@@ -62,7 +62,7 @@ class Graph:
         self.outers: list[Outer] = []  # and to rows of parameters
         self.gradients: dict[int, int] = {}  # for the line of the gradient of a node, the line of the node
         self.free: list[weakref.ref[Value]] = []  # the leaf Values with numbers that it uses besides the parameters
-        self.vanishes_with_seed = True  # as the chain rule has it: a seed of 0 makes all gradients 0
+        self.scales_with_seed = True  # as the chain rule has it
         inputs = list(map(Value, trace.array("x", sum(self.sizes))))
         for x in inputs:
             x.__class__ = Argument
@@ -197,23 +197,33 @@ class Graph:
         for number, grad in [*of_nodes, *zip(data.values(), totals, strict=True)]:
             if type(number) is type(grad) is Symbol and number.id not in trace.constants:
                 self.gradients.setdefault(grad.id, number.id)
-        self.vanishes_with_seed = (closures_are_ours and not begun) or self._vanishes_with_seed()
+        self.scales_with_seed = (closures_are_ours and not begun) or self._scales_with_seed()
 
-    def _vanishes_with_seed(self) -> bool:
-        """Whether what a call adds to the parameters' gradients is 0 if the seed is, whatever the other numbers are."""
+    def _scales_with_seed(self) -> bool:
+        """Whether what a call adds to the parameters' gradients is twice as much for twice the seed."""
         trace = self.trace
-        zeros = {line for line, (array, _) in trace.leaves.items() if array in ("seed", "g")}
-        zeros.update(line for line, number in trace.constants.items() if number == 0)
-        for line, (op, operands) in enumerate(zip(trace.ops, trace.operands, strict=True)):
-            match op, *[operand in zeros for operand in operands]:
-                case ("+" | "-", True, True) | ("neg" | "abs", True) | ("where", _, True, True) | ("/", True, _):
-                    zeros.add(line)
-                case ("*", first, last) if first or last:
-                    zeros.add(line)
-                case ("dot", True, *factors) if all(map(or_, factors[::2], factors[1::2])):
-                    zeros.add(line)
+        varying = {line for line, (array, _) in trace.leaves.items() if array in ("seed", "g")}
+        scaled = varying.union(line for line, number in trace.constants.items() if number == 0)
+
+        def is_one_scaled(a: int, b: int) -> bool:
+            return (a in scaled and b not in varying) or (b in scaled and a not in varying)
+
+        for line, (op, of) in enumerate(zip(trace.ops, trace.operands, strict=True)):
+            if not varying.isdisjoint(of):
+                varying.add(line)
+            match op, *map(scaled.__contains__, of):
+                case ("+" | "-", True, True) | ("neg" | "abs", True):
+                    scaled.add(line)
+                case ("where", _, True, True) if of[0] not in varying:
+                    scaled.add(line)
+                case ("/", True, _) if of[1] not in varying:
+                    scaled.add(line)
+                case ("*", _, _) if is_one_scaled(*of):
+                    scaled.add(line)
+                case ("dot", True, *_) if all(map(is_one_scaled, of[1::2], of[2::2])):
+                    scaled.add(line)
         of_rows = [*[scatter[2:] for scatter in self.scatters], *[outer.gradients for outer in self.outers]]
-        return zeros.issuperset(chain(self.parameter_gradients or (), *of_rows))
+        return scaled.issuperset(chain(self.parameter_gradients or (), *of_rows))
 
 
 def _have_own_closures(nodes: Sequence[Value]) -> bool:
@@ -293,7 +303,7 @@ class SerializedGraph:
     def __init__(self, graph: Graph) -> None:
         self.shapes, self.sizes, self.output_shape = graph.shapes, graph.sizes, graph.output_shape
         self.n_parameters, self._n_outputs = graph.n_parameters, size(graph.output_shape)
-        self.ieee, self.vanishes_with_seed = graph.trace.ieee, graph.vanishes_with_seed
+        self.ieee, self.scales_with_seed = graph.trace.ieee, graph.scales_with_seed
         self.is_differentiable = graph.parameter_gradients is not None
         rows = [row for row, *_ in (*graph.scatters, *graph.outers)]
         added_to = {parameter for row in rows for parameter in row.parameters()}

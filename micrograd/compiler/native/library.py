@@ -122,8 +122,8 @@ class CBackend:
 
     def _key(self, kind: CallSpec, n: float) -> "LibraryKey":
         """The key of the library for calls of this kind with n examples."""
-        # The last tile is filled up with examples whose seed is 0: they must add nothing to the gradients.
-        in_tiles = kind != "backward" or self.stored.vanishes_with_seed
+        # In the last tile, lanes may share an example, and the seed of its gradient.
+        in_tiles = kind != "backward" or self.stored.scales_with_seed
         share = n / max(1, int(min(self._threads(kind), n / self._least(kind))))
         return LibraryKey(kind, tile_size(share, self.precision.lanes) if in_tiles else 0)
 

@@ -21,7 +21,7 @@ from micrograd.compiler.native.toolchain import build, function_of
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.stepping import Batches
 from micrograd.compiler.targets import spelling
-from micrograd.compiler.targets.c_runtime import FOR_TILES, PARTS, helpers, vector_functions
+from micrograd.compiler.targets.c_runtime import FOR_TILES, PARTS, definitions
 from micrograd.optim import Optimizer, check_moments
 from micrograd.support.collector import gc_paused
 
@@ -48,13 +48,18 @@ class LoopArguments(ctypes.Structure):
 
 def source(kernel: UpdateKernel, precision: Precision = DOUBLE) -> str:
     """The C of the loop."""
-    update = kernel.c_source(all_finite=precision != DOUBLE)
-    types = vector_functions(update, precision) + PARTS["unaligned"]
-    heads = "".join(f"#include <{name}.h>\n" for name in ("math", "stdint", "string"))
-    heads += spelling.filled(PARTS["passes"], PASSES=FOR_TILES)
-    train = spelling.source("loop.c", ADDITION=PARTS["add"], UPDATE=update, CLIPS=int(kernel.clips))
-    wide = "\n".join(line for line in update.split("\n") if "wide" in line and precision != DOUBLE)
-    return "\n".join([heads, helpers(wide), precision.text("\n".join([helpers(types + update), types, train]))])
+    update, head = kernel.c_source(precision)
+    in_doubles = "" if precision == DOUBLE else definitions(head, DOUBLE, vectors=False)
+    text = "\n".join([
+        *(f"#include <{name}.h>" for name in ("math", "stdint", "string")),
+        PARTS["passes"],
+        f"#define real double\n{in_doubles}\n#undef real" if in_doubles else "",
+        f"typedef {precision.type} real;\n",
+        PARTS["vectors"],
+        definitions(update, precision, vectors=True),
+        spelling.source("loop.c", ADDITION=PARTS["add"], UPDATE=update, CLIPS=int(kernel.clips)),
+    ])  # fmt: skip
+    return spelling.filled(text, PASSES=FOR_TILES, INTEGER=precision.integer)
 
 
 class LoopBuild(NamedTuple):

@@ -4,15 +4,16 @@ What depends only on the learning rate, the number of steps and the norm of the 
 which works on vectors, with a parameter in each lane.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
+from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.redirect import symbols
 from micrograd.compiler.frontend.tracer import Trace, TraceError
 from micrograd.compiler.passes.expressions import Expressions, Node
-from micrograd.compiler.targets.c import SCALAR, TOTAL, VECTOR, literal
+from micrograd.compiler.targets.c import TOTAL, templates
 from micrograd.compiler.targets.spelling import source, terms, total
 from micrograd.core.errors import shown
 from micrograd.optim import Optimizer, check_result, clip_scale
@@ -71,29 +72,35 @@ class UpdateKernel:
         nodes = Expressions(self.trace, self.before if head else [*self.results, *self.before])
         return [node for node in nodes if head or node.line not in self.uniform]
 
-    def c_source(self, *, all_finite: bool = False) -> str:
-        """The function `update`: a step fails if a parameter is not finite then, or if `all_finite`, a moment."""
+    def c_source(self, precision: Precision = DOUBLE) -> tuple[str, str]:
+        """The function `update`, and what it computes before its loop, in doubles.
+
+        A step fails if a parameter is not finite then, or in single precision, a moment.
+        """
         places = ["p", "g", *(f"m + {k} * all" for k in range(len(self.moments)))]
         lines = [f"const V x{i} = *(const W *)({place} + i);" for i, place in enumerate(places)]
-        lines += self._lines("V", VECTOR)
+        lines += self._lines(precision, vectors=True)
         places.append(places.pop(1))
         for k, (place, id) in enumerate(zip(places, self.results, strict=False)):
-            lines.append(f"const V r{k} = {self._name(id, 'V')};")
+            lines.append(f"const V r{k} = {self._name(id, precision, vectors=True)};")
             if k <= self.n_changed:  # the others are moments that stay as they are
                 lines.append(f"*(W *)({place} + i) = r{k};")
-                if k and all_finite:
+                if k and precision != DOUBLE:
                     lines.append(f"sums += r{k} - r{k};")
-        head = "".join(f"    {line}\n" for line in self._lines("wide", SCALAR))
+        head = "".join(f"    {line}\n" for line in self._lines(DOUBLE, vectors=False))
         rule = "".join(f"        {line}\n" for line in lines)
-        return source("update.c", HEAD=head, RULE=rule, MOMENTS=len(self.moments))
+        return source("update.c", HEAD=head, RULE=rule, MOMENTS=len(self.moments)), head
 
-    def _lines(self, type: str, templates: Mapping[str, str]) -> Iterator[str]:
-        """The statements in the loop, on vectors (type V), or those before it, on numbers (type wide)."""
-        for node in self.nodes(head=type == "wide"):
+    def _lines(self, precision: Precision, *, vectors: bool) -> Iterator[str]:
+        """The statements in the loop, on vectors, or those before it, on doubles."""
+        type, sums = ("V", "sums") if vectors else ("double", "sum")
+        words = templates(precision, vectors=vectors)
+        for node in self.nodes(head=not vectors):
             id = node.line
-            yield f"const {type} t{id} = {total(terms(node, lambda operand: self._name(operand, type), templates))};"
+            parts = terms(node, lambda operand: self._name(operand, precision, vectors=vectors), words)
+            yield f"const {type} t{id} = {total(parts)};"
             if self.trace.ops[id] not in TOTAL:
-                yield f"{'sums' if type == 'V' else 'sum'} += t{id} - t{id};"
+                yield f"{sums} += t{id} - t{id};"
 
     def name(self, id: int, literal: Callable[[float], str]) -> str:
         """A line as generated code calls it; a constant as `literal` writes it."""
@@ -102,9 +109,9 @@ class UpdateKernel:
         array, i = self.trace.leaves.get(id, ("t", id))
         return f"{array}{i}" if array in ("x", "t") else array
 
-    def _name(self, id: int, type: str) -> str:
-        name = self.name(id, literal)
-        return f"U({name})" if id in self.uniform and type == "V" else name
+    def _name(self, id: int, precision: Precision, *, vectors: bool) -> str:
+        name = self.name(id, precision.literal)
+        return f"U({name})" if id in self.uniform and vectors else name
 
 
 def check_rule(optimizer: Any) -> None:

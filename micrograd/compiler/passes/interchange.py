@@ -4,18 +4,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Step, Sum, Term, refs, replace, start
+from micrograd.compiler.passes.sums import is_dot
 
 AT_ONCE = 4  # terms that are added before a sum goes back to memory
-
-
-def is_dot(loop: Loop) -> bool:
-    """Whether a loop adds up the products of neighbouring elements of two arrays."""
-    term = loop.body[0]
-    if len(loop.body) > 1 or isinstance(term, Loop) or term.sign != "+" or len(term.factors) != 2:
-        return False
-    if any(factor.array[0] not in "pxty" for factor in term.factors):
-        return False
-    return [factor.strides[-1] for factor in term.factors] in ([1, 1], [-1, -1])
 
 
 def interchanged(steps: Sequence[Step]) -> Kernel:

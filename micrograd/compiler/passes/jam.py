@@ -1,12 +1,63 @@
 """Unroll and jam: rounds of an outer loop that read the same numbers share one inner loop, which loads them once."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Loop, Ref, innermost, refs, replace, span
+from micrograd.compiler.ir import (
+    Accumulate,
+    Assign,
+    Kernel,
+    Loop,
+    Ref,
+    Step,
+    innermost,
+    is_variable,
+    refs,
+    replace,
+    span,
+)
 
 JAM_FACTOR = 4  # rounds of the outer loop that run together
 LONG_LOOP = 32  # rounds of an inner loop, from which jamming pays
+
+
+def jam(kernel: Sequence[Step]) -> Kernel:
+    """The kernel, whose sums are steps, with the rounds of outermost loops run together where that pays."""
+    found: Kernel = []
+    for step in kernel:
+        if isinstance(step, Loop) and can_jam(step):
+            whole, rest = divmod(step.rounds, JAM_FACTOR)
+            if whole:
+                found.append(Loop(whole, tuple(_copies(step.body))))
+            if rest:
+                found.append(Loop(rest, tuple([later(inner, whole * JAM_FACTOR) for inner in step.body])))
+        else:
+            found.append(step)
+    return found
+
+
+def _copies(body: Sequence[Step]) -> list[Step]:
+    """Steps of several rounds at a time, which share their inner loops."""
+    found: list[Step] = []
+    for step in body:
+        if isinstance(step, Loop):
+            found.append(Loop(step.rounds, tuple(_copies(step.body))))
+        else:
+            found += [replace(later(step, k), partial(_apart, k=k)) for k in range(JAM_FACTOR)]
+    return found
+
+
+def later(step: Any, k: int) -> Any:
+    """A step of an outermost loop as it is k rounds later."""
+    return replace(step, lambda ref: ref._replace(base=ref.base + k * ref.strides[0]) if ref.strides else ref)
+
+
+def _apart(ref: Ref, k: int) -> Ref:
+    """A reference in a loop that goes on by several rounds, the k-th of which has its own variables."""
+    if is_variable(ref):
+        return Ref(f"{ref.array}_{k}")
+    return ref._replace(strides=(JAM_FACTOR * ref.strides[0], *ref.strides[1:])) if ref.strides else ref
 
 
 def can_jam(loop: Loop) -> bool:
@@ -17,10 +68,10 @@ def can_jam(loop: Loop) -> bool:
     found = list(refs(loop))
     if not any(_is_reused(ref, rounds) for ref, rounds in found):
         return False
-    targets = {step.target: rounds for step, rounds in steps if step.target.array in ARRAYS}
+    targets = {step.target: rounds for step, rounds in steps if not is_variable(step.target)}
     spans = [(ref.array, *span(ref, rounds)) for ref, rounds in targets.items()]
     for ref, rounds in found:
-        if ref in targets or ref.array not in ARRAYS:
+        if ref in targets or not ref.strides:
             continue
         low, high = span(ref, rounds)
         if any(ref.array == array and low <= last and first <= high for array, first, last in spans):
@@ -39,8 +90,3 @@ def _is_disjoint(ref: Ref, rounds: Sequence[int]) -> bool:
     """Whether no two rounds of the outer loop set the same element."""
     first, last = span(Ref(ref.array, 0, ref.strides[1:]), rounds[1:])
     return abs(ref.strides[0]) > last - first
-
-
-def shifted(step: Any, k: int) -> Any:
-    """A step of an outermost loop as it is k rounds later."""
-    return replace(step, lambda ref: ref._replace(base=ref.base + k * ref.strides[0]) if ref.strides else ref)

@@ -1,46 +1,62 @@
-"""Storage: a kernel in parts, each a function, and one array for all that it computes on the way."""
+"""Storage: a kernel in parts, each a function, and one array for all that it computes on the way.
 
-from bisect import bisect
+A slot of the array is used again once no step reads its number any more.
+"""
+
+from bisect import bisect, bisect_left, insort
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import heappop, heappush
+from itertools import chain
 from operator import itemgetter
 
-from micrograd.compiler.ir import Kernel, Ref, refs, replace, span
+from micrograd.compiler.ir import Kernel, Loop, Ref, Step, refs, replace, span
 from micrograd.compiler.passes import length
+
+Range = tuple[str, int, int]
+"""Elements of an array that are kept together: its name, the first, and the end."""
 
 
 def allocate(kernel: Kernel, most: int, size: Callable[[Kernel], int] = length) -> tuple[list[Kernel], int]:
     """The kernel in parts of at most this size, or of a single step, with an array t; and how many elements t has.
 
-    What only single lines of one part use goes to variables. What lies between elements that a loop uses keeps them
-    apart.
+    What only single lines of one part use, or single rounds of one loop, goes to variables v0, v1, ...
     """
     parts = list(_parts(kernel, most, size))
-    spans: dict[str, set[tuple[int, int]]] = defaultdict(set)
-    user: dict[tuple[str, int], int] = {}
-    for number, part in enumerate(parts):
-        for ref, rounds in refs(tuple(part)):
-            if ref.array[0] == "t" and (rounds or user.setdefault((ref.array, ref.base), number) != number):
-                first, last = span(ref, rounds)
-                spans[ref.array].add((first, last + 1))
-    n = 0
+    ranges = _ranges(parts)
+
+    def range_of(ref: Ref) -> Range | None:
+        found = ranges.get(ref.array, ())
+        at = bisect(found, ref.base, key=itemgetter(1)) - 1
+        return found[at] if at >= 0 and ref.base < found[at][2] else None
+
+    uses: dict[Range, set[tuple[Ref, tuple[int, ...]]]] = defaultdict(set)
+    for number, step in enumerate(chain.from_iterable(parts)):
+        for ref, place in _uses(step, (number,)):
+            if found := range_of(ref):
+                uses[found].add((ref, place))
+    numbers = {found: [place[0] for _, place in of] for found, of in uses.items() if len(of) > 1}
+    slots, n = _slots({found: (min(of), max(of)) for found, of in numbers.items()})
     variables: dict[Ref, Ref] = {}
-    slots: dict[str, list[tuple[int, int, int]]] = defaultdict(list)  # first and end in an array, slot of the first
-    for name, found in spans.items():
-        for first, end in _united(found):
-            slots[name].append((first, end, n))
-            n += end - first
 
     def placed(ref: Ref) -> Ref:
         if ref.array[0] != "t":
             return ref
-        at = bisect(slots[ref.array], ref.base, key=itemgetter(0)) - 1
-        if at >= 0 and ref.base < slots[ref.array][at][1]:
-            first, _, slot = slots[ref.array][at]
-            return Ref("t", slot + ref.base - first, ref.strides)
-        return variables.setdefault(ref, Ref(f"t{len(variables)}"))
+        found = range_of(ref)
+        if found in slots:
+            return Ref("t", slots[found] + ref.base - found[1], ref.strides)
+        return variables.setdefault(ref, Ref(f"v{len(variables)}"))
 
     return [[replace(step, placed) for step in part] for part in parts], n
+
+
+def _uses(step: Step, place: tuple[int, ...]) -> Iterator[tuple[Ref, tuple[int, ...]]]:
+    """The references in a step, each with the place of the loop that it is in: positions in the loops around."""
+    if isinstance(step, Loop):
+        for i, inner in enumerate(step.body):
+            yield from _uses(inner, (*place, i) if isinstance(inner, Loop) else place)
+    else:
+        yield from ((ref, place) for ref, _ in refs(step))
 
 
 def _parts(kernel: Kernel, most: int, size: Callable[[Kernel], int]) -> Iterator[Kernel]:
@@ -57,6 +73,18 @@ def _parts(kernel: Kernel, most: int, size: Callable[[Kernel], int]) -> Iterator
     yield part
 
 
+def _ranges(parts: Sequence[Kernel]) -> dict[str, list[Range]]:
+    """What loops use of each array, or several parts do."""
+    spans: dict[str, set[tuple[int, int]]] = defaultdict(set)
+    user: dict[tuple[str, int], int] = {}
+    for number, part in enumerate(parts):
+        for ref, rounds in refs(tuple(part)):
+            if ref.array[0] == "t" and (rounds or user.setdefault((ref.array, ref.base), number) != number):
+                first, last = span(ref, rounds)
+                spans[ref.array].add((first, last + 1))
+    return {array: [(array, first, end) for first, end in _united(found)] for array, found in spans.items()}
+
+
 def _united(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """The ranges, first and end each, with those that overlap made one."""
     united: list[tuple[int, int]] = []
@@ -66,3 +94,24 @@ def _united(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             united.append((first, end))
     return united
+
+
+def _slots(lives: dict[Range, tuple[int, int]]) -> tuple[dict[Range, int], int]:
+    """Where each range begins in t, in order of their first uses; and how many elements t has."""
+    slots: dict[Range, int] = {}
+    n = 0
+    in_use: list[tuple[int, int, int]] = []  # the last use of a gap, its size, and its slot
+    gaps: list[tuple[int, int]] = []  # the size and the slot of each
+    for found, (begin, end) in lives.items():
+        while in_use and in_use[0][0] < begin:
+            insort(gaps, heappop(in_use)[1:])
+        size = found[2] - found[1]
+        at = bisect_left(gaps, (size,))
+        if at < len(gaps):
+            room, slots[found] = gaps.pop(at)
+            if room > size:
+                insort(gaps, (room - size, slots[found] + size))
+        else:
+            slots[found], n = n, n + size
+        heappush(in_use, (end, size, slots[found]))
+    return slots, n

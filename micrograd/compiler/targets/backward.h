@@ -4,4 +4,4 @@
    x  the inputs
    g  the gradient with respect to the parameters is added to SUMS
    y  y[0] receives the outputGRADIENT */
-void NAME_backward(const double *p, const double *x, double *g, double *y);
+void NAME_backward(const TYPE *p, const TYPE *x, TYPE *g, TYPE *y);

@@ -12,7 +12,7 @@ from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.expressions import Node
 from micrograd.compiler.targets import c, javascript
-from micrograd.compiler.targets.c_runtime import PARTS, helpers
+from micrograd.compiler.targets.c_runtime import PARTS, definitions
 from micrograd.compiler.targets.spelling import source, terms, total
 
 if TYPE_CHECKING:
@@ -33,23 +33,32 @@ def export_c(
     `model_backward`. Raises ValueError if names in C cannot, or if the header's name is that of one of C's own.
     """
     name = _checked(stem)
-    writers = {"forward": c.Writer(program(graph, graph.outputs, []), vectors=False)}
+    writers = {"forward": c.Writer(program(graph, graph.outputs, []), precision, vectors=False)}
     if graph.parameter_gradients is not None and graph.argument_gradients is not None:
         both = program(graph, [*graph.outputs, *graph.argument_gradients], graph.parameter_gradients)
-        writers["backward"] = c.Writer(both, vectors=False)
+        writers["backward"] = c.Writer(both, precision, vectors=False)
     bodies = []
     for kind, writer in writers.items():
-        takes, g = ("double *g, double *y", "g") if kind == "backward" else ("double *y", "0")
+        takes, g = ("real *g, real *y", "g") if kind == "backward" else ("real *y", "0")
         bodies.append(
-            f"{writer.source(f'{kind}_one')}void {name}_{kind}(const double *p, const double *x, {takes})\n{{\n"
-            f"    double t[{max(writer.temporaries, 1)}];\n    {kind}_one(p, x, 1.0, {g}, y, t);\n}}\n"
+            f"{writer.source(f'{kind}_one')}void {name}_{kind}(const real *p, const real *x, {takes})\n{{\n"
+            f"    real t[{max(writer.temporaries, 1)}];\n    {kind}_one(p, x, 1, {g}, y, t);\n}}\n"
         )
     body = "\n".join(bodies)
-    numbers = ",\n".join(f"    {c.literal(number)}" for number in parameters) or "    0.0 /* there are none */"
-    array = f"const double {name}_parameters[] = {{\n{numbers}\n}};\n"
-    header = _header(graph, name, precision.size * max(writer.temporaries for writer in writers.values()))
-    rest = ["", "#include <math.h>\n", PARTS["no_patterns"], array, helpers(body), body]
-    return precision.text(header), precision.text("\n".join(rest))
+    numbers = ",\n".join(f"    {precision.literal(number)}" for number in parameters) or "    0 /* there are none */"
+    array = f"const real {name}_parameters[] = {{\n{numbers}\n}};\n"
+    header = _header(graph, name, precision, precision.size * max(writer.temporaries for writer in writers.values()))
+    own = f"typedef {precision.type} real;\n"
+    rest = [
+        "",
+        "#include <math.h>\n",
+        PARTS["no_patterns"],
+        own,
+        array,
+        definitions(body, precision, vectors=False),
+        body,
+    ]
+    return header, "\n".join(rest)
 
 
 def _checked(stem: str) -> str:
@@ -66,10 +75,16 @@ def _checked(stem: str) -> str:
     return name
 
 
-def _header(graph: Graph, name: str, room: int) -> str:
+def _header(graph: Graph, name: str, precision: Precision, room: int) -> str:
     """The header, which documents the functions; `room` is the number of bytes in their arrays on the stack."""
     places = arguments(graph, "\n     {}: argument {}")
-    words: dict[str, object] = {"NAME": name, "COUNT": graph.n_parameters, "PLACES": places, "BACKWARD": ""}
+    words: dict[str, object] = {
+        "NAME": name,
+        "TYPE": precision.type,
+        "COUNT": graph.n_parameters,
+        "PLACES": places,
+        "BACKWARD": "",
+    }
     if graph.argument_gradients is not None:
         n = len(graph.argument_gradients)
         gradient = f", {_span('y', n, 1)} its gradient with respect to the inputs" if n else ""

@@ -10,14 +10,14 @@ extern "C" {
 #endif
 
 /* The COUNT parameters, as they were when this file was written. */
-extern const double NAME_parameters[];
+extern const TYPE NAME_parameters[];
 
 /* The outputs.
 
    p  the parameters: the array above, or your own numbers
    x  the inputs, nested lists flattened from left to right:PLACES
    y  receives the output in OUTPUT */
-void NAME_forward(const double *p, const double *x, double *y);
+void NAME_forward(const TYPE *p, const TYPE *x, TYPE *y);
 
 BACKWARD
 #ifdef __cplusplus

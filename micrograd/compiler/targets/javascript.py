@@ -130,8 +130,8 @@ class Writer:
         array = ref.array
         if array[0] == "=":
             return literal(float(array[1:]))
-        if array == "&p":
-            return f"p, {index(ref)}"
+        if array[0] == "&":
+            return f"{array[1:]}, {index(ref)}"
         return f"{self._table if array == 'c' else array}[{index(ref)}]" if array in ARRAYS else array
 
 

@@ -1,22 +1,22 @@
-typedef int (*function)(const double *p, const double *const *x, const int64_t *indices, wide seed,
-                        double *g, double *y, double *work, int64_t n);
+typedef int (*function)(const real *p, const real *const *x, const int64_t *indices, double seed,
+                        real *g, real *y, real *work, int64_t n);
 typedef struct {
     function run;
-    const double *const *x; /* its arguments, of all examples */
-    double *work;           /* room for its temporaries */
+    const real *const *x; /* its arguments, of all examples */
+    real *work;           /* room for its temporaries */
 } program;
 typedef struct {
-    double *p, *g;               /* the parameters, followed by their moments; their gradients */
-    double *before;              /* room to save the numbers that steps change */
-    double *y;                   /* room for the losses of a batch */
+    real *p, *g;               /* the parameters, followed by their moments; their gradients */
+    real *before;              /* room to save the numbers that steps change */
+    real *y;                   /* room for the losses of a batch */
     int64_t *indices;            /* room for those of its examples in the batch of a program */
     const program *programs;     /* one for each shape of examples; none if gradients and losses are given */
     const int64_t *bucket, *slot; /* of each example: its program, and its index in the batch of that */
     const int64_t *ranges;       /* of the parameters that are changed: the first of each range, and how many it has */
     int64_t *order, *spare;      /* of the examples in this epoch, NULL for the order they are in; room to save it */
     uint32_t *random;            /* the state of the generator that shuffles them for new epochs; NULL for none */
-    const wide *rates;           /* the learning rate of each step */
-    wide *losses;                /* receives the loss of each step */
+    const double *rates;           /* the learning rate of each step */
+    double *losses;                /* receives the loss of each step */
     int64_t n, n_before, n_programs, n_ranges; /* how many parameters, numbers to save, programs and ranges there are */
     int64_t n_examples, size;    /* in an epoch; in a batch, of which the last one of an epoch may be smaller */
     int64_t position;            /* of the next batch in the epoch */
@@ -27,11 +27,11 @@ typedef struct {
 
 ADDITION
 
-static wide squares(const double *g, int64_t n)
+static double squares(const real *g, int64_t n)
 {
-    wide sum = 0.0;
+    double sum = 0.0;
     for (int64_t i = 0; i < n; i++)
-        sum += (wide)g[i] * g[i];
+        sum += (double)g[i] * g[i];
     return sum;
 }
 
@@ -76,9 +76,9 @@ void shuffle(uint32_t *state, int64_t *order, int64_t n)
 
 
 /* Adds the gradients of a batch to g. Returns the sum of its losses, or NaN if an operation may have failed. */
-static wide losses(const job *t, const int64_t *batch, int64_t n)
+static double losses(const job *t, const int64_t *batch, int64_t n)
 {
-    wide sum = 0.0;
+    double sum = 0.0;
     int failed = 0;
     for (int64_t k = 0; k < t->n_programs; k++) {
         const program *q = t->programs + k;
@@ -88,7 +88,7 @@ static wide losses(const job *t, const int64_t *batch, int64_t n)
                 if (t->bucket[batch[i]] == k)
                     t->indices[m++] = t->slot[batch[i]];
         if (batch ? m : (m = n))
-            failed |= 1 & q->run(t->p, q->x, batch ? t->indices : 0, 1.0 / (wide)n, t->g, t->y, q->work, m);
+            failed |= 1 & q->run(t->p, q->x, batch ? t->indices : 0, 1.0 / (double)n, t->g, t->y, q->work, m);
         for (int64_t i = 0; i < m; i++)
             sum += t->y[i];
     }
@@ -107,20 +107,20 @@ static int64_t steps(const job *t)
         }
         int64_t n = t->size < t->n_examples - position ? t->size : t->n_examples - position;
         if (t->n_programs) {
-            memset(t->g, 0, sizeof(double) * (size_t)t->n);
-            t->losses[s] = losses(t, t->order ? t->order + position : 0, n) / (wide)n;
+            memset(t->g, 0, sizeof(real) * (size_t)t->n);
+            t->losses[s] = losses(t, t->order ? t->order + position : 0, n) / (double)n;
         }
         int whole = isfinite(t->losses[s]) != 0;
-        wide sum = 0.0;
+        double sum = 0.0;
         if (CLIPS)
             for (int64_t r = 0; r < t->n_ranges; r++)
                 sum += squares(t->g + t->ranges[2 * r], t->ranges[2 * r + 1]);
-        wide norm = sqrt(sum);
+        double norm = sqrt(sum);
         whole &= isfinite(norm);
         for (int64_t r = 0; whole && r < t->n_ranges; r++) {
             int64_t first = t->ranges[2 * r], many = t->ranges[2 * r + 1];
-            double *p = t->p + first;
-            wide rate = t->rates[s], taken = (wide)(t->taken + s);
+            real *p = t->p + first;
+            double rate = t->rates[s], taken = (double)(t->taken + s);
             whole = update(p, t->g + first, p + t->n, t->n, many, rate, taken, norm);
         }
         if (!whole)
@@ -134,7 +134,7 @@ static int64_t steps(const job *t)
    so the step that failed changes nothing. */
 int64_t train(job *t)
 {
-    size_t size = sizeof(double) * (size_t)t->n_before, gradients = sizeof(double) * (size_t)t->n;
+    size_t size = sizeof(real) * (size_t)t->n_before, gradients = sizeof(real) * (size_t)t->n;
     size_t order = sizeof(int64_t) * (size_t)t->n_examples;
     uint32_t state[625];
     memcpy(t->before, t->p, size);

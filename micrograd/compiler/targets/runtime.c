@@ -10,62 +10,68 @@
 #pragma GCC optimize(PASSES)
 #endif
 
-/* PART windows */
-#ifdef _WIN32 /* some functions of MinGW's libm raise no floating-point flags */
-static double seen(double x, double result, int infinite)
-{
-    if (isnan(result) && !isnan(x))
-        feraiseexcept(FE_INVALID);
-    if (isinf(result) && isfinite(x))
-        feraiseexcept(infinite);
-    return result;
-}
-MACROS
-#endif
-
-/* PART quotient */
-static const volatile double unit = 1.0; /* volatile: the division raises a flag only when the program runs */
-
-static inline double quotient(double x, double y)
-{
-    return (y == 0.0 ? unit : x) / y; /* inf / 0.0 would raise no flag, but 1.0 / 0.0 does */
-}
-
 /* PART chosen */
-static inline double chosen(int condition, double a, double b) /* both are read: gcc 12 reads wrong elements if not */
+static inline real chosenSUFFIX(int condition, real a, real b) /* both are read: gcc 12 reads wrong elements if not */
 {
     return condition ? a : b;
 }
 
 /* PART larger */
-static inline double larger(double a, double b)
+static inline real largerSUFFIX(real a, real b)
 {
     return b > a ? b : a;
 }
 
 /* PART remainder_ */
-static double remainder_(double x, double y)
+static real remainder_SUFFIX(real x, real y)
 {
-    double r = fmod(y == 0.0 ? 1.0 : x, y); /* has the sign of x; in Python, a remainder has that of y */
-    if (r == 0.0)
-        return copysign(r, y);
-    return (r < 0.0) == (y < 0.0) ? r : r + y;
+    real r = fmodSUFFIX(x, y); /* has the sign of x; in Python, a remainder has that of y */
+    if (r == 0)
+        return copysignSUFFIX(r, y);
+    return (r < 0) == (y < 0) ? r : r + y;
 }
 
 /* PART take_at */
-static double take_at(const double *row, long step, long size, double index)
+static real take_atSUFFIX(const real *row, long step, long size, real index)
 {
-    volatile double none = 0.0;
-    if (!(index >= 0.0 && index < size && index == (double)(long)index))
-        return none / none; /* NaN, with the floating-point flag of an invalid operation */
-    return row[step * (long)index];
+    return index >= 0 && index < size && index == (real)(long)index ? row[step * (long)index] : (real)NAN;
 }
 
 /* PART add_at */
-static void add_at(double *row, long step, long size, double index, double gradient)
+static void add_atSUFFIX(real *row, long step, long size, real index, real gradient)
 {
-    if (index >= 0.0 && index < size && index == (double)(long)index)
+    if (index >= 0 && index < size && index == (real)(long)index)
         row[step * (long)index] += gradient;
+}
+
+/* PART checked_quotient */
+static inline V checked_quotient(V x, V y, M *failed)
+{
+    *failed |= y == U(0);
+    return x / y;
+}
+
+/* PART checked_remainder */
+static inline V checked_remainder(V x, V y, M *failed)
+{
+    *failed |= y == U(0);
+    return PREFIXremainder_SUFFIX(x, y);
+}
+
+/* PART checked_pow */
+static inline V checked_pow(V x, V y, M *failed)
+{
+    const V r = PREFIXpowSUFFIX(x, y);
+    const M refused = (r - r != U(0)) & ((x - x) + (y - y) == U(0));
+    *failed |= sizeof(real) == 8 ? refused : (refused & ((x == U(0)) | (r != r))) | 2 * refused; /* a float may be large */
+    return r;
+}
+
+/* PART checked_index */
+static inline V checked_index(V index, long size, M *failed)
+{
+    *failed |= (index < U(0)) | (index >= U(size)) | (index != PREFIXfloorSUFFIX(index));
+    return index;
 }
 
 /* PART vectors */
@@ -74,11 +80,12 @@ static void add_at(double *row, long step, long size, double index, double gradi
 #else
 #define BYTES 32
 #endif
-enum { LANES = BYTES / sizeof(double) };
-typedef double V __attribute__((vector_size(BYTES)));
-typedef long long M __attribute__((vector_size(BYTES)));
+enum { LANES = BYTES / sizeof(real) };
+typedef real V __attribute__((vector_size(BYTES)));
+typedef INTEGER M __attribute__((vector_size(BYTES)));
+typedef real W __attribute__((vector_size(BYTES), aligned(sizeof(real)), may_alias));
 
-static inline V U(double x)
+static inline V U(real x)
 {
     V v;
     for (int l = 0; l < LANES; l++)
@@ -93,7 +100,6 @@ static inline V choose(M condition, V a, V b)
 
 #define LANE_BY_LANE(call) { V r; for (int l = 0; l < LANES; l++) r[l] = call; return r; }
 
-/* PART calls_libm */
 #if defined(__GNUC__) && !defined(__clang__) /* clears vector registers before libm is called */
 #define CALLS_LIBM __attribute__((noinline, optimize("expensive-optimizations")))
 #else
@@ -136,97 +142,71 @@ static __attribute__((noinline)) V v_tanh(V x)
     return (V)((M)choose(size < U(0.625), small, large) | ((M)x & sign));
 }
 
-/* PART v_quotient */
-static inline V v_quotient(V x, V y)
-{
-    return choose(y == U(0.0), U(unit), x) / y;
-}
-
 /* PART v_larger */
 static inline V v_larger(V a, V b)
 {
     return choose(b > a, b, a);
 }
 
-/* PART v_take */
-static inline V v_take_at(const double *row, long step, long size, V index)
+/* PART v_take_at */
+static inline V v_take_at(const real *row, long step, long size, V index)
 {
     V r;
     for (int l = 0; l < LANES; l++)
-        r[l] = take_at(row, step, size, index[l]);
+        r[l] = take_atSUFFIX(row, step, size, index[l]);
     return r;
 }
 
+/* PART v_take */
 static inline V v_take(const V *values, long size, V index)
 {
     V r;
     for (int l = 0; l < LANES; l++)
-        r[l] = take_at((const double *)values + l, LANES, size, index[l]);
+        r[l] = take_atSUFFIX((const real *)values + l, LANES, size, index[l]);
     return r;
 }
 
-static inline void v_add_at(double *row, long step, long size, V index, V gradient)
+/* PART v_add_at */
+static inline void v_add_at(real *row, long step, long size, V index, V gradient)
 {
     for (int l = 0; l < LANES; l++)
-        add_at(row, step, size, index[l], gradient[l]);
+        add_atSUFFIX(row, step, size, index[l], gradient[l]);
 }
 
 /* PART tiles */
-#define TILE SIZE
+/* As many vectors of examples as stay in the cache with all their numbers: from there, each weight is read once. */
+#define FITS(vectors) ((vectors) * NUMBERS * BYTES <= LIMIT)
+#define TILE (SIZES1)
 #define WIDTH (LANES * TILE)
-#define EACH _Pragma("GCC unroll 8") for (int k = 0; k < TILE; k++)
+#define FOR_LANES _Pragma("GCC unroll 8") for (int k = 0; k < TILE; k++)
 typedef V T[TILE]; /* a number for each example of a tile */
 
-/* For each lane, the sum over the vectors of a tile. */
-static inline V lane_sums(const V *tile)
+static inline real total(const V *tile)
 {
-    V sum = tile[0];
+    typedef real H __attribute__((vector_size(BYTES / 2)));
+    typedef real Q __attribute__((vector_size(BYTES / 4)));
+    union { V v; H h[2]; } whole = { .v = tile[0] };
     for (int k = 1; k < TILE; k++)
-        sum += tile[k];
-    return sum;
-}
-
-static inline double total(const V *tile)
-{
-    typedef double H __attribute__((vector_size(BYTES / 2)));
-    typedef double Q __attribute__((vector_size(BYTES / 4)));
-    union { V v; H h[2]; } whole = { .v = lane_sums(tile) };
+        whole.v += tile[k];
     union { H h; Q q[2]; } half = { .h = whole.h[0] + whole.h[1] };
     Q quarter = half.q[0] + half.q[1];
-    /* Halves are added to halves, in the order of FOLDED, so that both give the same bits. */
     for (int n = LANES / 8; n > 0; n /= 2)
         for (int l = 0; l < n; l++)
             quarter[l] += quarter[l + n];
     return quarter[0];
 }
 
-/* PART rows */
-/* A long row of gradients gets LANES totals at a time. WHOLE_ROWS(n) is how many of n gradients that are: none without
-   AVX-512 or __builtin_shufflevector, where `total` is used for each. */
-#if defined(__AVX512F__) && defined(__has_builtin)
-#if __has_builtin(__builtin_shufflevector)
-FOLDS
-#define WHOLE_ROWS(n) ((n) / LANES * LANES)
-#endif
-#endif
-#ifndef WHOLE_ROWS
-#define WHOLE_ROWS(n) 0L
-#define FOLDED(row) (row)[0] /* is compiled, but never run */
-#endif
-static inline void add_totals(double *g, const V *row)
-{
-    typedef double R __attribute__((vector_size(BYTES), aligned(sizeof(double)), may_alias));
-    *(R *)g += FOLDED(row);
-}
-
 /* PART doubles */
 #define WIDTH 1
-typedef double T;
-typedef double W __attribute__((vector_size(8 * sizeof(double)), aligned(sizeof(double)), may_alias));
+#define U(x) (x)
+enum { LANES = 1 };
+typedef INTEGER M;
+typedef real V, T;
+typedef real W __attribute__((vector_size(8 * sizeof(real)), aligned(sizeof(real)), may_alias));
 
-static inline double dot(double start, const double *a, const double *b, long n)
+static inline real dot(real start, const real *a, const real *b, long n)
 {
-    W sums = {0.0};
+    W sums = {0};
     const long whole = n / 8 * 8;
     for (long i = 0; i < whole; i += 8)
         sums += *(const W *)(a + i) * *(const W *)(b + i);
@@ -235,51 +215,64 @@ static inline double dot(double start, const double *a, const double *b, long n)
     return start + (((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7])));
 }
 
-/* PART unaligned */
-typedef double W __attribute__((vector_size(BYTES), aligned(sizeof(double)), may_alias));
-
 /* PART gather */
-/* Copies arguments of one size into lanes: those of the m examples from b on; the first of them fills further lanes. */
-static inline void gather(T *to, const double *const *x, int64_t arguments, int64_t size,
-                          const int64_t *at, int64_t b, int64_t m)
+/* Copies arguments of one size into lanes, each of which has one of the examples. */
+static inline void gather(T *to, const real *const *x, int64_t arguments, int64_t size, const int64_t *examples)
 {
     for (int64_t k = 0; k < arguments; k++)
         for (int64_t l = 0; l < WIDTH; l++) {
-            int64_t e = b + (l < m ? l : 0);
-            const double *from = x[k] + (at ? at[e] : e) * size;
+            const real *from = x[k] + examples[l] * size;
             for (int64_t i = 0; i < size; i++)
-                ((double *)&to[k * size + i])[l] = from[i];
+                ((real *)&to[k * size + i])[l] = from[i];
         }
 }
 
 /* PART run */
+enum { WORK = (NUMBERS * sizeof(T) + 64) / sizeof(real) };
+
 /* Computes the examples from `first` on, up to `end`. */
-static int examples(const double *p, const double *const *x, const int64_t *at, wide seed,
-                    double *g, double *y, double *work, int64_t first, int64_t end)
+static int computed(const real *p, const real *const *x, const int64_t *indices, double seed,
+                    real *g, real *y, real *work, int64_t first, int64_t end)
 {
-    feclearexcept(FE_ALL_EXCEPT);
+CLEAR
     T *xs = (T *)(((uintptr_t)work + 63) & ~(uintptr_t)63), *ys = xs + INPUTS;
     T *t = ys + OUTPUTS, seeds;
+    M failed = {0}; /* in each lane, an odd number after an error, and 2 after an overflow of floats */
+    int64_t examples[WIDTH] = {0};
 ONCE
     for (int64_t b = first, m = (end - first - 1) % WIDTH + 1; b < end; b += m, m = WIDTH) {
-        for (int64_t l = 0; l < WIDTH; l++) /* lanes that repeat an example have no gradient */
-            ((double *)&seeds)[l] = l < m ? seed : 0.0;
+        /* Lanes that are left share an example, and the seed of its gradient: as many as a power of two, so that nothing
+           is rounded. */
+        int64_t half = 1, lanes[WIDTH] = {0}, of[WIDTH];
+        while (2 * half < m)
+            half *= 2;
+        for (int64_t l = 0; l < WIDTH; l++) {
+            of[l] = l & (2 * half - 1);
+            of[l] -= of[l] < m ? 0 : half;
+            lanes[of[l]]++;
+            examples[l] = indices ? indices[b + of[l]] : b + of[l];
+        }
+        for (int64_t l = 0; l < WIDTH; l++)
+            ((real *)&seeds)[l] = seed / lanes[of[l]];
 GATHER
-        one(p, xs, seeds, g, ys, t);
+        one(p, xs, seeds, g, ys, tFAILURE);
         for (int64_t l = 0; l < m; l++)
             for (int64_t i = 0; i < OUTPUTS; i++)
-                y[(b + l) * OUTPUTS + i] = ((double *)&ys[i])[l];
+                y[(b + l) * OUTPUTS + i] = ((real *)&ys[i])[l];
     }
-    return FAILED;
+    int result = RESULT;
+    for (int l = 0; l < LANES; l++)
+        result |= ((const INTEGER *)&failed)[l] & 3;
+    return result;
 }
 
 /* PART one_thread */
-const int64_t room = ROOM; /* bytes that `work` needs */
+const int64_t room = WORK * sizeof(real); /* bytes that `work` needs */
 
-int run(const double *p, const double *const *x, const int64_t *at, wide seed,
-        double *g, double *y, double *work, int64_t n)
+int run(const real *p, const real *const *x, const int64_t *at, double seed,
+        real *g, real *y, real *work, int64_t n)
 {
-    return examples(p, x, at, seed, g, y, work, 0, n);
+    return computed(p, x, at, seed, g, y, work, 0, n);
 }
 
 /* PART threads */
@@ -302,14 +295,14 @@ typedef pthread_t thread;
 #define WAIT(t) pthread_join(t, 0)
 #endif
 
-enum { PARAMETERS = COUNT, WORK = ROOM / sizeof(double) };
-const int64_t room = THREADS * sizeof(double) * ((int64_t)PARAMETERS + WORK); /* bytes that `work` needs */
+enum { PARAMETERS = COUNT };
+const int64_t room = THREADS * sizeof(real) * ((int64_t)PARAMETERS + WORK); /* bytes that `work` needs */
 
 typedef struct {
-    const double *p, *const *x;
+    const real *p, *const *x;
     const int64_t *at;
-    wide seed;
-    double *g, *y, *work;
+    double seed;
+    real *g, *y, *work;
     int64_t first, end;
     int failed;
 } part;
@@ -318,20 +311,20 @@ ENTRY compute(void *given)
 {
     part *t = given;
     if (t->first && t->g)
-        memset(t->g, 0, sizeof(double) * PARAMETERS);
-    t->failed = examples(t->p, t->x, t->at, t->seed, t->g, t->y, t->work, t->first, t->end);
+        memset(t->g, 0, sizeof(real) * PARAMETERS);
+    t->failed = computed(t->p, t->x, t->at, t->seed, t->g, t->y, t->work, t->first, t->end);
     return 0;
 }
 
-int run(const double *p, const double *const *x, const int64_t *at, wide seed,
-        double *g, double *y, double *work, int64_t n)
+int run(const real *p, const real *const *x, const int64_t *at, double seed,
+        real *g, real *y, real *work, int64_t n)
 {
     part parts[THREADS];
     thread threads[THREADS];
     int begun[THREADS], failed = 0;
     const int64_t most = n / LEAST, count = most < 1 ? 1 : most < THREADS ? most : THREADS;
     for (int64_t k = count - 1; k >= 0; k--) {
-        double *own = work + k * ((int64_t)PARAMETERS + WORK);
+        real *own = work + k * ((int64_t)PARAMETERS + WORK);
         parts[k] = (part){p, x, at, seed, k && g ? own : g, y, own + PARAMETERS, n * k / count, n * (k + 1) / count, 0};
         begun[k] = k && BEGIN(threads[k], compute, parts + k);
     }
@@ -348,7 +341,7 @@ int run(const double *p, const double *const *x, const int64_t *at, wide seed,
 }
 
 /* PART add */
-void add(double *to, const double *from, int64_t n)
+void add(real *to, const real *from, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         to[i] += from[i];

@@ -6,7 +6,7 @@ from importlib.resources import files
 from itertools import islice
 from typing import Any
 
-from micrograd.compiler.ir import Call, Ref, Term, general
+from micrograd.compiler.ir import Call, Ref, general
 from micrograd.compiler.passes.expressions import Node
 
 
@@ -49,9 +49,9 @@ def call(value: Any, text: Callable[[Any], str], templates: Mapping[str, str]) -
         or templates.get(general(op))
         or f"{op}({', '.join(f'{{{i}}}' for i in range(len(operands)))})"
     )
-    step, size = sizes or ("", str(len(operands) - 1))
+    *steps, size = sizes or [str(len(operands) - 1)]
     others = ", ".join(f"{{{i}}}" for i in range(1, len(operands)))
-    return template.replace("{*}", others).replace("STEP", step).replace("SIZE", size).format(*operands)
+    return template.replace("{*}", others).replace("STEP", "".join(steps)).replace("SIZE", size).format(*operands)
 
 
 def terms(node: Node, text: Callable[[Any], str], templates: Mapping[str, str]) -> list[str]:
@@ -80,7 +80,7 @@ def signed(number: str) -> str:
     return f"({number})" if number[0] == "-" else number
 
 
-def added(parts: Sequence[Term], ref: Callable[[Ref], str], larger: str, text: str = "") -> str:
+def added(parts: Sequence[Any], ref: Callable[[Ref], str], larger: str, text: str = "") -> str:
     """Terms added to a text, or the largest of them and it: `larger` says what that of two looks like."""
     for term in parts:
         product = " * ".join(map(ref, term.factors))

@@ -11,8 +11,9 @@ from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 import micrograd
-from micrograd import Backend, Value, dot, functional, mean, scalar, where
+from micrograd import Backend, Value, functional, mean, scalar, where
 from micrograd.compiler import passes
+from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.native import library, toolchain
 from micrograd.compiler.targets import c
 from micrograd.optim import SGD
@@ -426,10 +427,10 @@ def test_a_sum_of_several_terms_a_round_is_right_where_they_lie_in_reverse(round
 def test_few_examples_are_computed_one_by_one_with_dot():
     model, loss, batch = large(21, 11)
     backend = assert_trains_alike(model, loss, batch[:3])._backends[((21,),)]
-    assert ("backward", 0, 1) in backend._libraries
+    assert ("backward", 0) in backend._libraries
     graph = backend.stored.graph()
     source = c.library_source(graph, passes.program(graph, graph.outputs, graph.parameter_gradients), tile=0)
-    assert " = dot(a, " in source
+    assert " = dot(a" in source
 
 
 @needs_compiler
@@ -457,10 +458,10 @@ def chained(n, seed=1):
 
 def test_long_code_without_loops_is_of_one_vector_at_a_time(monkeypatch):
     graph = chained(100)._backends[((),)].stored.graph()
-    for lines, tile in ((200, 4), (50, 1)):
+    for lines, tile in ((200, "FITS(4) ? 4 : FITS(2) ? 2 : 1"), (50, "1")):
         monkeypatch.setattr(c, "MANY_LINES", lines)
         source = c.library_source(graph, passes.program(graph, graph.outputs, []), tile=4)
-        assert f"#define TILE {tile}\n" in source
+        assert f"#define TILE ({tile})\n" in source
 
 
 def looped(n, seed=1):
@@ -489,16 +490,14 @@ def test_a_function_has_150_lines_and_a_loop_counts_as_one_more():
 
 
 def test_what_single_statements_of_one_function_use_is_in_variables():
-    assert "t[" not in chained(20).c_source.replace("double t[1];", "")
-    assert "double t[25];" in looped(3).c_source
-    assert "Needs 200 bytes of the stack, and what the compiler adds" in looped(3).c_source
+    assert "t[" not in chained(20).c_source.replace("real t[1];", "")
     assert "y[i0] = exp(x[i0])" in micrograd.compile(lambda xs: [x.exp() for x in xs], ([1.0] * 5,)).c_source
 
 
 def test_more_than_eight_constants_are_in_a_table_whole_numbers_first():
     for n in (8, 9):
         fast = micrograd.compile(lambda x, n=n: [x * (i + 0.5) for i in range(n)], (1.0,), backend="python")
-        assert ("static const double forward_one_c[]" in fast.c_source) == (n == 9)
+        assert ("static const real forward_one_c[]" in fast.c_source) == (n == 9)
     classes = [2, 0, 1, *range(3, 10)]
     fast = micrograd.compile(
         lambda x: micrograd.sum([0.5 * x, *(where(x == k, x, 0.0) for k in classes)]), (1.0,), backend="python"
@@ -510,23 +509,11 @@ def test_a_table_of_a_thousand_constants_takes_few_lines():
     constants = [0.1 * i - 0.05 for i in range(1000)]
     source = micrograd.compile(lambda x: [number * x for number in constants], (1.0,), backend="python").c_source
     assert source.count("\n") < 250
-    assert all(c.literal(number) in source for number in constants)
+    assert all(DOUBLE.literal(number) in source for number in constants)
 
 
-@needs_compiler
-def test_a_tile_whose_numbers_would_not_stay_in_the_cache_is_smaller(monkeypatch):
-    fast = micrograd.compile(lambda xs: dot(xs, xs), ([1.0] * 100,), backend="python")
-    graph = fast._backends[((100,),)].stored.graph()
-    for cache, size in ((1 << 19, 4), (100 * 8 * 8 * 4, 2), (1000, 1)):
-        monkeypatch.setattr(c, "CACHE", cache)
-        source = c.library_source(graph, passes.program(graph, graph.outputs, []), tile=4)
-        assert f"#define TILE {size}\n" in source
-
-
-def test_a_library_works_on_the_numbers_of_the_widest_lanes_and_what_is_before_the_first_multiple_of_64_bytes():
-    graph = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend="python")._backends[(), ()].stored.graph()
-    source = c.library_source(graph, passes.program(graph, graph.outputs, []), tile=1)
-    assert f"const int64_t room = {(2 + 1) * 64 + 64};" in source
+def test_a_slot_is_used_again_once_nothing_reads_its_number():
+    assert all("Needs 80 bytes of the stack, and what the compiler adds" in looped(n).c_source for n in (3, 9))
 
 
 @needs_compiler
@@ -545,7 +532,3 @@ def test_every_kind_of_library_is_c_without_a_warning(monkeypatch, optimized):
             fast.backward([0.5] * n)
         fast.value_and_grad(0.5)
         assert len(fast._backends[((),)]._libraries) == 5
-
-
-def compiled(backend):
-    return micrograd.compile(lambda x: 2 * x, (1.0,), backend=backend)

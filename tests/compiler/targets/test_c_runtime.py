@@ -6,7 +6,8 @@ import random
 import pytest
 
 import micrograd
-from micrograd import Backend, Value, where
+from micrograd import Backend, Value, logsumexp, where
+from micrograd.compiler.native import library
 from micrograd.optim import SGD
 from tests.helpers import needs_compiler
 
@@ -69,3 +70,69 @@ def test_a_division_that_a_c_compiler_may_carry_out_itself_is_an_error(quotient,
     with pytest.raises(ZeroDivisionError), fast.training(SGD([w], 0.1)) as step:
         step([1.0])
     assert w.data == 1.0
+
+
+@needs_compiler
+@pytest.mark.parametrize("n", [5, 6, 11, 37])
+def test_an_infinite_gradient_is_infinite_wherever_its_example_is(n):
+    """Lanes without an example of their own share one, whose gradient times 0 would be NaN."""
+    w = Value(1.0)
+    fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend="c")
+    for place in range(n):
+        w.grad = 0.0
+        assert fast.backward([math.inf if i == place else 1.0 for i in range(n)]) == w.grad == math.inf
+
+
+@needs_compiler
+@pytest.mark.parametrize("n", range(1, 20))
+def test_lanes_that_share_an_example_share_its_gradient(n):
+    w = Value(1.0)
+    fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend="c", batch_size=n)
+    w.grad = 0.0
+    fast.backward([float(3**i) for i in range(n)])
+    assert w.grad == pytest.approx((3**n - 1) / 2 / n, rel=1e-15)
+
+
+def impossible(x):
+    """The likelihood of a hidden Markov model, one state of which is impossible at first."""
+    states = [x * 0.0, x - math.inf]
+    for _ in range(3):
+        states = [logsumexp([state + x * k for k, state in enumerate(states)]) for _ in states]
+    return states[0]
+
+
+HARMLESS = {
+    "a state that is impossible": (impossible, 0.5),
+    "a masked NaN": (lambda x: where(x == x, (x - 1.0) ** 2 + x.exp() + x.log() + x.sqrt() + x**1.5, 0.0), math.nan),
+    "a comparison of NaN": (lambda x: where(x < 1.0, x.log(), 0.0), math.nan),
+    "a difference of infinities": (lambda x: x - x + x.exp().log(), math.inf),
+    "a product that is too large": (lambda x: x * 1e300 * 1e300 + x.exp(), 5.0),
+    "a quotient that is too large": (lambda x: 1e300 / x + (-x).exp(), 1e-300),
+    "the ends of functions": (lambda x: x.exp() + x.log() + x.sqrt() + 1.0 / x + (-x).exp() + x.cosh(), math.inf),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", HARMLESS)
+def test_an_infinity_that_python_does_not_refuse_stays_in_c(monkeypatch, name):
+    function, x = HARMLESS[name]
+    fast, expected = (micrograd.compile(function, (1.0,), backend=backend) for backend in ("c", "python"))
+    monkeypatch.setattr(library, "failure", None)  # which goes through all examples in Python
+    value, slope = expected.value_and_grad(x)
+    assert fast.value_and_grad(x) == pytest.approx((value, slope), nan_ok=True)
+    assert list(fast.map([x] * 9)) == pytest.approx([value] * 9, nan_ok=True)
+
+
+@needs_compiler
+def test_a_training_on_masked_numbers_stays_in_c(monkeypatch):
+    w = Value(0.5)
+    fast = micrograd.compile(
+        lambda y: where(y == y, (w - where(y == y, y, 0.0)) ** 2 + 0.0 * y.log(), 0.0),
+        (1.0,),
+        parameters=[w],
+        backend="c",
+    )
+    with fast.training(SGD([w], 0.1)) as step:
+        monkeypatch.setattr("micrograd.compiler.stepping.StepLoop.take", None)
+        assert step([math.nan, 1.0] * 10) == pytest.approx(0.125)
+    assert w.data == pytest.approx(0.55)

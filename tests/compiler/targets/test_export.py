@@ -119,7 +119,7 @@ def test_an_exported_function_may_use_every_operation_and_many_constants(tmp_pat
     numbers = run_exported(fast, tmp_path, point, len(expected), 0, differentiable=False)
     assert numbers == pytest.approx(expected, rel=1e-12, nan_ok=True)
     assert fast.c_source.count("#define c ") == fast.c_source.count("#undef c\n") == 1
-    assert "static double remainder_(" in fast.c_source
+    assert "static real remainder_(" in fast.c_source
     assert "there are none" in fast.c_source
     assert "backward" not in fast.c_source
 
@@ -146,7 +146,7 @@ def test_an_exported_derivative_by_parameters_with_every_operation(tmp_path):
 def test_the_exported_weights_are_those_of_now_to_the_last_bit():
     p = [Value(0.1), Value(-1e-310), Value(-0.0), Value(math.inf), Value(-math.inf), Value(math.nan), Value(3)]
     fast = micrograd.compile(lambda x: micrograd.sum(p) * x, (1.0,), parameters=p, backend="python")
-    array = fast.c_source[fast.c_source.index("const double model_parameters[] = {") :]
+    array = fast.c_source[fast.c_source.index("const real model_parameters[] = {") :]
     array = array[array.index("{") + 1 : array.index("}")]
     assert array.replace("\n", "").replace(" ", "") == "0.1,(-1e-310),-0.0,INFINITY,(-INFINITY),NAN,3.0"
     p[0].data = 0.7

@@ -1,0 +1,85 @@
+"""Sums as steps: one with loops or with many terms is added up in a variable, so that each step is one statement."""
+
+from collections.abc import Iterator, Sequence
+from itertools import count, groupby
+from typing import Any
+
+from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Step, Sum, Term, start
+
+LONG = 8  # terms of a statement
+
+
+def in_steps(kernel: Sequence[Step], *, dots: bool = False, totals: bool = False) -> Kernel:
+    """The kernel with its sums as steps, in variables a0, a1, ...
+
+    With `dots`, a loop of terms that makes a dot product is a Call. With `totals`, what is added to a gradient is a
+    variable, which has a number for each of several examples.
+    """
+    variables = (Ref(f"a{i}") for i in count())
+
+    def steps(step: Step) -> Iterator[Step]:
+        if isinstance(step, Loop):
+            yield Loop(step.rounds, tuple([inner for each in step.body for inner in steps(each)]))
+            return
+        if isinstance(step, Assign | Accumulate):
+            is_total = totals and isinstance(step, Accumulate)
+            if isinstance(step.value, Sum) and _is_long(step.value.terms):
+                variable = next(variables)
+                yield from _added_up(variable, step.value.terms, dots)
+                step = step._replace(value=variable)
+            elif is_total:
+                variable = next(variables)
+                yield Assign(variable, step.value)
+                step = step._replace(value=variable)
+        yield step
+
+    return [inner for step in kernel for inner in steps(step)]
+
+
+def _is_long(terms: Sequence[Term | Loop]) -> bool:
+    return len(terms) > LONG or any(isinstance(term, Loop) for term in terms)
+
+
+def _added_up(variable: Ref, terms: Sequence[Term | Loop], dots: bool) -> Iterator[Step]:
+    """Steps that set a variable to a sum."""
+    statements = list(_statements(terms))
+    if isinstance(statements[0], Loop):
+        yield Assign(variable, start(terms))
+    else:
+        yield Assign(variable, Sum(statements.pop(0)))
+    yield from _added(variable, statements, dots)
+
+
+def _added(variable: Ref, statements: Sequence[tuple[Term, ...] | Loop], dots: bool) -> Iterator[Step]:
+    """Steps that add terms and loops of terms to a variable."""
+    for part in statements:
+        if not isinstance(part, Loop):
+            yield Assign(variable, Sum((Term(">" if part[0].sign == ">" else "+", (variable,)), *part)))
+        elif dots and is_dot(part):
+            a, b = (_lowest(factor, part.rounds) for factor in part.body[0].factors)
+            yield Assign(variable, Call(f"dot {part.rounds}", (variable, a, b)))
+        else:
+            yield Loop(part.rounds, tuple(_added(variable, list(_statements(part.body)), dots)))
+
+
+def _statements(terms: Sequence[Term | Loop]) -> Iterator[Any]:
+    """The loops, and between them some terms at a time."""
+    for is_loop, parts in groupby(terms, lambda term: isinstance(term, Loop)):
+        alike = tuple(parts)
+        yield from alike if is_loop else (alike[i : i + LONG] for i in range(0, len(alike), LONG))
+
+
+def is_dot(loop: Loop) -> bool:
+    """Whether a loop adds up the products of neighbouring elements of two arrays."""
+    term = loop.body[0]
+    if len(loop.body) > 1 or isinstance(term, Loop) or term.sign != "+" or len(term.factors) != 2:
+        return False
+    if any(factor.array[0] not in "pxty" for factor in term.factors):
+        return False
+    return [factor.strides[-1] for factor in term.factors] in ([1, 1], [-1, -1])
+
+
+def _lowest(ref: Ref, rounds: int) -> Ref:
+    """A pointer to the element with the lowest index that a loop reads, forwards or backwards."""
+    *outer, stride = ref.strides
+    return Ref(f"&{ref.array}", ref.base if stride > 0 else ref.base - (rounds - 1), tuple(outer))
