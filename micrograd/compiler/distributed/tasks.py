@@ -30,8 +30,8 @@ class Workers:
     @property
     def n(self) -> int:
         """The number of workers, as far as the executor tells."""
-        numbers = (getattr(self.executor, name, None) for name in ("_max_workers", "num_workers"))
-        return next((n for n in numbers if isinstance(n, int) and n > 0), os.cpu_count() or 1)
+        told = (getattr(self.executor, name, None) for name in ("_max_workers", "num_workers"))
+        return next(filter(None, told), os.cpu_count() or 1)
 
     def results(self, tasks: Iterable[Task], ahead: int) -> Iterator[Any]:
         """The results of the tasks, in their order. At most `ahead` tasks are submitted before their turn.
@@ -45,16 +45,16 @@ class Workers:
                     submitted.append((task, self._submit(task)))
                 if not submitted:
                     return
-                task, future = submitted[0]
-                answer = self._answer(future)
-                submitted.popleft()
-                if answer is None:
-                    submitted.appendleft((task, self._submit(task, whole=True)))
-                    continue
-                if answer.error:
-                    raise answer.error
-                self.sent.add((task.token, task.shard))
-                yield answer.result
+                answer = self._answer(submitted[0][1])
+                for i, (task, future) in enumerate(submitted):  # all that are done, so that they are sent together
+                    if future.done() and self._answer(future) is None:
+                        submitted[i] = task, self._submit(task, whole=True)
+                if answer is not None:
+                    task, _ = submitted.popleft()
+                    if answer.error:
+                        raise answer.error
+                    self.sent.add((task.token, task.shard))
+                    yield answer.result
         finally:
             for _, future in submitted:
                 future.cancel()  # if it has not begun
