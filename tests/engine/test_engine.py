@@ -531,7 +531,7 @@ class TestErrors:
             (act(v) * 3 + v * 2).backward()
         assert (v.data, v.grad, v.label, v._prev) == (data, 0.75, "v", ())
 
-    @pytest.mark.parametrize("data", ["3", None, [1.0], 1j, (1.0,), {}, b"1", Decimal(1), object, scalar, *NO_NUMBERS])
+    @pytest.mark.parametrize("data", ["3", None, [1.0], 1j, (1.0,), {}, b"1", Decimal(1), object, print, *NO_NUMBERS])
     def test_what_is_no_number_is_named_with_what_is_accepted(self, data):
         with pytest.raises(TypeError) as caught:
             Value(data)
