@@ -27,9 +27,8 @@ A_THREAD = 1 << 25  # operands of additions and products, about a millisecond: a
 A_GRADIENT = 100  # operands, which take as long as adding the gradient of a parameter to that of another thread
 
 POINTER = ctypes.c_void_p
-RUN = ctypes.CFUNCTYPE(
-    ctypes.c_int, *[POINTER] * 3, ctypes.c_double, *[POINTER] * 3, ctypes.c_int64
-)  # p, x, indices, seed, g, y, work, n
+RUN = ctypes.CFUNCTYPE(ctypes.c_int, *[POINTER] * 3, ctypes.c_double, *[POINTER] * 3, ctypes.c_int64)
+"""The entry point of a library: p, x, indices, seed, g, y, work and n; runtime.c has its C."""
 
 
 class CBackend:
