@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from micrograd import Value, nn
-from micrograd.data import batches, moons, xor
+from micrograd.data import batches, moons
 from micrograd.losses import binary_cross_entropy_with_logits as cross_entropy
 from micrograd.losses import hinge_loss, mse_loss
 from micrograd.optim import SGD, Adam, step
@@ -58,13 +58,6 @@ class Line(nn.Module):
 
 
 # Learning
-
-
-def test_xor_is_learned():
-    model = nn.MLP(2, [4, 1], rng=1)
-    history = fit(model, cross_entropy, *xor(), epochs=400, optimizer=Adam(model.parameters(), 0.05), progress=False)
-    assert history.losses[-1] < 0.05 < history.losses[0]
-    assert [model(x) > 0 for x in xor()[0]] == [False, True, True, False]
 
 
 def test_it_takes_the_steps_that_a_loop_by_hand_takes():
@@ -130,27 +123,6 @@ def test_the_schedule_sets_the_rate_of_each_step():
     assert history.learning_rates == [rates[2], rates[5]]
 
 
-def test_any_object_with_a_step_will_do_as_an_optimizer():
-    class Signs:
-        learning_rate = 0.25
-
-        def __init__(self, parameters):
-            self.parameters = parameters
-
-        def zero_grad(self):
-            for parameter in self.parameters:
-                parameter.grad = 0.0
-
-        def step(self):
-            for parameter in self.parameters:
-                parameter.data -= math.copysign(self.learning_rate, parameter.grad)
-
-    model = Line()
-    history = train(model, mse_loss, [1.0, 2.0], [1.0, 2.0], batch_size=None, epochs=4, optimizer=Signs([model.w]))
-    assert model.w.data == 1.0
-    assert history.learning_rates == [0.25] * 4
-
-
 # Validation and patience
 
 
@@ -167,7 +139,7 @@ def test_validation_is_measured_after_each_epoch_and_not_learned_from():
 
 
 class Walk:
-    """An optimizer that sets weights to one number after the other."""
+    """An optimizer of one's own that sets weights to one number after the other, until Ctrl-C is pressed."""
 
     learning_rate = 0.0
 
@@ -178,7 +150,9 @@ class Walk:
         pass
 
     def step(self):
-        number = next(self.path)
+        number = next(self.path, None)
+        if number is None:
+            raise KeyboardInterrupt
         for parameter in self.parameters:
             parameter.data = number
 
@@ -218,22 +192,12 @@ def test_patience_brings_back_whatever_the_optimizer_trains(last):
     assert (model.w.data, scale.data) == (2.0, 2.0)
 
 
-def test_without_patience_the_last_parameters_stay():
-    assert walk([3.0, 2.0, 4.0])[1] == 4.0
-
-
 def test_an_interrupt_brings_back_the_best_parameters_too():
-    def path():
-        yield from [3.0, 2.0, 4.0]
-        raise KeyboardInterrupt
-
-    model = Line(9.0)
-    history = train(
-        model, mse_loss, [1.0], [0.0], epochs=9, patience=5, validation=([1.0], [0.0]), optimizer=Walk(path(), model.w)
-    )
+    history, w = walk([3.0, 2.0, 4.0], epochs=9, patience=5)
     assert history.interrupted
     assert history.validation_losses == [9.0, 4.0, 16.0]
-    assert model.w.data == 2.0
+    assert w == 2.0
+    assert walk([3.0, 2.0, 4.0])[1] == 4.0  # without patience, the last
 
 
 # What goes wrong
@@ -386,64 +350,49 @@ def test_a_loss_that_has_grown_a_thousandfold_is_told_once(backend, caplog):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "kind", "message"),
     [
-        ({"model": Fixed()}, "no parameters"),
-        ({"xs": [], "ys": []}, "xs is empty"),
-        ({"xs": XS[:-1]}, "not 11 and 12"),
-        ({"epochs": 0}, "epochs is 0"),
-        ({"epochs": 1.5}, "epochs is 1.5"),
-        ({"epochs": True}, "epochs is True: expected an int, 1 or greater"),
-        ({"batch_size": 0}, "batch_size is 0"),
-        ({"validation": ([], [])}, "validation must be a pair"),
-        ({"validation": [(1, 2)]}, "validation must be a pair"),
-        ({"validation": ([1], [1, 2])}, "not 1 and 2"),
-        ({"validation": (XS, YS), "patience": 0}, "patience is 0"),
-        ({"patience": 3}, "give validation="),
-        ({"validation": {"xs": XS, "ys": YS}}, "validation must be a pair"),
-        ({"schedule": lambda step: math.nan}, r"schedule\(0\) is nan: expected a finite number, 0 or greater"),
-        ({"optimizer": SGD(mlp().parameters())}, "the optimizer has none of the model's parameters"),
-        ({"loss": lambda p, y: (p.data - y) ** 2}, "the loss does not depend on the model's parameters"),
-        ({"loss": lambda p, y: cross_entropy(p.detach(), y)}, "the loss does not depend on the model's parameters"),
+        ({"model": Fixed()}, ValueError, "no parameters"),
+        ({"xs": [], "ys": []}, ValueError, "xs is empty"),
+        ({"xs": XS[:-1]}, ValueError, "not 11 and 12"),
+        ({"epochs": 0}, ValueError, "epochs is 0"),
+        ({"epochs": True}, ValueError, "epochs is True: expected an int, 1 or greater"),
+        ({"batch_size": 0}, ValueError, "batch_size is 0"),
+        ({"validation": ([], [])}, ValueError, "validation must be a pair"),
+        ({"validation": [(1, 2)]}, ValueError, "validation must be a pair"),
+        ({"validation": ([1], [1, 2])}, ValueError, "not 1 and 2"),
+        ({"validation": {"xs": XS, "ys": YS}}, ValueError, "validation must be a pair"),
+        ({"validation": (XS, YS), "patience": 0}, ValueError, "patience is 0"),
+        ({"patience": 3}, ValueError, "give validation="),
+        ({"schedule": lambda step: math.nan}, ValueError, r"schedule\(0\) is nan: expected a finite number, 0 or gre"),
+        ({"optimizer": SGD(mlp().parameters())}, ValueError, "the optimizer has none of the model's parameters"),
+        ({"loss": lambda p, y: (p.data - y) ** 2}, ValueError, "the loss does not depend on the model's parameters"),
+        ({"loss": lambda p, y: p.detach() ** 2}, ValueError, "the loss does not depend on the model's parameters"),
+        ({"xs": dict(enumerate(XS))}, TypeError, "xs is of type dict: expected a list or an array$"),
+        ({"ys": set(range(12))}, TypeError, "ys is of type set"),
+        ({"ys": np.array(1.0)}, TypeError, "ys is of type ndarray: expected a list"),
+        ({"ys": None}, TypeError, "^ys is of type NoneType: expected a list or an array$"),
+        ({"xs": iter(XS)}, TypeError, "xs is of type list_iterator"),
+        ({"model": mse_loss}, TypeError, "model is <function mse_loss.*>: expected a Module, or an object with param"),
+        ({"model": nn.MLP}, TypeError, "model is <class 'micrograd.nn.MLP'>: expected a Module"),
+        ({"model": mse_loss, "loss": mlp()}, TypeError, r"^model is .*, as in fit\(model, loss, xs, ys\)$"),
+        ({"loss": XS, "ys": mse_loss}, TypeError, r"^loss is .*mse_loss, as in fit\(model, loss, xs, ys\)$"),
+        ({"loss": "mse"}, TypeError, "loss is 'mse': expected a function of a prediction and its target, such as loss"),
+        ({"loss": lambda p, y: None}, TypeError, "the loss of an example must be a single number: .*, not NoneType"),
+        ({"loss": lambda p, y: [p - y]}, TypeError, "the loss of an example must be a single number: .*, not list"),
+        ({"optimizer": "adam"}, TypeError, r"optimizer is 'adam': expected an optimizer, such as optim.Adam\(model"),
+        ({"optimizer": Adam}, TypeError, "optimizer is <class 'micrograd.optim.Adam'>: expected an optimizer"),
+        ({"schedule": 0.1}, TypeError, r"schedule is 0.1: expected a function .*, such as optim.constant\(0.1\)"),
+        ({"progress": 1}, TypeError, "progress is 1: expected True, False or a text stream"),
+        ({"progress": io.BytesIO()}, TypeError, "progress is <_io.BytesIO .*>: expected a text stream, but a bytes-"),
+        ({"rng": "1"}, TypeError, "rng is '1': expected a random.Random, a NumPy generator or a seed"),
     ],
 )
-def test_bad_arguments_are_refused_before_anything_happens(options, message):
+def test_arguments_that_make_no_sense_are_refused_before_anything_happens(options, kind, message):
     model = options.pop("model", mlp())
-    before = numbers(model)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(kind, match=message):
         train(model, **options)
-    assert numbers(model) == before
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"xs": dict(enumerate(XS))}, "xs is of type dict: expected a list or an array$"),
-        ({"ys": set(range(12))}, "ys is of type set"),
-        ({"xs": iter(XS)}, "xs is of type list_iterator"),
-        ({"model": mse_loss}, "model is <function mse_loss.*>: expected a Module, or an object with parameters"),
-        ({"model": nn.MLP}, "model is <class 'micrograd.nn.MLP'>: expected a Module"),
-        ({"loss": "mse"}, "loss is 'mse': expected a function of a prediction and its target, such as losses.mse_loss"),
-        ({"optimizer": "adam"}, r"optimizer is 'adam': expected an optimizer, such as optim.Adam\(model.param"),
-        ({"optimizer": Adam}, "optimizer is <class 'micrograd.optim.Adam'>: expected an optimizer"),
-        ({"schedule": 0.1}, r"schedule is 0.1: expected a function .*, such as optim.constant\(0.1\)"),
-        ({"progress": "yes"}, "progress is 'yes': expected True, False or a text stream"),
-        ({"progress": 1}, "progress is 1: expected True, False or a text stream"),
-        ({"progress": io.BytesIO()}, "progress is <_io.BytesIO .*>: expected a text stream, but a bytes-"),
-        ({"rng": "1"}, "rng is '1': expected a random.Random, a NumPy generator or a seed"),
-        ({"loss": lambda p, y: None}, "the loss of an example must be a single number: .*, not NoneType"),
-        ({"loss": lambda p, y: [p - y]}, "the loss of an example must be a single number: .*, not list"),
-        ({"ys": np.array(1.0)}, "ys is of type ndarray: expected a list"),
-        ({"ys": None}, "^ys is of type NoneType: expected a list or an array$"),
-        ({"loss": XS, "ys": mse_loss}, r"^loss is .*mse_loss, as in fit\(model, loss, xs, ys\)$"),
-        ({"model": mse_loss, "loss": mlp()}, r"^model is .*on an input, as in fit\(model, loss, xs, ys\)$"),
-    ],
-)
-def test_arguments_of_another_kind_are_refused_before_anything_happens(options, message):
-    model = options.pop("model", mlp())
-    with pytest.raises(TypeError, match=message):
-        train(model, **options)
-    assert model in (mse_loss, nn.MLP) or numbers(model) == numbers(mlp())
+    assert not isinstance(model, nn.MLP) or numbers(model) == numbers(mlp())
 
 
 @pytest.mark.parametrize("backend", ["eager", "auto", "python"])
@@ -494,14 +443,6 @@ def test_rows_of_an_array_come_to_the_model_as_lists_of_pythons_numbers(backend)
 
     train(Noting(1.0), loss, np.ones((3, 2), "f"), np.ones(3, "uint8"), backend=backend)
     assert all(type(x) in (list, int) or isinstance(x, Value) for x in seen)
-
-
-def test_a_first_loss_of_0_may_be_a_plain_number():
-    """As Python's max gives it where the margin is kept."""
-    model = Line(3.0)
-    history = train(model, lambda p, y: max(0, 1 - y * p), [1.0, -1.0], [1.0, -1.0])
-    assert history.losses == [0.0] * 3
-    assert model.w.data == 3.0
 
 
 @pytest.mark.parametrize("backend", ["eager", "python"])
