@@ -142,6 +142,7 @@ def test_a_full_disk_is_named_where_a_library_cannot_be_built():
 
 
 def test_where_no_cache_can_be_written_compilation_works_all_the_same(tmp_path, monkeypatch):
+    assert micrograd.compile(lambda x: x * x, (1.0,))(3.0) == 9.0  # reads files that others may not
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "read-only"))
     (tmp_path / "read-only").mkdir(mode=0o555)
 
