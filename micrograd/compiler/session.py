@@ -17,7 +17,6 @@ from typing import Any, Self
 
 from micrograd.compiler.dataset import Batch, Buckets, pack
 from micrograd.compiler.dtype import DOUBLE, REMEDY
-from micrograd.compiler.frontend.interpret import check
 from micrograd.compiler.frontend.redirect import any_frozen, assign, trained
 from micrograd.compiler.function import Function
 from micrograd.compiler.native.buffers import Buffers
@@ -31,6 +30,12 @@ from micrograd.optim import Optimizer
 from micrograd.reductions import mean
 from micrograd.support.arrays import as_ndarray, is_array
 from micrograd.support.trees import mapped, shape_of
+
+BY_ENGINE = (
+    "a step was taken by the engine, since an operation failed in generated code, which also differentiates what "
+    "take() does not choose"
+)
+BEYOND_SINGLE = f"a step was taken by the engine, in doubles, since numbers are beyond single precision: {REMEDY}"
 
 
 class Training:
@@ -49,14 +54,13 @@ class Training:
         self._loop: Any = None  # within the block
         self._started: LoopBuild | None = None
         self._latest: Batches | None = None
-        self._warned = False
 
     def __repr__(self) -> str:
         return f"<training of {self._function!r} by {self._optimizer!r}>"
 
     def __enter__(self) -> Self:
-        self._trained = self._optimizer.parameters
-        self._parameters = list(self._trained)
+        self._list = self._optimizer.parameters
+        self._parameters = list(self._list)
         self._check_parameters()
         with ExitStack() as block:
             block.enter_context(trained(self._parameters))
@@ -89,12 +93,19 @@ class Training:
     def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
         """Take steps as a Loop does: those that fail in generated code with the engine."""
         self._check_parameters()
-        return self._loop.take(batches, rates) or self._take_with_engine(batches, rates)
+        losses: Sequence[float] = self._loop.take(batches, rates)
+        if not losses:
+            losses = self._engine.take(batches, rates)
+            warn_once(BY_ENGINE if self._function.precision == DOUBLE else BEYOND_SINGLE)
+        return losses
 
     def values(self, examples: Buckets) -> list[float]:
         """The function's value for each example."""
         numbers = memoryview(self.numbers())
-        found = [self._function._run("forward", each, parameters=numbers)[0].tolist() for each in examples.batches]
+        run = self._function._run
+        found: list[list[float]] = [run("forward", each, parameters=numbers)[0].tolist() for each in examples.batches]
+        if len(found) == 1:
+            return found[0]
         return [found[bucket][slot] for bucket, slot in zip(examples.bucket, examples.slot, strict=True)]
 
     def start_build(self) -> None:
@@ -126,39 +137,15 @@ class Training:
                 warn_once(f"training in Python instead of C: {error}")
         return PythonLoop(self._function, self._engine.update)
 
-    def _take_with_engine(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
-        """Take a step, which raises an error if there is one to raise; else the log says why C or Python has not."""
-        reason = "" if self._warned else self._reason(batches)
-        losses = self._engine.take(batches, rates)
-        if reason:
-            warn_once(f"a step was taken by the engine, {reason}")
-        self._warned = True
-        return losses
-
-    def _reason(self, batches: Batches) -> str:
-        """What generated code cannot do in the next step, as far as that shows."""
-        function, examples = self._function, batches.examples
-        if function.precision != DOUBLE:
-            return f"in doubles, since its numbers are beyond single precision: {REMEDY}"
-        numbers = function._numbers()
-        for i in batches.next():
-            of_shape = examples.batches[examples.bucket[i]]
-            try:
-                check(function._graph_of(of_shape).graph(), numbers, of_shape.row(examples.slot[i]))
-            except FloatingPointError as error:
-                return f"since it takes no derivative of what take() does not choose, and generated code does: {error}"
-        return "since an operation may have failed in generated code"
-
     def _check_parameters(self) -> None:
         """Raise an error if the optimizer has other parameters than at first, or they are frozen."""
-        now = self._optimizer.parameters
-        if now is not self._trained or len(now) != len(self._parameters):
-            if len(now) != len(self._parameters) or not all(map(is_, now, self._parameters)):
-                raise ValueError(
-                    "the optimizer was given other parameters during training: leave the training block and start "
-                    "another one for them, or train eagerly"
-                )
-            self._trained = now
+        now, first = self._optimizer.parameters, self._parameters
+        if len(now) != len(first) or (now is not self._list and not all(map(is_, now, first))):
+            raise ValueError(
+                "the optimizer was given other parameters during training: leave the training block and start another "
+                "one for them, or train eagerly"
+            )
+        self._list = now
         if any_frozen(now):
             raise RuntimeError("a step would change frozen parameters: leave the block of frozen() first")
 

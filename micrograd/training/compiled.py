@@ -21,7 +21,7 @@ from micrograd.compiler.function import Function
 from micrograd.compiler.native.toolchain import warn_once
 from micrograd.compiler.native.update import check_rule
 from micrograd.compiler.options import Backend, Options
-from micrograd.compiler.session import Training
+from micrograd.compiler.session import BY_ENGINE, Training
 from micrograd.compiler.stepping import Batches, Loop
 from micrograd.support.collector import gc_paused
 from micrograd.support.trees import as_lists
@@ -122,7 +122,7 @@ class CompiledLoop:
         loss = sum(losses) / len(batch)
         if not math.isfinite(loss) or not math.isfinite(sum(map(sum, gradients))):
             taken = self._engine.take(batches, rates)
-            warn_once("a step was taken by the engine, since an operation may have failed in generated code")
+            warn_once(BY_ENGINE)
             return taken
         self.session.update(gradients)
         batches.count(1)

@@ -8,7 +8,6 @@ import pytest
 import micrograd
 from micrograd import Backend, Value, fit, nn, take, where
 from micrograd.compiler.native import toolchain
-from micrograd.compiler.native.loop import NativeLoop
 from micrograd.optim import SGD
 from tests.helpers import CompiledOperation, every_operation
 
@@ -84,7 +83,7 @@ class Choosing(nn.Module):
         return take([0.1 * self.w, (self.w * x).sqrt()], where(x > 0, 1.0, 0.0))
 
 
-REASON = "a step was taken by the engine, since it takes no derivative of what take() does not choose"
+REASON = "a step was taken by the engine, since an operation failed in generated code, which also differentiates what"
 
 
 @pytest.mark.parametrize("xs", [[0.0, 1.0, 0.0, 4.0], [1.0] * 4])
@@ -99,31 +98,17 @@ def test_fit_says_once_why_the_engine_takes_steps_and_trains_as_it_does(xs, back
     assert trained[1] == pytest.approx(trained[0], rel=1e-12)
     said = [message for message in caplog.messages if REASON in message]
     assert len(said) == (0.0 in xs)
-    assert all("in the backward pass, / of" in message for message in said)
 
 
-def test_a_step_of_a_block_says_it_too_and_seeks_the_reason_once(backend, caplog, monkeypatch):
+def test_a_step_of_a_block_says_it_too(backend, caplog):
     toolchain.warn_once.cache_clear()
     model = Choosing()
     fast = micrograd.compile(model, (1.0,), parameters=model.parameters(), backend=backend)
     with fast.training(SGD([model.w], 0.01)) as step:
         assert step([0.0]) == pytest.approx(0.05)
-        assert len(caplog.messages) == 1
-        monkeypatch.setattr(micrograd.compiler.session, "check", None)
         assert step([0.0, 0.0]) == pytest.approx(0.0499)
     assert len(caplog.messages) == 1
     assert REASON in caplog.text
-
-
-def test_a_step_whose_trace_is_whole_is_not_blamed_on_take(backend, caplog, monkeypatch):
-    toolchain.warn_once.cache_clear()
-    model = Choosing()
-    fast = micrograd.compile(model, (1.0,), parameters=model.parameters(), backend=backend)
-    with fast.training(SGD([model.w], 0.01)) as step:
-        monkeypatch.setattr(NativeLoop, "take", lambda *call: [])
-        monkeypatch.setattr(fast, "_sums", lambda *call: (math.nan, []))
-        step([1.0])
-    assert caplog.messages == ["a step was taken by the engine, since an operation may have failed in generated code"]
 
 
 def test_what_is_not_chosen_is_differentiated_in_compiled_code_as_where_does_it_anywhere(backend):
