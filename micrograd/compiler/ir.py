@@ -89,8 +89,8 @@ def start(terms: Sequence[Any]) -> Ref:
 
 
 def is_variable(ref: Ref) -> bool:
-    """Whether this is a variable, v0 or one that a sum is added up in, a0, instead of an element of an array."""
-    return ref.array[0] in "av"
+    """Whether this is a variable, v0 or one that a sum is added up in, sum0, instead of an element of an array."""
+    return ref.array.startswith(("v", "sum"))
 
 
 def refs(part: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Ref, tuple[int, ...]]]:

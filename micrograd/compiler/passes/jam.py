@@ -18,8 +18,7 @@ from micrograd.compiler.ir import (
     span,
 )
 
-JAM_FACTOR = 4  # rounds of the outer loop that run together
-LONG_LOOP = 32  # rounds of an inner loop, from which jamming pays
+JAM_FACTOR = 2  # rounds that run together: a step of 784-128-10 takes 414 us with 4, 421 with 2, and 525 alone
 
 
 def jam(kernel: Sequence[Step]) -> Kernel:
@@ -66,7 +65,7 @@ def can_jam(loop: Loop) -> bool:
     if not all(isinstance(step, Assign | Accumulate) for step, _ in steps):
         return False
     found = list(refs(loop))
-    if not any(_is_reused(ref, rounds) for ref, rounds in found):
+    if not any(_is_reused(ref) for ref, _ in found):
         return False
     targets = {step.target: rounds for step, rounds in steps if not is_variable(step.target)}
     spans = [(ref.array, *span(ref, rounds)) for ref, rounds in targets.items()]
@@ -79,11 +78,9 @@ def can_jam(loop: Loop) -> bool:
     return all(_is_disjoint(ref, rounds) for ref, rounds in targets.items())
 
 
-def _is_reused(ref: Ref, rounds: tuple[int, ...]) -> bool:
-    """Whether a long inner loop reads the same elements in each round of the outer loop."""
-    return (
-        len(rounds) > 1 and len(ref.strides) > 1 and ref.strides[0] == 0 != ref.strides[-1] and rounds[-1] >= LONG_LOOP
-    )
+def _is_reused(ref: Ref) -> bool:
+    """Whether an inner loop reads the same elements in each round of the outer loop."""
+    return len(ref.strides) > 1 and ref.strides[0] == 0 != ref.strides[-1]
 
 
 def _is_disjoint(ref: Ref, rounds: Sequence[int]) -> bool:

@@ -10,12 +10,12 @@ LONG = 8  # terms of a statement
 
 
 def in_steps(kernel: Sequence[Step], *, dots: bool = False, totals: bool = False) -> Kernel:
-    """The kernel with its sums as steps, in variables a0, a1, ...
+    """The kernel with its sums as steps, in variables sum0, sum1, ...
 
     With `dots`, a loop of terms that makes a dot product is a Call. With `totals`, what is added to a gradient is a
     variable, which has a number for each of several examples.
     """
-    variables = (Ref(f"a{i}") for i in count())
+    variables = (Ref(f"sum{i}") for i in count())
 
     def steps(step: Step) -> Iterator[Step]:
         if isinstance(step, Loop):

@@ -21,14 +21,14 @@ from itertools import groupby, zip_longest
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import CONDITIONS
-from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Loop, Ref, Scatter, Step, Sum, innermost, is_variable
+from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Loop, Ref, innermost, is_variable
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.interchange import interchanged
 from micrograd.compiler.passes.jam import jam
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
 from micrograd.compiler.targets.c_runtime import CALLS, FOR_DOUBLES, FOR_TILES, PARTS, definitions, refused
-from micrograd.compiler.targets.spelling import added, call, filled, index, spellings
+from micrograd.compiler.targets.spelling import Printer, filled, indented, index, spellings
 
 LINES = 150  # lines of C in a function
 MANY_LINES = 500  # outside loops, above which a tile is one vector, since each line is unrolled over the tile
@@ -59,7 +59,7 @@ def templates(precision: Precision = DOUBLE, *, vectors: bool, checks: bool = Fa
     return {op: template.replace("SUFFIX", precision.suffix) for op, template in found.items()}
 
 
-class Writer:
+class Writer(Printer):
     """Prints a program as functions in C: arithmetic on `vectors`, with an example in each lane, or on numbers.
 
     With `dots`, long dot products call a function `dot`. With `checks`, `failed` is set where Python raises an error.
@@ -81,7 +81,7 @@ class Writer:
         self.straight = sum(not isinstance(step, Loop) for step in program.kernel)
         parts, self.temporaries = allocate(program.kernel if vectors else interchanged(program.kernel), LINES)
         parts = [in_steps(part, dots=dots, totals=vectors) for part in parts]
-        self._bodies = [[*self._lines(jam(part) if vectors else part, 0, set())] for part in parts]
+        self._bodies = [[*self.lines(jam(part) if vectors else part)] for part in parts]
 
     def source(self, name: str) -> str:
         """Functions that compute one example, or one in each lane: the last is called `name`."""
@@ -103,45 +103,32 @@ class Writer:
             f"real *restrict g, {self.type} *restrict y, {self.type} *restrict t{failed[0]})"
         )
         unused = f"(void)p; (void)x; (void)seed; (void)g; (void)y; (void)t;{failed[1]}"
-        return "\n".join([head, "{", *_indented([unused, *lines]), "}\n\n"])
+        return "\n".join([head, "{", *indented([unused, *lines]), "}\n\n"])
 
     def _table(self) -> str:
         """The constants, as many on a line as there is room for."""
         numbers = ", ".join(map(self.literal, self.constants))
         return textwrap.fill(numbers, 120, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
 
-    def _lines(self, steps: Sequence[Step], depth: int, declared: set[str]) -> Iterator[str]:
-        """The lines of steps within so many loops, where these variables are declared."""
-        for step in steps:
-            if isinstance(step, Loop):
-                body = [*_indented(self._lines(step.body, depth + 1, {*declared}))]
-                counter = "volatile long" if not self.vectors and _adds_several(step) else "long"
-                head = f"for ({counter} i{depth} = 0; i{depth} < {step.rounds}; i{depth}++)"
-                yield from [head, *body] if len(body) == 1 else [f"{head} {{", *body, "}"]
-            elif isinstance(step, Scatter):
-                row, position, value = map(self._ref, (step.row, step.position, step.value))
-                add_at = self.templates["add_at"].format(row, step.step, step.size, position, value)
-                yield f"{self.for_lane}{add_at};"
-            else:
-                yield from self._statement(step, declared)
+    def loop(self, loop: Loop, depth: int) -> str:
+        """The head of a loop."""
+        counter = "volatile long" if not self.vectors and _adds_several(loop) else "long"
+        return f"for ({counter} i{depth} = 0; i{depth} < {loop.rounds}; i{depth}++)"
 
-    def _statement(self, step: Assign | Accumulate, declared: set[str]) -> Iterator[str]:
-        name, target, value = step.target.array, self._ref(step.target), step.value
-        if isinstance(value, Sum):
-            text = added(value.terms, self._ref, self.templates["larger"])
-        else:
-            text = call(value, self._ref, self.templates)
+    def statement(self, step: Assign | Accumulate, is_new: bool) -> Iterator[str]:
+        """The lines of a step: what is added to a gradient is the total of a variable's lanes."""
+        target, text = self.ref(step.target), self.value(step.value)
         if isinstance(step, Accumulate):
             yield f"{target} += {f'total({text.removesuffix(self.lane)})' if self.vectors else text};"
-        elif name in ARRAYS or name in declared:
+        elif not is_new:
             yield f"{self.for_lane}{target} = {text};"
         elif self.vectors:
-            yield from (f"T {name};", f"FOR_LANES {target} = {text};")
+            yield from (f"T {step.target.array};", f"{self.for_lane}{target} = {text};")
         else:
-            yield f"real {name} = {text};"
-        declared.add(name)
+            yield f"real {target} = {text};"
 
-    def _ref(self, ref: Ref) -> str:
+    def ref(self, ref: Ref) -> str:
+        """A reference: in vectors, one number for all lanes is U(number)."""
         array = ref.array
         if array[0] == "=":
             text = self.literal(float(array[1:]))
@@ -163,10 +150,6 @@ def _adds_several(loop: Loop) -> bool:
     if not all(isinstance(step, Assign) and is_variable(step.target) for step, _ in innermost(loop)):
         return False
     return len(loop.body) > 1 or isinstance(loop.body[0], Loop) or len(loop.body[0].value.terms) > 2
-
-
-def _indented(lines: Sequence[str] | Iterator[str]) -> Iterator[str]:
-    return (f"    {line}" for line in lines)
 
 
 def library_source(

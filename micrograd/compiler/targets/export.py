@@ -13,7 +13,7 @@ from micrograd.compiler.passes import program
 from micrograd.compiler.passes.expressions import Node
 from micrograd.compiler.targets import c, javascript
 from micrograd.compiler.targets.c_runtime import PARTS, definitions
-from micrograd.compiler.targets.spelling import source, terms, total
+from micrograd.compiler.targets.spelling import indented, source, terms, total
 
 if TYPE_CHECKING:
     from micrograd.compiler.native.update import UpdateKernel
@@ -135,7 +135,7 @@ def _js_update(rule: "UpdateKernel") -> str:
     body = [f"const x{i} = {array}[i];" for i, array in enumerate(["p", "g", *moments])]
     body += computed(rule.nodes(head=False))
     body += [f"{array}[i] = {name(id)};" for array, id in zip(["p", *moments], rule.results, strict=True)]
-    lines = [*start, "for (let i = 0; i < p.length; i++) {", *javascript.indented(body), "}"]
+    lines = [*start, "for (let i = 0; i < p.length; i++) {", *indented(body), "}"]
     state = ["steps: 0", *(f"{moment}: new Float64Array(parameters.length)" for moment in names)]
     rate = javascript.literal(float(rule.learning_rate))
     return source("update.js", RATE=rate, STATE=", ".join(state), BODY="".join(f"  {line}\n" for line in lines)) + "\n"

@@ -9,23 +9,23 @@ import copy
 import math
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import count, takewhile
+from itertools import count
 from typing import Any
 
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import Trace
-from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, Scatter, Sum, Term, refs, replace, start
+from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, Sum, refs, replace
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.storage import allocate
-from micrograd.compiler.targets.spelling import added, call, index, signed, source, spellings
+from micrograd.compiler.passes.sums import in_steps
+from micrograd.compiler.targets.spelling import Printer, indented, index, signed, source, spellings
 from micrograd.functions import tanh_slope
 from micrograd.scalar import FUNCTIONS
 
 LARGEST = 2000  # references in a function: engines do not optimize large ones; a kernel up to this has no loops
 UNROLLED = 400  # references in all rounds, up to which a loop of another kernel is unrolled
-LONG = 16  # terms, above which a sum takes several statements
 
 
 def functions(name: str) -> dict[str, str]:
@@ -62,71 +62,45 @@ def library(code: str) -> str:
     return "".join(text for name, text in LIBRARY.items() if name in called)
 
 
-class Writer:
+class Writer(Printer):
     """Prints what computes some lines of a graph for one example as functions in JavaScript.
 
     They read the example from the array x, write `results` to y, and add what is accumulated to g. The last function of
     the `text` is called `name`, and takes p, g and seed; all use the array t, of `temporaries` numbers.
     """
 
+    templates = TEMPLATES
+
     def __init__(self, name: str, graph: Graph, results: Sequence[int], accumulated: Sequence[int]) -> None:
         graph = copy.copy(graph)
         graph.trace = with_slopes(graph.trace)
         kernel, constants, *_ = program(graph, results, accumulated)
         most = math.inf if size(kernel) <= LARGEST else UNROLLED
-        steps = [step for each in kernel for step in unrolled(each, most)]
-        parts, self.temporaries = allocate(steps, LARGEST, size)
+        parts, self.temporaries = allocate([step for each in kernel for step in unrolled(each, most)], LARGEST, size)
         self._inlined = count()
         self._table = f"{name}Constants"
         names = [f"{name}{i}" for i in range(len(parts))] if len(parts) > 1 else [name]
         self.text = f"const {self._table} = {array_of(constants)};\n\n" if constants else ""
         for part, steps in zip(names, parts, strict=True):
-            self.text += _function(part, [line for step in steps for line in self._step(step)])
+            self.text += _function(part, self.lines(in_steps(steps)))
         if len(parts) > 1:
             self.text += _function(name, [f"{part}(p, g, seed);" for part in names])
 
-    def _step(self, step: Any, depth: int = 0) -> list[str]:
-        """The lines for a step within so many loops."""
-        if isinstance(step, Loop):
-            return _for(depth, step.rounds, [line for inner in step.body for line in self._step(inner, depth + 1)])
-        if isinstance(step, Scatter):
-            position, value = self._ref(step.position), self._ref(step.value)
-            return [f"add(g, {index(step.row)}, {step.step}, {step.size}, {position}, {value});"]
-        target = self._ref(step.target)
-        head = f"{target} {'+=' if isinstance(step, Accumulate) else '='}"
-        declaration = "const " if target.isidentifier() else ""
+    def loop(self, loop: Loop, depth: int) -> str:
+        """The head of a loop."""
+        return f"for (let i{depth} = 0; i{depth} < {loop.rounds}; i{depth}++)"
+
+    def statement(self, step: Assign | Accumulate, is_new: bool) -> Iterator[str]:
+        """The lines of a step: several, if a function is inlined."""
+        head = f"{'let ' * is_new}{self.ref(step.target)} {'+=' if isinstance(step, Accumulate) else '='}"
         if isinstance(step.value, Call) and step.value.op in INLINED:
-            [x] = step.value.operands
-            lines = inlined(step.value.op, self._ref(x), next(self._inlined))
-            return [line.replace("return", f"{declaration}{head}") for line in lines]
-        if not isinstance(step.value, Sum):
-            return [f"{declaration}{head} {call(step.value, self._ref, TEMPLATES)};"]
-        parts = step.value.terms
-        first = [*takewhile(lambda part: isinstance(part, Term), parts[:LONG])]
-        begin = self._sum(first) or self._ref(start(parts))
-        if len(first) == len(parts):
-            return [f"{declaration}{head} {begin};"]
-        block = [f"let sum = {begin};", *self._added(parts[len(first) :], depth), f"{head} sum;"]
-        return [*([f"let {target};"] if declaration else []), "{", *indented(block), "}"]
+            lines = inlined(step.value.op, self.ref(step.value.operands[0]), next(self._inlined))
+            yield from (line.replace("return", head) for line in lines)
+        else:
+            yield f"{head} {self.value(step.value)};"
 
-    def _added(self, parts: Sequence[Any], depth: int) -> list[str]:
-        """What adds terms, and loops of terms, to the variable sum, from left to right."""
-        lines: list[str] = []
-        while parts:
-            if isinstance(parts[0], Loop):
-                lines += _for(depth, parts[0].rounds, self._added(parts[0].body, depth + 1))
-                parts = parts[1:]
-            else:
-                first = [*takewhile(lambda part: isinstance(part, Term), parts[:LONG])]
-                lines.append(f"sum = {self._sum(first, 'sum')};")
-                parts = parts[len(first) :]
-        return lines
-
-    def _sum(self, parts: Sequence[Any], text: str = "") -> str:
-        """The terms added to what is there, or the largest."""
-        return added(parts, self._ref, "larger({}, {})", text)
-
-    def _ref(self, ref: Ref) -> str:
+    def ref(self, ref: Ref) -> str:
+        """A reference; of one whose array begins with "&", the array and the index."""
         array = ref.array
         if array[0] == "=":
             return literal(float(array[1:]))
@@ -161,16 +135,7 @@ def unrolled(part: Any, most: float, depth: int = 0) -> Iterator[Any]:
         yield part
 
 
-def _for(depth: int, rounds: int, body: Sequence[str]) -> list[str]:
-    return [f"for (let i{depth} = 0; i{depth} < {rounds}; i{depth}++) {{", *indented(body), "}"]
-
-
-def indented(lines: Sequence[str]) -> list[str]:
-    """The lines, two columns to the right."""
-    return [f"  {line}" for line in lines]
-
-
-def _function(name: str, body: Sequence[str]) -> str:
+def _function(name: str, body: Iterable[str]) -> str:
     return "\n".join([f"function {name}(p, g, seed) {{", *indented(body), "}\n\n"])
 
 

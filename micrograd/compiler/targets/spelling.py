@@ -1,12 +1,25 @@
 """Text in any language: files with words to fill in, and expressions, from a table of each operation's spelling."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import islice
 from typing import Any
 
-from micrograd.compiler.ir import Call, Ref, general
+from micrograd.compiler.ir import (
+    Accumulate,
+    Assign,
+    Call,
+    Expression,
+    Loop,
+    Ref,
+    Scatter,
+    Step,
+    Sum,
+    Term,
+    general,
+    is_variable,
+)
 from micrograd.compiler.passes.expressions import Node
 
 
@@ -80,15 +93,58 @@ def signed(number: str) -> str:
     return f"({number})" if number[0] == "-" else number
 
 
-def added(parts: Sequence[Any], ref: Callable[[Ref], str], larger: str, text: str = "") -> str:
-    """Terms added to a text, or the largest of them and it: `larger` says what that of two looks like."""
-    for term in parts:
-        product = " * ".join(map(ref, term.factors))
-        if term.sign != ">":
-            text += f" {term.sign} {product}"
-        else:
-            text = larger.format(text, product) if text else product
-    return text.strip().removeprefix("+ ")
+class Printer:
+    """Prints the steps of a kernel whose sums are steps, in a language with braces."""
+
+    templates: Mapping[str, str]
+
+    def lines(self, steps: Sequence[Step], depth: int = 0, declared: Collection[str] = ()) -> Iterator[str]:
+        """The lines of steps within so many loops, where these variables are declared."""
+        known = {*declared}
+        for step in steps:
+            if isinstance(step, Loop):
+                yield f"{self.loop(step, depth)} {{"
+                yield from indented(self.lines(step.body, depth + 1, known))
+                yield "}"
+            elif isinstance(step, Scatter):
+                row = step.row._replace(array=f"&{step.row.array}")
+                operands = map(self.ref, (row, step.position, step.value))
+                yield f"{self.templates['add_at'].format(*operands, step.step, step.size)};"
+            else:
+                is_new = is_variable(step.target) and step.target.array not in known
+                known.add(step.target.array)
+                yield from self.statement(step, is_new)
+
+    def value(self, value: Expression) -> str:
+        """A value as text: a sum of terms, or the largest of all, or an operation."""
+        if not isinstance(value, Sum):
+            return call(value, self.ref, self.templates)
+        text = ""
+        for term in value.terms:
+            assert isinstance(term, Term)
+            product = " * ".join(map(self.ref, term.factors))
+            if term.sign != ">":
+                text += f" {term.sign} {product}"
+            else:
+                text = self.templates["larger"].format(text, product) if text else product
+        return text.strip().removeprefix("+ ")
+
+    def loop(self, loop: Loop, depth: int) -> str:
+        """The head of a loop over i0, i1, ..."""
+        raise NotImplementedError
+
+    def statement(self, step: Assign | Accumulate, is_new: bool) -> Iterator[str]:
+        """The lines of a step; with `is_new`, it declares its target."""
+        raise NotImplementedError
+
+    def ref(self, ref: Ref) -> str:
+        """A reference; of one whose array begins with "&", where it lies."""
+        raise NotImplementedError
+
+
+def indented(lines: Iterable[str]) -> Iterator[str]:
+    """The lines, four columns to the right."""
+    return (f"    {line}" for line in lines)
 
 
 def index(ref: Ref) -> str:

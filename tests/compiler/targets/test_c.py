@@ -292,7 +292,7 @@ def test_a_large_network_is_rolled_into_loops():
     model, loss, batch = large(40, 30)
     fast = assert_trains_alike(model, loss, batch)
     assert "for (long i0 = 0;" in fast.c_source
-    assert fast.c_source.count("\n") < len(model.parameters()) + 200
+    assert fast.c_source.count("\n") < len(model.parameters()) + 220
     assert_close([fast(batch[1])], [loss(batch[1]).data])
     assert_close(fast.value_and_grad(batch[1])[1], eager(loss, batch[1])[1])
 
@@ -393,7 +393,7 @@ def test_results_and_arguments_are_copied_in_loops_however_many_they_are():
     fast = micrograd.compile(lambda *xs: [x.sin() for x in xs] + [xs[0], xs[-1]], tuple([0.5] * 300), backend="python")
     (graph,) = [backend.stored.graph() for backend in fast._backends.values()]
     source = c.library_source(graph, passes.program(graph, graph.outputs, []), tile=1)
-    assert source.count("\n") < 140
+    assert source.count("\n") < 150
     assert source.count("gather(xs + ") == 1
 
 
@@ -430,7 +430,7 @@ def test_few_examples_are_computed_one_by_one_with_dot():
     assert ("backward", 0) in backend._libraries
     graph = backend.stored.graph()
     source = c.library_source(graph, passes.program(graph, graph.outputs, graph.parameter_gradients), tile=0)
-    assert " = dot(a" in source
+    assert " = dot(sum" in source
 
 
 @needs_compiler
