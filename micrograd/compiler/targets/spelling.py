@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from itertools import islice
 from typing import Any
@@ -39,6 +40,7 @@ def parts(name: str) -> dict[str, str]:
     return dict(zip(found[::2], found[1::2], strict=True))
 
 
+@cache
 def spellings(language: str) -> dict[str, str]:
     """The templates for `call` in a language, from its column of spelling.txt, where a dot stands for no template."""
     columns = zip(*[re.split(" {2,}", line) for line in source("spelling.txt").splitlines()], strict=True)
