@@ -23,12 +23,9 @@ def images(n: int, pixels: int, classes: int) -> tuple[list[list[float]], list[i
 
 
 def digits(n: int) -> tuple[list[list[float]], list[int]]:
-    """The first of scikit-learn's digits, or random ones."""
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError:
-        rng = random.Random(0)
-        return [[rng.randrange(17) / 16 for _ in range(64)] for _ in range(n)], [rng.randrange(10) for _ in range(n)]
+    """The first of scikit-learn's digits."""
+    from sklearn.datasets import load_digits
+
     images, labels = load_digits(return_X_y=True)
     return (images[:n] / 16).tolist(), labels[:n].tolist()
 

@@ -3,8 +3,7 @@
 All take the same steps from the same weights. The scalar engines train for one epoch on few digits by plain gradient
 descent, after compiling. The others train for many epochs on the example's training digits, with momentum; everything
 that `fit` does before its first step is included, except the C compiler, whose libraries are in the cache. PyTorch
-takes its batches from a DataLoader as in its tutorials, or by index. Without scikit-learn, the digits are random
-pixels.
+takes its batches from a DataLoader as in its tutorials, or by index.
 """
 
 import warnings
