@@ -168,7 +168,7 @@ TRAININGS = {
         xs=[1.0, 2.0, 3.0, 4.0],
         ys=[[1.0], [1.0, 2.0], [2.0], [2.0, 0.0]],
         batch_size=3,
-        validation=([1.0], [[1.0, 2.0, 3.0]]),
+        validation=([1.0, 2.0, 3.0], [[1.0, 2.0, 3.0], [1.0], [2.0, 0.0, 1.0]]),
     ),
     "a model that remembers within a call": Setting(
         Recurrent, xs=[[0.5] * n for n in range(1, 6)], ys=[1.0] * 5, batch_size=2
