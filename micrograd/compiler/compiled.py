@@ -58,11 +58,12 @@ def compile(
     function
         Takes Values, or nested lists and dicts of Values, in the shapes of the example, and NumPy arrays of Values
         (dtype object) where the example has an array or a table; returns a Value, or lists, dicts or arrays of Values.
-        It runs once for each shape of arguments: whatever else it does, such as drawing a random number or calling
-        `isinstance`, `is` and `str` on its arguments, happens only then. C may compute only the chosen branch of a
-        `where`, and miss an error in the other one. With a computed index, all values of a `take` are differentiated:
-        one that is not chosen raises an error if it has no derivative, and an infinite derivative gives NaN. In a
-        training, the engine takes such steps, since it differentiates only the chosen value, and the log says so.
+        It runs when it is compiled, and again for each new shape of arguments: whatever else it does, such as drawing a
+        random number or calling `isinstance`, `is` and `str` on its arguments, happens only then. C may compute only
+        the chosen branch of a `where`, and miss an error in the other one. With a computed index, all values of a
+        `take` are differentiated: one that is not chosen raises an error if it has no derivative, and an infinite
+        derivative gives NaN. In a training, the engine takes such steps, since it differentiates only the chosen value,
+        and the log says so.
     example_args
         One example of the arguments: numbers, nested lists and dicts of numbers, arrays. All that matters is their
         shapes, and which are arrays: whatever you call it with, the function gets arrays in place of these, and lists

@@ -15,7 +15,7 @@ from micrograd.support.signals import interrupts_noted
 from micrograd.support.trees import as_lists, flat
 from micrograd.support.validation import Rng, as_list, count, examples, generator, require_attributes
 from micrograd.training.history import Diverged, History
-from micrograd.training.progress import Progress, check_writable
+from micrograd.training.progress import Progress
 from micrograd.training.trainer import EarlyStopping, Engine, Model, Table, Trainer
 
 log = logging.getLogger("micrograd")
@@ -27,6 +27,7 @@ KINDS = {
     "loss": (["__call__"], f"a function of a prediction and its target, such as losses.mse_loss{ORDER}"),
     "optimizer": (["step", "zero_grad", "learning_rate"], "an optimizer, such as optim.Adam(model.parameters())"),
     "schedule": (["__call__"], "a function from the number of steps to a learning rate, such as optim.constant(0.1)"),
+    "progress": (["write", "isatty"], "True, False or a text stream"),
 }
 """The attributes that each argument must have, and what to call such an argument in errors."""
 
@@ -114,11 +115,10 @@ def fit(
 
 def _checked(model: Any, loss: Any, optimizer: Any, schedule: Any, progress: Any) -> list[Value]:
     """The model's parameters, their numbers turned into Python's own. Raises an error for an argument of wrong kind."""
-    for name, value in {"model": model, "loss": loss, "optimizer": optimizer, "schedule": schedule}.items():
-        if name in ("model", "loss") or value is not None:
-            require_attributes(name, value, *KINDS[name])
-    if not isinstance(progress, bool):
-        check_writable(progress)
+    for (name, kind), value in zip(KINDS.items(), (model, loss, optimizer, schedule, progress), strict=True):
+        others: Any = {"optimizer": type(None), "schedule": type(None), "progress": bool}
+        if not isinstance(value, others.get(name, ())):
+            require_attributes(name, value, *kind)
     parameters = as_list("model.parameters()", model.parameters())
     if not parameters:
         raise ValueError("the model has no parameters: there is nothing to learn")

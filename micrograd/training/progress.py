@@ -5,11 +5,9 @@ import os
 import sys
 import time
 from contextlib import suppress
-from typing import Any, Self, TextIO
+from typing import Self, TextIO
 
 from micrograd.core import display
-from micrograd.core.errors import shown
-from micrograd.support.validation import require_attributes
 from micrograd.training.history import History
 from micrograd.training.trainer import Trainer
 
@@ -95,17 +93,6 @@ class Progress:
                 print(text, end="", file=self.stream, flush=True)
             except (OSError, ValueError):  # the latter if the stream is closed
                 self.stream = None
-
-
-def check_writable(stream: Any) -> None:
-    """Raise TypeError unless text can be written to this stream. A closed one, or one without a reader, will do."""
-    require_attributes("progress", stream, ["write", "isatty"], "True, False or a text stream")
-    try:
-        stream.write("")
-    except TypeError as error:
-        raise TypeError(f"progress is {shown(stream)}: expected a text stream, but {error}") from None
-    except (OSError, ValueError):
-        pass
 
 
 def _clock(seconds: float) -> str:

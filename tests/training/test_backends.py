@@ -311,11 +311,6 @@ def test_a_loss_of_what_is_not_the_models_is_refused(backend):
     failing(setting, backend, ValueError, "the loss does not depend on the model's parameters")
 
 
-def test_a_table_of_pandas_is_examples(backend):
-    pandas = pytest.importorskip("pandas")
-    same(Setting(xs=pandas.DataFrame(XS, index=range(5, 15)), ys=pandas.Series(YS, index=range(5, 15))), backend)
-
-
 def test_whole_numbers_in_parameters_and_rates(backend):
     setting = Setting(
         lambda: Line(1, 2), xs=[1, 2, 3], ys=[1, 3, 4], optimizer=lambda model: SGD(model.parameters(), 0),
@@ -400,17 +395,6 @@ def test_a_schedule_of_ours_may_fail_long_after_epochs_were_drawn(backend):
     schedule = optim.exponential(0.0, 10.7)  # to the power of 300, when an epoch begins, it is beyond all floats
     found = failing(Setting(schedule=schedule, epochs=200), backend, OverflowError, "")
     assert found["optimizer"]["steps"] == 300
-
-
-def test_a_schedule_is_called_once_a_step_in_order(backend):
-    calls = []
-
-    def schedule(step):
-        calls.append(step)
-        return 0.01
-
-    Setting(schedule=schedule).run(backend)
-    assert calls == list(range(30))
 
 
 def test_validation_that_fails(backend):

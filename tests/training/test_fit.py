@@ -384,7 +384,6 @@ def test_a_loss_that_has_grown_a_thousandfold_is_told_once(backend, caplog):
         ({"optimizer": Adam}, TypeError, "optimizer is <class 'micrograd.optim.Adam'>: expected an optimizer"),
         ({"schedule": 0.1}, TypeError, r"schedule is 0.1: expected a function .*, such as optim.constant\(0.1\)"),
         ({"progress": 1}, TypeError, "progress is 1: expected True, False or a text stream"),
-        ({"progress": io.BytesIO()}, TypeError, "progress is <_io.BytesIO .*>: expected a text stream, but a bytes-"),
         ({"rng": "1"}, TypeError, "rng is '1': expected a random.Random, a NumPy generator or a seed"),
     ],
 )
