@@ -20,7 +20,7 @@ from micrograd.compiler.frontend.redirect import data_buffer
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
 from micrograd.compiler.frontend.wrappers import Entries, on_arrays
 from micrograd.compiler.native.background import BackgroundTask
-from micrograd.compiler.native.library import CBackend, Library
+from micrograd.compiler.native.library import CBackend
 from micrograd.compiler.native.toolchain import CompilerError, notice, require_compiler, warn_once
 from micrograd.compiler.options import Options
 from micrograd.compiler.targets.python import PythonBackend, explain
@@ -65,14 +65,13 @@ class Function:
         self._shared = options.shared(len(example_args))
         self._reusable: list[Batch] = []  # single examples of earlier calls
         self._shapes = pack([(argument,) for argument in example_args]).shapes
-        with gc_paused():  # until the graph is freed
-            if self._finds_parameters and not self.parameters:
-                self._find_leaves(example_args)
-            self._compile(self._shapes)
-            if options.batch_size != math.inf:
-                stored = self._backends[self._shapes].stored
-                kind: CallSpec = "backward" if stored.is_differentiable else "forward"
-                self._backends[self._shapes].start_build(kind, options.batch_size if stored.sizes else 1)
+        if self._finds_parameters and not self.parameters:
+            self._find_leaves(example_args)
+        self._compile(self._shapes)
+        if options.batch_size != math.inf:
+            backend = self._backends[self._shapes]
+            kind: CallSpec = "backward" if backend.stored.is_differentiable else "forward"
+            backend.start_build(kind, options.batch_size if backend.stored.sizes else 1)
 
     @property
     def constants(self) -> list[Value]:
@@ -213,7 +212,7 @@ class Function:
     def _traced(self, shapes: Shapes) -> Graph:
         """The graph for arguments of these shapes. Raises ShapeError if the function does not take them."""
         try:
-            with notice("tracing the function"), gc_paused():
+            with notice("tracing the function"):
                 graph = self._graph(shapes)
                 found = still_there(graph.free)
                 # What the function makes in each call is gone with the graph, or used in this trace alone.
@@ -231,6 +230,7 @@ class Function:
     def _graph(self, shapes: Shapes) -> Graph:
         return Graph(self._function, shapes, self.leaves, len(self.constants), self.options)
 
+    @gc_paused()
     def _find_leaves(self, example_args: Sequence[Any]) -> None:
         """Have the engine find leaf Values in two calls, in a tenth of the time of a trace, which has to find the rest.
 
@@ -259,12 +259,6 @@ class Function:
         self._backends = {shapes: PythonBackend(backend.stored) for shapes, backend in self._backends.items()}
         doubles = "" if self.precision == DOUBLE else ", in double precision"
         warn_once(f"compiled to Python instead of C{doubles}: {error}")
-
-    def _library(self, shapes: Shapes, kind: CallSpec, n: float) -> Library:
-        """The library for calls of this kind with n examples, built if need be."""
-        backend = self._backends[shapes]
-        assert isinstance(backend, CBackend)
-        return backend.library(kind, n)
 
     def _graph_of(self, packed: Batch) -> SerializedGraph:
         return self._backends[packed.shapes].stored

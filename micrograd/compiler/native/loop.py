@@ -205,7 +205,7 @@ class NativeLoop:
 
     def _kernel_call(self, batch: Batch, examples: Buckets) -> KernelCall:
         """What computes the examples of a shape, and the room it works in."""
-        library = self._function._library(batch.shapes, "backward", examples.share(batch))
+        library = self._function._backends[batch.shapes].library("backward", examples.share(batch))
         if library not in self._work:
             self._work[library] = array("b", bytes(library.room))
         return KernelCall(library.function, ctypes.addressof(batch.pointers), address(self._work[library]))
