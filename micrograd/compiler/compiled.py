@@ -119,7 +119,7 @@ class Compiled(Function):
 
     It can be copied, and pickled together with the model whose parameters it has: `pickle.dumps((model, fast))`. The
     pickle holds the trace instead of the function, so in another process it works for the shapes that it was compiled
-    for. As with all pickles, load only what you trust.
+    for, and where there is no C compiler, in Python. As with all pickles, load only what you trust.
     """
 
     def map(self, *batches: Any, executor: Any = None, out: Any = None) -> Any:
@@ -246,7 +246,8 @@ class Compiled(Function):
             On entering the block in C, if its rule does more than return the new numbers, or looks at numbers that are
             not known yet.
         ValueError
-            If it has other parameters. On entering the block in C, if another block is training them.
+            If it has other parameters. On entering the block, if another block is training them; with the backend "c",
+            also if another block in C is training a function that has one of this function's parameters.
         """
         return Training(self, optimizer)
 
