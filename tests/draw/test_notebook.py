@@ -193,18 +193,5 @@ def test_a_display_that_fails_does_not_end_the_training(notebook):
     assert len(train().losses) == 30
 
 
-def test_in_jupyter_a_cell_has_one_output_in_the_end():
-    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
-    pytest.importorskip("ipykernel")
-    setup = "from micrograd import nn, fit, data, losses\nmodel = nn.MLP(2, [2, 1], rng=1)"
-    training = "history = fit(model, losses.mse_loss, *data.xor(), epochs=50, rng=1)"
-    cells = [nbformat.v4.new_code_cell(code) for code in (setup, training, "history", "model")]
-    nbclient.NotebookClient(nbformat.v4.new_notebook(cells=cells), timeout=120).execute()
-    assert [[output.output_type for output in cell.outputs] for cell in cells] == [
-        [], ["display_data"], ["execute_result"], ["execute_result"],
-    ]  # fmt: skip
-    assert all({"text/plain", "text/html", "image/svg+xml"} <= cell.outputs[0].data.keys() for cell in cells[1:])
-
-
 def test_without_ipython_there_is_no_display():
     assert displays.live(History(), 1) is None

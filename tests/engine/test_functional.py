@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 import micrograd
-from micrograd import Value, dot, mean, nn, promote, scalar, sum, where
+from micrograd import Value, dot, mean, promote, scalar, sum, where
 from micrograd.core.levels import active_levels
 from micrograd.functional import GradientError, grad, gradcheck, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 from tests.helpers import assert_close, every_operation, every_point, flat, graphs, numbers, random_examples
@@ -492,26 +492,6 @@ def test_a_function_may_change_its_argument_in_place(in_place, x, value, gradien
     assert np.array_equal(np.ravel(hvp(in_place)(x, x)), np.ravel(np.dot(hessian(in_place)(x), np.ravel(x))))
     assert gradcheck(in_place, [x])
     assert list(x) == before
-
-
-def test_a_network_learns_an_equation_of_its_own_derivative():
-    """u' = -u with u(0) = 1, from nothing but the equation: the loss contains the derivative of the network."""
-    u = nn.MLP(1, [4, 1], rng=0)
-    times = [0.0, 0.5, 1.0]
-    slope = grad(lambda t: u([t]))
-    velocity = dict.fromkeys(u.parameters(), 0.0)
-
-    def loss():
-        return mean([(slope(t) + u([t])) ** 2 for t in times]) + (u([0.0]) - 1) ** 2
-
-    for _ in range(150):
-        u.zero_grad()
-        loss().backward()
-        for p in u.parameters():
-            velocity[p] = 0.9 * velocity[p] - 0.03 * p.grad
-            p.data += velocity[p]
-    for t in (0.0, 0.3, 0.9):
-        assert u([t]).data == pytest.approx(math.exp(-t), abs=0.02)
 
 
 # Errors

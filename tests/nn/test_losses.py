@@ -254,17 +254,6 @@ def test_derivatives_of_cross_entropy_are_right_at_extreme_logits_and_of_the_thi
     assert third(0.4) == close(p * (1 - p) * (1 - 2 * p), rel=1e-13)
 
 
-def test_a_loss_is_of_the_class_of_the_first_logit():
-    class Tagged(Value):
-        pass
-
-    logits = [Tagged(1.0), Value(2.0), Value(3.0)]
-    assert type(cross_entropy(logits, 0)) is Tagged
-    assert type(cross_entropy(logits[::-1], 0)) is Value
-    assert type(softmax(logits)[0]._prev[1]) is Tagged
-    assert type(softmax(logits[::-1])[0]._prev[1]) is Value
-
-
 @pytest.mark.parametrize(
     ("loss", "target"),
     [(mse_loss, 1), (hinge_loss, 1), (binary_cross_entropy_with_logits, 1), (cross_entropy, 0), (nll_loss, 0)],
@@ -426,23 +415,6 @@ def test_a_target_may_be_an_argument_of_compiled_code(name, reduction, backend):
             value, gradients = fast.value_and_grad(input, target)
             assert value == close(eager.data, rel=1e-12)
             assert flat(gradients) == close(flat(grads([x, y])), rel=1e-12, abs=1e-15)
-
-
-@pytest.mark.parametrize("name", TARGETS)
-def test_a_compiled_batch_has_the_losses_of_each_example_and_its_own_target(name, backend):
-    input, targets = next((input, targets) for input, targets in TARGETS[name] if isinstance(input, list))
-    weight = Value(0.75)
-
-    def loss(x, y):
-        return getattr(losses, name)([weight * xi for xi in x], y, reduction="sum")
-
-    fast = micrograd.compile(loss, (input, targets[0]), parameters=[weight], backend=backend)
-    eager = [loss(values(input), y) for y in targets]
-    micrograd.mean(eager).backward()
-    expected, weight.grad = weight.grad, 0.0
-    assert fast.map([input] * len(targets), targets) == close([v.data for v in eager], rel=1e-12)
-    fast.backward([input] * len(targets), targets)
-    assert weight.grad == close(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum"])

@@ -8,7 +8,6 @@ import pickle
 import random
 import re
 import struct
-import sys
 from collections import deque
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -339,20 +338,6 @@ def test_a_state_that_does_not_fit_changes_nothing(change, error, message):
 # Copies
 
 
-@pytest.mark.parametrize("activation", [*ACTIVATIONS, swish], ids=lambda a: a if isinstance(a, str) else "swish")
-def test_a_network_is_copied_whole(activation):
-    model = MLP(2, [3, 2], activation, rng=0)
-    model.tied = model.layers[0].neurons[0].b
-    sum(model([1.0, 2.0])).backward()
-    for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-        assert [o.data for o in twin([0.5, -1.0])] == [o.data for o in model([0.5, -1.0])]
-        assert [(n, p.data, p.grad) for n, p in twin.named_parameters()] == [
-            (n, p.data, p.grad) for n, p in model.named_parameters()
-        ]
-        assert twin.tied is twin.layers[0].neurons[0].b
-        assert not {id(p) for p in twin.parameters()} & {id(p) for p in model.parameters()}
-
-
 class Keeping(Module):
     """Keeps what it computes."""
 
@@ -384,6 +369,8 @@ def test_what_was_computed_is_no_parameter_and_a_constant_in_copies(duplicate):
     assert [id(v) for part in twin.mixed[2:] for v in part] == [id(v) for v in twin.hidden] * 2
     assert [v._prev for v in (*twin.hidden, *twin.by_name["out"])] == [()] * 3
     assert [v._prev == () for v in model.hidden] == [False, False]
+    assert bool({*map(id, twin.parameters())} & {*map(id, model.parameters())}) == (duplicate is copy.copy)
+    assert [p.grad for p in twin.parameters()] == [p.grad for p in model.parameters()]
     assert twin([1.0, 2.0]).data == model([1.0, 2.0]).data
     assert (twin.log is model.log) == (duplicate is copy.copy)
     assert (twin.by_name["head"] is model.by_name["head"]) == (duplicate is copy.copy)
@@ -438,6 +425,7 @@ def test_a_dataclass_or_one_with_slots_is_as_any_other(duplicate, model, names):
 @make_each
 def test_a_model_comes_back_to_the_last_bit(tmp_path, make):
     model = make()
+    model.parameters()[0].data, model.parameters()[-1].data = 5e-324, 3  # which equals a float
     random.seed(1)
     expected = random.random()
     random.seed(1)
@@ -449,21 +437,6 @@ def test_a_model_comes_back_to_the_last_bit(tmp_path, make):
     assert bits(loaded) == bits(model)
     x = 2 if isinstance(model, nn.Embedding) else [0.3, -0.7, 1.1][: len(getattr(model, "w", "12"))]
     assert repr(loaded(x)) == repr(model(x))
-
-
-def test_every_finite_float_comes_back_to_the_last_bit(tmp_path):
-    rng = random.Random(1)
-    numbers = [0.0, -0.0, 5e-324, -5e-324, sys.float_info.max, sys.float_info.min, 0.1, 1 / 3, 1e16, 1e22, 2.0**53]
-    numbers += [2, np.float32(3), np.int64(4), Fraction(1, 4)]  # which equal a float
-    while len(numbers) < 2000:
-        [number] = struct.unpack(">d", rng.randbytes(8))
-        if abs(number) <= sys.float_info.max:
-            numbers.append(number)
-    model = nn.Neuron(len(numbers), rng=1)
-    for w, number in zip(model.w, numbers, strict=True):
-        w.data = number
-    nn.save(model, tmp_path / "model.json")
-    assert bits(nn.load(tmp_path / "model.json")) == bits(model)
 
 
 def test_a_file_of_version_1_stays_readable(tmp_path):

@@ -450,26 +450,6 @@ def test_schedules_are_those_of_their_formulas(schedule, expected):
 
 
 @pytest.mark.parametrize(
-    ("schedule", "name", "options"),
-    [
-        (step(0.4, every=3, factor=0.3), "StepLR", {"step_size": 3, "gamma": 0.3}),
-        (exponential(0.4, 0.7), "ExponentialLR", {"gamma": 0.7}),
-        (linear(0.4, 6, final=0.1), "LinearLR", {"start_factor": 1.0, "end_factor": 0.25, "total_iters": 6}),
-        (cosine(0.4, 10, final=0.1), "CosineAnnealingLR", {"T_max": 10, "eta_min": 0.1}),
-        (warmup(constant(0.4), 5), "LinearLR", {"start_factor": 1 / 6, "total_iters": 5}),
-    ],
-)
-def test_schedules_agree_with_pytorch(schedule, name, options):
-    torch = pytest.importorskip("torch")
-    reference = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.4)
-    scheduler = getattr(torch.optim.lr_scheduler, name)(reference, **options)
-    for n in range(11):
-        assert schedule(n) == close(scheduler.get_last_lr()[0], rel=1e-12)
-        reference.step()
-        scheduler.step()
-
-
-@pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: constant(-0.1), "learning_rate is -0.1: expected a finite number, 0 or greater"),

@@ -1,7 +1,6 @@
 """Pausing the garbage collector, with one count for all threads."""
 
 import gc
-import multiprocessing
 import signal
 import threading
 from contextlib import ExitStack
@@ -80,26 +79,4 @@ def test_the_child_of_a_fork_is_in_no_pause(before):
         collector._lock.acquire()  # as before a fork
         collector._forked()
         assert gc.isenabled() is before
-    assert gc.isenabled() is before
-
-
-@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no process can fork here")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of other threads, which pytest may have
-@pytest.mark.parametrize("before", [True, False])
-def test_a_process_that_is_forked_in_a_pause_has_the_collector_on_again(before):
-    (gc.enable if before else gc.disable)()
-    states = multiprocessing.get_context("fork").SimpleQueue()
-
-    def child():
-        states.put(gc.isenabled())
-        with gc_paused():
-            states.put(gc.isenabled())
-        states.put(gc.isenabled())
-
-    with gc_paused():
-        process = multiprocessing.get_context("fork").Process(target=child)
-        process.start()
-        process.join()
-        assert not gc.isenabled()
-    assert [states.get(), states.get(), states.get()] == [before, False, before]
     assert gc.isenabled() is before

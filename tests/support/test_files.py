@@ -3,8 +3,6 @@
 import errno
 import os
 import stat
-import subprocess
-import sys
 
 import pytest
 
@@ -97,25 +95,3 @@ def test_a_pipe_that_is_open_is_written_to_by_its_name():
     finally:
         os.close(reader)
         os.close(writer)
-
-
-WRITER = """
-import sys
-from micrograd.support import files
-print("ready", flush=True)
-while True:
-    for letter in (b"a", b"b"):
-        files.replace(sys.argv[1], 100_000 * letter)
-"""
-
-
-@pytest.mark.parametrize("delay", range(3))
-def test_a_process_killed_while_writing_leaves_a_whole_file(path, delay):
-    path.write_bytes(b"a" * 100_000)
-    with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE) as process:
-        process.stdout.readline()
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(timeout=0.05 + 0.0137 * delay)
-        process.kill()
-    content = path.read_bytes()
-    assert (len(content), len(set(content))) == (100_000, 1)

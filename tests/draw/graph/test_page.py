@@ -728,22 +728,6 @@ def test_on_a_phone_details_appear_over_the_page_beside_their_card_and_the_outpu
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_a_weights_gradient_is_on_its_neurons_card_and_in_its_details(visit):
-    root = network()
-    tab = visit(root, "#step=1000")
-    neuron = tab.locator(".card").nth(4)
-    words = neuron.locator("text").all_text_contents()
-    assert {"tanh", "w0", "w1", "w2", "b", "grad"} <= {*words}
-    neuron.click()
-    rows = tab.locator("#relations table").first.locator("tbody tr").all_inner_texts()
-    assert len(rows) == 6  # the neuron, its weights and bias, and its sum
-    for row in rows:
-        name, data, gradient = row.split("\t")
-        i = tab.evaluate("graph.names").index(name)
-        assert close(number(data), values_of(root)[i].data, 1e-3)
-        assert close(number(gradient), values_of(root)[i].grad, 1e-3)
-
-
 def test_the_page_is_used_by_keyboard_alone(visit):
     tab = visit(loss())
     for _ in range(60):
