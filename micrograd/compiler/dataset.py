@@ -7,10 +7,11 @@ of pandas and tensors of PyTorch. An array of such numbers is used where it lies
 import ctypes
 import math
 from array import array
-from collections.abc import Callable, Iterator, Mapping, MappingView, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, MappingView, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import repeat
+from itertools import islice, repeat
 from numbers import Real
+from operator import add
 from typing import Any, Self
 
 from micrograd.compiler.dtype import DOUBLE, Precision
@@ -69,7 +70,6 @@ class Batch:
         self.pointers = (ctypes.c_void_p * len(views))(*map(address, views))
         self._bytes = [view.cast("B") for view in views]
         self.columns = list(zip([view.cast(code) for view in self._bytes], map(size, self.shapes), strict=True))
-        self._rows: tuple[list[bytes], list[tuple[float, ...]]] = [], []
 
     def __len__(self) -> int:
         return self.n
@@ -129,20 +129,24 @@ class Batch:
 
     def row(self, i: int) -> tuple[float, ...]:
         """All numbers of an example."""
-        parts = []
+        numbers: list[float] = []
         for (view, step), is_shared in zip(self.columns, self.shared, strict=True):
             start = 0 if is_shared else step * i
-            parts += view[start : start + step].tolist()
-        return tuple(parts)
+            numbers += view[start : start + step].tolist()
+        return tuple(numbers)
 
     def rows(self, indices: Sequence[int] | None = None) -> list[tuple[float, ...]]:
-        """All numbers of each example, or those with these indices, as they are now: others may write them."""
+        """All numbers of each example, or those with these indices."""
         if indices is not None:
             return list(map(self.row, indices))
-        now = list(map(bytes, self._bytes))
-        if now != self._rows[0] or not self._rows[1]:
-            self._rows = now, list(map(self.row, range(self.n)))
-        return self._rows[1]
+        rows: Iterable[tuple[float, ...]] = repeat((), self.n)
+        for (view, step), is_shared in zip(self.columns, self.shared, strict=True):
+            each = iter(view.tolist())
+            of_argument = (
+                repeat(tuple(islice(each, step))) if is_shared or not step else zip(*[each] * step, strict=True)
+            )
+            rows = map(add, rows, of_argument)
+        return list(rows)
 
 
 class Buckets:
@@ -221,32 +225,68 @@ def pack(batches: Sequence[Any], precision: Precision = DOUBLE, shared: Sequence
     if any(isinstance(batch, Batch) for batch in batches):
         came = f"got packed examples as one of {len(batches)} arguments"
         raise TypeError(f"{came}: they hold all arguments already, so pass them alone")
-    as_arrays = any(map(_begins_with_array, batches))
-    batches = _each(_examples, batches, precision, shared)
-    lengths = [len(batch) for batch, is_shared in zip(batches, shared, strict=True) if not is_shared]
+    columns = [_named(k, _column, *column, precision) for k, column in enumerate(zip(batches, shared, strict=True), 1)]
+    lengths = [n for (_, n, _), is_shared in zip(columns, shared, strict=True) if not is_shared] or [1]
     if len(set(lengths)) > 1:
         raise ValueError(f"the arguments have different numbers of examples: {lengths}")
-    n = lengths[0] if lengths else 1
+    shapes, buffers = tuple(shape for shape, _, _ in columns), [numbers for _, _, numbers in columns]
+    return Batch(shapes, lengths[0], buffers, precision, shared, any(map(_begins_with_array, batches)))
+
+
+def _named(k: int, function: Callable[..., Any], batch: Any, *args: Any) -> Any:
+    """What the function makes of the k-th argument. An error names it, and where in it something is no number."""
+    try:
+        return function(batch, *args)
+    except (TypeError, OverflowError) as error:
+        found = leaves("", batch[0] if isinstance(batch, tuple) and len(batch) == 1 else batch)
+        place = next((f" (at {path})" for path, x in found if path and not isinstance(x, Real)), "")
+        raise type(error)(f"argument {k}: {error}{place}") from None
+
+
+def _column(batch: Any, is_shared: bool, precision: Precision) -> tuple[Shape, int, Any]:
+    """The shape of the examples of an argument, how many they are, and their numbers: where they lie, or in an array.
+
+    An argument that all share is a single example.
+    """
+    is_list = isinstance(batch, (list, tuple))
+    if not (is_shared or is_list) and (
+        isinstance(batch, NO_LISTS) or not hasattr(batch, "__len__") or getattr(batch, "shape", None) == ()
+    ):
+        raise TypeError(f"expected a list or an array of examples, not {shown(batch)}")
+    examples: Any = batch if is_list and not is_shared else _plain(batch, precision)
+    if isinstance(examples, memoryview) and examples.shape:
+        n, *shape = (1, *examples.shape) if is_shared else examples.shape
+        return tuple(shape), _at_least_one(n), _lying(examples, precision)
+    examples = [examples] if is_shared else examples
+    n = _at_least_one(len(examples))
+    first = next(iter(examples))
+    shape_of_each = shape_of(first) or shape_of(_plain(first, precision))  # a buffer may have no attribute `shape`
+    doubles = array("d")
+    if not shape_of_each and are_plain(examples):
+        doubles.extend(iter(examples))
+    else:
+        for example in examples:
+            _extend(doubles, example, shape_of_each)
+    if len(doubles) != n * size(shape_of_each):  # code in C relies on it
+        raise ValueError(f"the {type(examples).__name__} of length {n} yielded {len(doubles)} numbers")
+    return shape_of_each, n, precision.array(doubles) or precision.zeros(1)  # no buffer is quite empty
+
+
+def _at_least_one(n: int) -> int:
     if n == 0:
         raise ValueError("there are no examples")
-
-    shapes = tuple(_each(_first_shape, batches, precision))
-    return Batch(shapes, n, _each(_buffer, batches, precision, shapes), precision, shared, as_arrays)
+    return n
 
 
-def _each(
-    function: Callable[..., Any], batches: Sequence[Any], precision: Precision, *of_arguments: Sequence[Any]
-) -> list[Any]:
-    """What the function makes of each argument; an error about its numbers names it, and where the first is not one."""
-    results: list[Any] = []
-    for batch, *others in zip(batches, *of_arguments, strict=True):
-        try:
-            results.append(function(batch, precision, *others))
-        except (TypeError, OverflowError) as error:
-            found = leaves("", batch[0] if isinstance(batch, tuple) and len(batch) == 1 else batch)
-            place = next((f" (at {path})" for path, x in found if path and not isinstance(x, Real)), "")
-            raise type(error)(f"argument {len(results) + 1}: {error}{place}") from None
-    return results
+def _lying(view: memoryview, precision: Precision) -> "memoryview | array[float]":
+    """The numbers of an array where they lie, if they are one after the other, and their address can be found."""
+    of: Any = view.obj  # which tells the address of what nobody may write to
+    is_found = not view.readonly or (hasattr(of, "__array_interface__") and of.nbytes == view.nbytes)
+    if view.c_contiguous and view.nbytes and is_found:
+        return view
+    numbers = precision.zeros(0)
+    numbers.frombytes(view.tobytes())
+    return numbers or precision.zeros(1)
 
 
 def address(numbers: Any) -> int:
@@ -282,19 +322,6 @@ def _begins_with_array(batch: Any) -> bool:
     return has_array(batch)
 
 
-def _examples(batch: Any, precision: Precision, is_shared: bool) -> Any:
-    """A batch, in a form that has a length and is indexed by position; a shared argument as a batch of one."""
-    if is_shared:
-        view: Any = _plain(batch, precision)
-        is_whole = isinstance(view, memoryview) and view.shape and view.nbytes and view.c_contiguous
-        return view.cast("B").cast(view.format, (1, *view.shape)) if is_whole else [view]
-    if isinstance(batch, (list, tuple)):
-        return batch
-    if isinstance(batch, NO_LISTS) or not hasattr(batch, "__len__") or getattr(batch, "shape", None) == ():
-        raise TypeError(f"expected a list or an array of examples, not {shown(batch)}")
-    return _plain(batch, precision)
-
-
 def _plain(tree: Any, precision: Precision = DOUBLE) -> Any:
     """An array or a table as a view of numbers, or as a list of its objects; what has no such form, as it is."""
     if isinstance(tree, dict):
@@ -318,37 +345,6 @@ def _plain(tree: Any, precision: Precision = DOUBLE) -> Any:
         return view if view.format == precision.code else view.tolist()
     except (TypeError, NotImplementedError):  # there is no buffer, or Python cannot read its format
         return tree
-
-
-def _first_shape(batch: Any, precision: Precision) -> Shape:
-    """The shape of the first example."""
-    if isinstance(batch, memoryview):
-        return (batch.shape or ())[1:]
-    first = next(iter(batch))
-    return shape_of(first) or shape_of(_plain(first, precision))  # of a buffer that has no attribute of that name
-
-
-def _buffer(batch: Any, precision: Precision, shape: Shape) -> "memoryview | array[float]":
-    """The numbers of a batch, one after the other: where they lie, or in an array of our own."""
-    if isinstance(batch, memoryview):
-        _expect(shape, _first_shape(batch, precision))
-        of: Any = batch.obj  # which tells the address of what nobody may write to
-        is_found = not batch.readonly or (hasattr(of, "__array_interface__") and of.nbytes == batch.nbytes)
-        if batch.c_contiguous and batch.nbytes and is_found:
-            return batch
-        numbers = precision.zeros(0)
-        numbers.frombytes(batch.tobytes())
-    else:
-        doubles = array("d")
-        if not shape and are_plain(batch):
-            doubles.extend(iter(batch))
-        else:
-            for example in batch:
-                _extend(doubles, example, shape)
-        numbers = precision.array(doubles)
-    if len(numbers) != len(batch) * size(shape):  # code in C relies on it
-        raise ValueError(f"the {type(batch).__name__} of length {len(batch)} yielded {len(numbers)} numbers")
-    return numbers or precision.zeros(1)  # no buffer is quite empty
 
 
 def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
