@@ -231,8 +231,9 @@ def _run(command: list[str]) -> tuple[int, str]:
     another thread may need what it builds.
     """
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    words, group = (["/bin/sh", "-c", WATCHED, "sh", *command], 0) if os.name == "posix" else (command, None)
-    with subprocess.Popen(words, text=True, errors="replace", process_group=group, **pipes) as process:
+    shell = os.name == "posix"
+    words, group = ([WATCHED, "sh", *command], 0) if shell else (command, None)
+    with subprocess.Popen(words, shell=shell, text=True, errors="replace", process_group=group, **pipes) as process:
         errors = process.stderr.read()  # type: ignore[union-attr]
     return process.returncode, errors
 
