@@ -358,6 +358,7 @@ class Configured(Optimizer):
 @pytest.mark.parametrize(
     "change",
     [
+        lambda optimizer: setattr(optimizer, "scale", optimizer.scale * 2.0),
         lambda optimizer: setattr(optimizer, "decay", 0.5),
         lambda optimizer: setattr(optimizer, "learning_rate", 0.0),
         lambda optimizer: setattr(optimizer, "update", lambda x, grad: (x - grad,)),

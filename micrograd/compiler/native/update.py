@@ -63,9 +63,10 @@ class UpdateKernel:
 
     @staticmethod
     def key(optimizer: Optimizer) -> tuple[Any, ...]:
-        """The numbers, texts, tuples and functions that an optimizer has, besides what changes with each step."""
-        attributes = vars(optimizer).items()
-        return tuple([x for name, x in attributes if type(x) in PLAIN and name not in ("learning_rate", "steps")])
+        """The attributes that do not change with each step: numbers, texts, tuples and functions; of others, the ids."""
+        varying = {"learning_rate", "steps", "parameters", *optimizer.moments}
+        attributes = [(name, x) for name, x in vars(optimizer).items() if name not in varying]
+        return tuple([(name, x if type(x) in PLAIN else id(x)) for name, x in attributes])
 
     def nodes(self, *, head: bool) -> list[Node]:
         """What is computed for each parameter, or before, for all of them."""
