@@ -63,7 +63,7 @@ class UpdateKernel:
 
     @staticmethod
     def key(optimizer: Optimizer) -> tuple[Any, ...]:
-        """The attributes that do not change with each step: numbers, texts, tuples and functions; of others, the ids."""
+        """The attributes that do not change with each step: numbers, texts, tuples, functions; of others, the ids."""
         varying = {"learning_rate", "steps", "parameters", *optimizer.moments}
         attributes = [(name, x) for name, x in vars(optimizer).items() if name not in varying]
         return tuple([(name, x if type(x) in PLAIN else id(x)) for name, x in attributes])
