@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import Any, TextIO
 
 from micrograd.compiler.options import Backend
-from micrograd.compiler.stepping import Batches, Loop, OptimizerLike, Update
+from micrograd.compiler.stepping import Batches, OptimizerLike, Update
 from micrograd.engine import Value
 from micrograd.optim import Adam, Optimizer, Schedule
 from micrograd.support.signals import interrupts_noted
@@ -16,7 +16,7 @@ from micrograd.support.trees import as_lists, flat
 from micrograd.support.validation import Rng, as_list, count, examples, generator, require_attributes
 from micrograd.training.history import Diverged, History
 from micrograd.training.progress import Progress
-from micrograd.training.trainer import EarlyStopping, Engine, Model, Table, Trainer
+from micrograd.training.trainer import Engine, Model, Table, Trainer
 
 log = logging.getLogger("micrograd")
 
@@ -79,34 +79,34 @@ def fit(
     epochs, n = count("epochs", epochs), len(data[0])
     batches = Batches(n, n if batch_size is None else min(n, count("batch_size", batch_size)), generator(rng))
     optimizer = Adam(parameters, learning_rate=0.01) if optimizer is None else optimizer
-    update, history = Update(parameters, optimizer), History()
-    engine, stopping = Engine(model, loss, data, validation, update), EarlyStopping(history, patience, update)
+    engine = Engine(model, loss, data, validation, Update(parameters, optimizer))
+    trainer = Trainer(engine, batches, schedule, epochs, patience)
+    history = trainer.history
     with interrupts_noted() as noted:
         try:
             with Progress(progress, epochs, history) as report, ExitStack() as stack:
-                loop = _loop(stack, engine, backend, batches, report.compiled)
-                trainer = Trainer(loop, batches, optimizer, schedule, history)
+                if backend.name != "eager":
+                    from micrograd.training.compiled import compiled  # here, since it takes longest to load
+
+                    trainer.loop = compiled(stack, engine, backend, batches, report.compiled)
                 report.begin()
-                while not noted and batches.steps < epochs * batches.per_epoch and not stopping.is_due:
-                    has_ended = trainer.advance(len(history.losses) + 1 if validation else epochs)
-                    if has_ended and validation:
-                        stopping.add(trainer.measure())
-                    report.step(trainer, has_ended)
+                while not noted and not trainer.is_over:
+                    report.step(trainer, trainer.advance())
         except KeyboardInterrupt:  # from a worker, or the program's own handler
             if len(noted) > 1:
                 raise
             history.interrupted = True
         except Diverged as error:
             history.failure = error.failure
-            left, advice = stopping.set_back(), _advice(data, validation, parameters)
+            left, advice = trainer.set_back(), _advice(data, validation, parameters)
             error.failure.message += f": the parameters are those {left}; {advice}"
             raise Diverged(error.failure, history) from None
         except (BrokenExecutor, ArithmeticError) as error:  # the latter of a loss of one's own, as of a large square
             if not (noted and isinstance(error, BrokenExecutor)):  # for a Ctrl-C in a terminal ends the workers, too
-                error.add_note(f"the parameters are those {stopping.set_back()}; the error has the history")
+                error.add_note(f"the parameters are those {trainer.set_back()}; the error has the history")
                 vars(error).update(history=history)
                 raise
-        stopping.set_back()
+        trainer.set_back()
         history.interrupted |= bool(noted)
     if history.has_grown:
         log.warning("the loss has grown: %s; try a lower learning rate", history.summary())
@@ -150,17 +150,6 @@ def _examples(
         check_targets(data[1], "ys")
         check_targets(validation[1] if validation else (), "validation[1]")
     return data, validation
-
-
-def _loop(
-    stack: ExitStack, engine: Engine, backend: Backend, batches: Batches, on_compiled: Callable[[int, int], None]
-) -> Loop:
-    """The Loop that takes the steps until the stack closes."""
-    if backend.name == "eager":
-        return engine
-    from micrograd.training.compiled import compiled  # not at the top: it takes longer to load than everything else
-
-    return compiled(stack, engine, backend, batches, on_compiled)
 
 
 def _advice(data: Table, validation: Table | None, parameters: Sequence[Value]) -> str:

@@ -1,4 +1,4 @@
-"""A Trainer has a Loop take the steps of `fit`, and counts them. An Engine is the Loop that uses the engine.
+"""A Trainer has a Loop take the steps of `fit`, and records what they give. An Engine is the Loop that uses the engine.
 
 Generated code has its own Loop (compiled.py). Whichever takes the steps, the examples come in the same order, and the
 losses are the same up to rounding.
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from micrograd.compiler.stepping import Batches, Loop, NotFinite, OptimizerLike, StepLoop, Update
+from micrograd.compiler.stepping import Batches, Loop, NotFinite, StepLoop, Update
 from micrograd.engine import Value
 from micrograd.optim import Schedule, depends_on_step_only
 from micrograd.reductions import mean
@@ -92,25 +92,40 @@ class Engine(StepLoop):
 
 
 class Trainer:
-    """Has a Loop take steps at the rates of a schedule, and records each epoch's loss in a history."""
+    """Has a `loop` take steps at the rates of a schedule, and records each epoch in a history.
+
+    The loop is the engine, unless generated code takes its place. With patience, the numbers of what is trained are kept
+    from the epoch with the lowest validation loss.
+    """
 
     def __init__(
-        self, loop: Loop, batches: Batches, optimizer: OptimizerLike, schedule: Schedule | None, history: History
+        self, engine: Engine, batches: Batches, schedule: Schedule | None, epochs: int, patience: int | None
     ) -> None:
-        self.loop, self.batches, self.optimizer, self.schedule = loop, batches, optimizer, schedule
-        self.history = history
+        self.loop: Loop = engine
+        self.batches, self.history, self.optimizer = batches, History(), engine.update.optimizer
+        self._trained, self._validates = engine.update.trained, engine.validation is not None
+        self._schedule, self._epochs, self._patience = schedule, epochs, patience
         self._total = 0.0  # of the losses of the examples seen in this epoch
-        self._pace = 1  # how many steps the Loop may take at a time
+        self._pace = 1  # how many steps the loop may take at a time
+        self._best = 0  # the epoch with the lowest validation loss
+        self._kept: tuple[Sequence[Value], Sequence[Any]] = (), ()
 
     @property
     def loss(self) -> float:
         """The mean loss of the examples seen in this epoch."""
         return self._total / self.batches.seen
 
-    def advance(self, epochs: int) -> bool:
-        """Take one or more steps, at most to the end of this many epochs. Returns whether an epoch has ended."""
+    @property
+    def is_over(self) -> bool:
+        """Whether all epochs, or the patience, have passed."""
+        ended = len(self.history.losses)
+        return ended == self._epochs or (self._patience is not None and ended - self._best >= self._patience)
+
+    def advance(self) -> bool:
+        """Take one or more steps, at most to the end of an epoch to validate after. Returns whether one has ended."""
         batches, n_before = self.batches, len(self.history.losses)
-        rates = self._rates(min(self._pace, epochs * batches.per_epoch - batches.steps))
+        last = n_before + 1 if self._validates else self._epochs
+        rates = self._rates(min(self._pace, last * batches.per_epoch - batches.steps))
         started = time.perf_counter()
         try:
             losses = self.loop.take(batches, rates)
@@ -122,28 +137,29 @@ class Trainer:
         n = len(losses)
         self._pace = 2 * n if seconds < PACE / 2 else n if seconds < PACE else -(-n // 2)
         self._record(losses, rates)
-        return len(self.history.losses) > n_before
+        has_ended = len(self.history.losses) > n_before
+        if has_ended and self._validates:
+            self._validate()
+        return has_ended
 
-    def measure(self) -> float:
-        """The mean loss of the validation examples."""
-        losses = self.loop.values()
-        for loss in losses:
-            if not math.isfinite(loss):
-                raise self._diverged(NotFinite("the validation loss", loss), f"after epoch {self.batches.epoch}")
-        return float(sum(losses) / len(losses))
+    def set_back(self) -> str:
+        """Set what is trained back to the best epoch, if kept. Returns, in words, when the parameters are from."""
+        set_back(*self._kept)
+        of_best = f"of epoch {self._best}, with the lowest validation loss"
+        return of_best if self._kept[0] else "after the last completed step"
 
     def _rates(self, most: int) -> list[float]:
         """The learning rates of the next steps, up to the first for which the schedule raises an error.
 
         A user's own schedule may read or change anything, so it is called right before each step.
         """
-        if self.schedule is None:
+        if self._schedule is None:
             return [self.optimizer.learning_rate] * most
         steps = self.batches.steps
-        rates = [number(f"schedule({steps})", self.schedule(steps))]
+        rates = [number(f"schedule({steps})", self._schedule(steps))]
         with suppress(Exception):  # it is raised again when that step is next
-            while len(rates) < most and depends_on_step_only(self.schedule):
-                rates.append(number("", self.schedule(steps + len(rates))))
+            while len(rates) < most and depends_on_step_only(self._schedule):
+                rates.append(number("", self._schedule(steps + len(rates))))
         self.optimizer.learning_rate = rates[0]
         return rates
 
@@ -158,36 +174,20 @@ class Trainer:
                 self.history.losses.append(self._total / n)
                 self.history.learning_rates.append(rate)
 
+    def _validate(self) -> None:
+        """Record the mean loss of the validation examples, and with patience keep the best parameters."""
+        losses, found = self.loop.values(), self.history.validation_losses
+        for loss in losses:
+            if not math.isfinite(loss):
+                raise self._diverged(NotFinite("the validation loss", loss), f"after epoch {self.batches.epoch}")
+        found.append(float(sum(losses) / len(losses)))
+        if not self._best or found[-1] < found[self._best - 1]:
+            self._best = len(found)
+            if self._patience is not None:
+                trained = list(self._trained())
+                self._kept = trained, [parameter.data for parameter in trained]
+
     def _diverged(self, error: NotFinite, where: str) -> Diverged:
         epoch, seen = self.batches.epoch, self.batches.seen
         progress = epoch - 1 + seen / self.batches.n if seen else 0.0
         return Diverged(Failure(progress, error.what, f"{error.what} {where}", error.origin, error.parameters))
-
-
-class EarlyStopping:
-    """Collects validation losses; with patience, it keeps what is trained as it was after the best epoch."""
-
-    def __init__(self, history: History, patience: int | None, update: Update) -> None:
-        self._losses, self._patience, self._update = history.validation_losses, patience, update
-        self._best = 0  # the epoch of the lowest loss
-        self._kept: tuple[Sequence[Value], Sequence[Any]] = (), ()
-
-    @property
-    def is_due(self) -> bool:
-        """Whether the patience has run out."""
-        return self._patience is not None and len(self._losses) - self._best >= self._patience
-
-    def add(self, loss: float) -> None:
-        """Record the validation loss after an epoch."""
-        self._losses.append(loss)
-        if not self._best or loss < self._losses[self._best - 1]:
-            self._best = len(self._losses)
-            if self._patience is not None:
-                trained = list(self._update.trained())
-                self._kept = trained, [parameter.data for parameter in trained]
-
-    def set_back(self) -> str:
-        """Set what is trained back to the best epoch, if kept. Returns, in words, when the parameters are from."""
-        set_back(*self._kept)
-        of_best = f"of epoch {self._best}, with the lowest validation loss"
-        return of_best if self._kept[0] else "after the last completed step"
