@@ -94,8 +94,8 @@ class Engine(StepLoop):
 class Trainer:
     """Has a `loop` take steps at the rates of a schedule, and records each epoch in a history.
 
-    The loop is the engine, unless generated code takes its place. With patience, the numbers of what is trained are kept
-    from the epoch with the lowest validation loss.
+    The loop is the engine, unless generated code takes its place. With patience, what is trained is kept as it was
+    after the epoch with the lowest validation loss.
     """
 
     def __init__(
