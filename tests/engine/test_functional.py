@@ -576,18 +576,84 @@ def test_a_vector_of_other_things_than_numbers_is_an_error_that_says_where(produ
 # Gradcheck
 
 
-def cube(x, slope):
-    """x ** 3 with a closure that says the derivative is the slope."""
+def add(before, grad, slope):
+    """What a `_backward` makes of the gradient that is there, if it is right."""
+    return before + grad * slope
 
-    def _backward(grad):
-        x.grad += grad * slope(x.data)
 
-    return Value(x.data * x.data * x.data, (x,), "cube", _backward)
+def own(f, slope, passed=add):
+    """An operation of one's own on one number, whose `_backward` says that its derivative is the slope."""
+
+    def operation(x):
+        def _backward(grad):
+            x.grad = passed(x.grad, grad, slope(x.data))
+
+        return Value(f(x.data), (x,), "own", _backward)
+
+    return operation
+
+
+def cube(slope, passed=add):
+    return own(lambda x: x * x * x, slope, passed)
+
+
+RIGHT, NEARLY = cube(lambda x: 3 * x * x), cube(lambda x: 3.000001 * x * x)
+LEAKY = own(lambda x: max(x, 0.01 * x), lambda x: 0.01 if x <= 0 else 1)
+ROUNDED = [own(lambda x, digits=digits: round(math.sin(x), digits), math.cos) for digits in (13, 14, 15)]
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "options"),
+    [
+        pytest.param(RIGHT, Value(2), {"rtol": 0.0, "atol": 1e-12}, id="a right closure"),
+        pytest.param(
+            lambda x: 2 * x, [Fraction(1, 3)], {"rtol": 0.0, "atol": 0.0}, id="what is exactly at the tolerance"
+        ),
+        pytest.param(NEARLY, 2.0, {"rtol": 1e-5}, id="an error of less than rtol"),
+        pytest.param(NEARLY, 2.0, {"atol": 1e-4}, id="an error of less than atol"),
+        pytest.param(lambda x: 1.5e308 * x, 0.5, {}, id="a gradient near the largest float"),
+        pytest.param(lambda x: 1e6 * x - 1e6 * x + x.sin() / 1e6, 0.3, {}, id="gradients that cancel"),
+        *[(f, x, {}) for f in (scalar.relu, LEAKY) for x in (-1.0, -1e-3, 1e-9, 0.5)],  # beside a kink
+        *[(f, -3 + n / 10, {}) for f in ROUNDED for n in range(60)],
+        *[(own(math.log, lambda x: 1 / x), x, {}) for x in (1e-10, 1e-3, 0.05, 7.0)],  # where it is defined
+        (own(math.asin, lambda x: 1 / math.sqrt(1 - x * x)), 1 - 2**-40, {"rtol": 1e-5}),
+    ],
+)
+def test_gradcheck_accepts_what_is_right_or_off_by_no_more_than_allowed(f, x, options):
+    assert gradcheck(f, x, **options) is True
+
+
+REPLACING = [own(lambda x, s=s: x * s, lambda x, s=s: s, lambda before, grad, s: grad * s) for s in (0.0, 3.0, -1e9)]
+SHARES = [lambda grad: 1, abs, lambda grad: grad * grad, lambda grad: grad > 0, lambda grad: grad**3]
+
+
+@pytest.mark.parametrize(
+    ("f", "inputs", "message"),
+    [
+        (NEARLY, 2.0, r"a relative error of 3\.3e-07"),
+        (lambda x: cube(lambda x: 2 * x * x)(x[1]), [np.array([1.0, 2.0])], r"with respect to inputs\[0\]\[1\] is 8.0"),
+        *[(cube(lambda x, y=y: y), 1.0, rf"with respect to inputs\[0\] is {y}") for y in (math.nan, math.inf)],
+        (own(lambda x: math.inf + x, lambda x: 0.0), 1.0, "is 0.0, but .* gives nan: a relative error of nan"),
+        (scalar.relu, 0.0, "is 0.0, but the central difference gives 0.5"),
+        *[
+            (lambda x, ys, f=f: [x, f(ys[0]) + x], [1.0, [0.5]], r"1\]\[0\] is not added to what .* `x.grad \+= ...`$")
+            for f in REPLACING
+        ],
+        *[
+            (cube(lambda x: 3 * x * x, lambda before, grad, slope, share=share: before + share(grad) * slope), x,
+             r"inputs\[0\] is .* multiply by .*, as in `x.grad \+= grad \* ...`$")
+            for share in SHARES for x in (2.0, 1e-3)
+        ],
+    ],
+)  # fmt: skip
+def test_gradcheck_refuses_what_is_wrong(f, inputs, message):
+    with pytest.raises(GradientError, match=message):
+        gradcheck(f, inputs)
 
 
 def test_gradcheck_names_the_input_both_numbers_and_the_relative_error():
     def f(x, pair):
-        return [x * pair[0], [cube(pair[1][2], lambda x: 2 * x * x) + x]]
+        return [x * pair[0], [cube(lambda x: 2 * x * x)(pair[1][2]) + x]]
 
     with pytest.raises(GradientError) as caught:
         gradcheck(f, (1.0, [5.0, [0.0, 0.0, 2.0]]))
@@ -595,84 +661,13 @@ def test_gradcheck_names_the_input_both_numbers_and_the_relative_error():
         "the gradient with respect to inputs[1][1][2] is 8.0, but the central difference gives 12.0: "
         "a relative error of 0.33"
     )
-    with pytest.raises(GradientError, match=r"with respect to inputs\[0\]\[1\] is 8.0"):
-        gradcheck(lambda x: cube(x[1], lambda x: 2 * x * x), [np.array([1.0, 2.0])])
-    for wrong in (math.nan, math.inf):
-        with pytest.raises(GradientError, match=rf"with respect to inputs\[0\] is {wrong}"):
-            gradcheck(lambda x: cube(x, lambda x: wrong), 1.0)  # noqa: B023
-
-
-def test_gradcheck_sees_an_error_in_the_seventh_digit():
-    assert gradcheck(lambda x: cube(x, lambda x: 3.000001 * x * x), 2.0, rtol=1e-5)
-    with pytest.raises(GradientError, match=r"a relative error of 3\.3e-07"):
-        gradcheck(lambda x: cube(x, lambda x: 3.000001 * x * x), 2.0)
-    assert gradcheck(lambda x: cube(x, lambda x: 3.000001 * x * x), 2.0, atol=1e-4)
-
-
-def test_gradcheck_allows_what_is_exactly_at_the_tolerance_and_tolerances_have_names():
-    assert gradcheck(lambda x: cube(x, lambda x: 3 * x * x), Value(2), rtol=0.0, atol=1e-12) is True
-    assert gradcheck(lambda x: 2 * x, [Fraction(1, 3)], rtol=0.0, atol=0.0)
-    with pytest.raises(TypeError):
-        gradcheck(lambda x: 2 * x, 1.0, 1e-5)
-
-
-def with_slope(f, slope):
-    """The function with an operation of one's own that says that its derivative is the slope."""
-
-    def operation(x):
-        def _backward(grad):
-            x.grad += grad * slope(x.data)
-
-        return type(x)(f(float(x.data)), (x,), "f", _backward)
-
-    return operation
-
-
-def doubling(x):
-    """The number itself, with a derivative of 2."""
-    return Value(x.data, (x,), "doubling", lambda grad: setattr(x, "grad", x.grad + 2 * grad))
 
 
 @every_operation
 def test_gradcheck_sees_a_wrong_gradient_of_every_operation(operation):
     for point in operation.points:
         with pytest.raises(GradientError, match="but the central difference gives"):
-            gradcheck(lambda *xs: doubling(operation.apply(*xs) + 0.01 * sum(xs)), point)
-
-
-@pytest.mark.parametrize("slope", [0.0, 0.25, 3.0, -1e9])
-def test_gradcheck_sees_a_closure_that_replaces_the_gradient(slope):
-    def replacing(x):
-        def _backward(grad):
-            x.grad = grad * slope
-
-        return Value(x.data * slope, (x,), "replacing", _backward)
-
-    assert gradcheck(lambda x: slope * x, 0.5)
-    message = r"with respect to inputs\[1\]\[0\] is not added to what was there before: .* `x.grad \+= ...`$"
-    for f in (lambda x, ys: replacing(ys[0]), lambda x, ys: [x, replacing(ys[0]) + x]):
-        with pytest.raises(GradientError, match=message):
-            gradcheck(f, [1.0, [0.5]])
-
-
-@pytest.mark.parametrize("x", [2.0, 1e-3])
-@pytest.mark.parametrize(
-    "share", [lambda grad: 1, abs, lambda grad: grad * grad, lambda grad: grad > 0, lambda grad: grad**3]
-)
-def test_gradcheck_sees_a_closure_that_does_not_multiply_by_the_gradient(share, x):
-    def cube(x):
-        def _backward(grad):
-            x.grad += share(grad) * 3 * x.data**2
-
-        return Value(x.data**3, (x,), "cube", _backward)
-
-    with pytest.raises(GradientError, match=r"inputs\[0\] is .* multiply by .*, as in `x.grad \+= grad \* ...`$"):
-        gradcheck(cube, x)
-
-
-def test_gradients_near_the_largest_float_and_those_that_cancel_are_added_to_what_is_there():
-    assert gradcheck(lambda x: 1.5e308 * x, 0.5)
-    assert gradcheck(lambda x: 1e6 * x - 1e6 * x + x.sin() / 1e6, 0.3)
+            gradcheck(lambda *xs: own(lambda x: x, lambda x: 2)(operation.apply(*xs) + 0.01 * sum(xs)), point)
 
 
 @pytest.mark.parametrize(
@@ -691,7 +686,7 @@ def test_gradients_near_the_largest_float_and_those_that_cancel_are_added_to_wha
 def test_central_differences_find_the_scale_of_a_function(f, x):
     assert gradcheck(f, x)
     with pytest.raises(GradientError, match="the central difference gives"):
-        gradcheck(lambda x: with_slope(lambda x: f(Value(x)).data, lambda x: 0.0)(x), x, atol=0.0)
+        gradcheck(lambda x: own(lambda x: f(Value(x)).data, lambda x: 0.0)(x), x, atol=0.0)
 
 
 @pytest.mark.parametrize(
@@ -710,37 +705,7 @@ def test_gradcheck_accepts_where_one_sided_pieces_meet_and_beside_a_large_number
     """But not a derivative of 1.0005 for 1."""
     assert gradcheck(f, x)
     with pytest.raises(GradientError, match="but the central difference gives"):
-        gradcheck(lambda x: f(x) + with_slope(lambda x: x, lambda x: 1.0005)(x), x)
-
-
-@pytest.mark.parametrize("digits", [13, 14, 15])
-def test_central_differences_keep_clear_of_rounding_within_the_function(digits):
-    noisy = with_slope(lambda x: round(math.sin(x), digits), math.cos)
-    for n in range(60):
-        assert gradcheck(noisy, -3 + n / 10)
-
-
-def test_beside_a_kink_there_is_a_slope_and_at_it_there_is_none():
-    leaky = with_slope(lambda x: max(x, 0.01 * x), lambda x: scalar.where(x <= 0, 0.01, 1))
-    for x in (-1.0, -1e-3, 1e-9, 0.5):
-        assert gradcheck(scalar.relu, x)
-        assert gradcheck(leaky, x)
-    with pytest.raises(GradientError, match=r"is 0.0, but the central difference gives 0.5"):
-        gradcheck(scalar.relu, 0.0)
-
-
-def test_central_differences_keep_to_where_the_function_is_defined():
-    for x in (1e-10, 1e-3, 0.05, 7.0):
-        assert gradcheck(with_slope(math.log, lambda x: 1 / x), x)
-    assert gradcheck(with_slope(math.asin, lambda x: 1 / math.sqrt(1 - x * x)), 1 - 2**-40, rtol=1e-5)
-
-
-def test_a_slope_that_is_not_a_number_is_not_right():
-    def infinite(x):
-        return Value(math.inf + float(x.data), (x,), "infinite", lambda grad: None)
-
-    with pytest.raises(GradientError, match="is 0.0, but the central difference gives nan: a relative error of nan"):
-        gradcheck(infinite, 1.0)
+        gradcheck(lambda x: f(x) + own(lambda x: x, lambda x: 1.0005)(x), x)
 
 
 def test_a_function_defined_at_one_point_alone_has_no_slope():
@@ -754,13 +719,9 @@ def test_a_function_defined_at_one_point_alone_has_no_slope():
 
 
 def test_an_operation_of_ones_own_need_not_know_in_which_derivative_it_runs():
-    def own(x):
-        return cube(x, lambda x: 3 * x * x)
-
-    assert grad(own)(2.0) == 12.0
-    assert grad(grad(own))(2.0) == 12.0
-    assert grad(grad(grad(own)))(2.0) == 6.0
-    assert gradcheck(own, 2.0)
+    assert grad(RIGHT)(2.0) == 12.0
+    assert grad(grad(RIGHT))(2.0) == 12.0
+    assert grad(grad(grad(RIGHT)))(2.0) == 6.0
 
 
 def product_of(*values):
