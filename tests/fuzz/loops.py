@@ -25,7 +25,7 @@ import micrograd
 from micrograd import Value
 from micrograd.compiler import CompilerError, passes
 from micrograd.compiler.native import toolchain
-from micrograd.compiler.passes import jam, roll
+from micrograd.compiler.passes import roll
 from micrograd.compiler.targets import c
 from tests.fuzz.bounded import Bounded
 from tests.fuzz.compare import agree
@@ -236,7 +236,6 @@ def compiled(program: Program, way: Way) -> Result:
         patch.object(toolchain, "FLAGS", flags),
         patch.multiple(passes, MANY_CONSTANTS=4, **(IN_TRACE_ORDER if way.in_trace_order else {})),
         patch.object(c, "LINES", LINES),
-        patch.object(jam, "LONG_LOOP", 3),
         patch.dict(os.environ, CC=way.compiler),
     ):
         fast = micrograd.compile(lambda x: run(program, x, ws, constants), (examples[0],), parameters=ws, backend="c")
