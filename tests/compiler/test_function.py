@@ -62,20 +62,7 @@ def test_every_operation_compiles_to_python(operation):
         assert fast.value_and_grad(list(point)) == eager(lambda xs: operation.apply(*xs), list(point))
 
 
-def test_a_batch_has_the_mean_and_the_gradients_of_the_engine_to_the_last_bit():
-    model, loss, points, labels = moons()
-    fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend="python")
-    total = fast.backward(points, labels)
-    gradients = grads(model.parameters())
-    model.zero_grad()
-    expected = mean([loss(x, y) for x, y in zip(points, labels, strict=True)])
-    expected.backward()
-    assert total == expected.data
-    assert gradients == grads(model.parameters())
-    assert any(gradients)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 20])
+@pytest.mark.parametrize("n", [1, 3, 4, 5, 8, 9, 17, 20])
 def test_any_number_of_examples_will_do(backend, n):
     model, loss, points, labels = moons(n)
     fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend=backend)
@@ -312,21 +299,27 @@ def test_gradients_come_in_the_shape_of_the_arguments(backend):
     assert (value, type(gradient), gradient.tolist()) == (12.0, np.ndarray, [4.0, 3.0])
 
 
-def test_lists_and_nested_lists_come_out(backend):
-    fast = micrograd.compile(
-        lambda x: [x[0], [x[1] * 2, (x[0], x[1])], []], ([1.0, 2.0],), backend=backend
-    )  # fmt: skip
-    assert fast([1.0, 2.0]) == [1.0, [4.0, [1.0, 2.0]], []]
-    assert fast.map([[1.0, 2.0], [3.0, 4.0]]) == [[1.0, [4.0, [1.0, 2.0]], []], [3.0, [8.0, [3.0, 4.0]], []]]
-    square = micrograd.compile(lambda x: [[x, x], [x, 2 * x]], (1.0,), backend=backend)
-    assert square.map([1.0, 3.0]) == [[[1.0, 1.0], [1.0, 2.0]], [[3.0, 3.0], [3.0, 6.0]]]
-    square = micrograd.compile(lambda x: np.array([[x, 2 * x], [x**2, -x]]), (1.0,), backend=backend)
-    assert square.map([3.0]) == [[[3.0, 6.0], [9.0, -3.0]]]
-    for function in (
-        lambda x: [], lambda x: [[], []], lambda x: [[x, x], [x], [[x]]], lambda x: [[[x], [x, x]], [[x], [x, x]]],
-    ):  # fmt: skip
-        fast = micrograd.compile(function, (1.0,), backend=backend)
-        assert fast.map([1.0, 2.0]) == [fast(1.0), fast(2.0)] == [function(1.0), function(2.0)]
+RESULTS = {
+    "nested": lambda x: [x, [x * 2, [x, 1.0]], []],
+    "square": lambda x: [[x, x], [x, 2 * x]],
+    "deep": lambda x: [[[x], [2 * x]], [[x], [x * x]]],
+    "ragged": lambda x: [[x, x], [x], [[x]]],
+    "ragged tables": lambda x: [[[x], [x, x]], [[x], [x, x]]],
+    "empty": lambda x: [],
+    "empty rows": lambda x: [[], []],
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_lists_and_nested_lists_come_out(name, backend):
+    function = RESULTS[name]
+    fast = micrograd.compile(function, (1.0,), backend=backend)
+    assert fast.map([1.0, 2.0]) == [fast(1.0), fast(2.0)] == [function(1.0), function(2.0)]
+
+
+def test_tuples_and_arrays_come_out_as_lists(backend):
+    fast = micrograd.compile(lambda x: (x, np.array([[x, 2 * x], [x**2, -x]])), (1.0,), backend=backend)
+    assert fast.map([3.0]) == [[3.0, [[3.0, 6.0], [9.0, -3.0]]]]
 
 
 def test_gradients_have_the_shape_of_the_arguments_and_no_negative_zeros(backend):
@@ -382,51 +375,37 @@ def test_a_branch_that_only_another_shape_takes_is_still_told_at_its_line():
         fast([1.0, 2.0])
 
 
-def test_a_network_learns_as_it_does_eagerly(backend):
-    results = []
-    for way in ("eager", "compiled"):
-        model, loss, points, labels = moons()
-        fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend=backend)
-        for _ in range(10):
-            model.zero_grad()
-            if way == "eager":
-                mean([loss(x, y) for x, y in zip(points, labels, strict=True)]).backward()
-            else:
-                fast.backward(points, labels)
-            for parameter in model.parameters():
-                parameter.data -= 0.1 * parameter.grad
-        results.append([parameter.data for parameter in model.parameters()])
-    assert close(results[1], results[0])
-    assert backend == "c" or results[1] == results[0]
-
-
 # Errors
 
 
-def test_bad_input_is_refused_at_the_door():
-    p = Value(1.0)
-    with pytest.raises(ValueError, match=r"'fortran': expected 'auto'"):
-        micrograd.compile(lambda x: x, (1.0,), backend="fortran")
-    assert micrograd.compile(lambda x: x * 2, (1.0,), backend=type("Name", (str,), {})("python"))(2.0) == 4.0
-    with pytest.raises(TypeError, match="example_args is 1.0: expected a tuple of the function's arguments"):
-        micrograd.compile(lambda x: x, 1.0)
-    with pytest.raises(ValueError, match="twice"):
-        micrograd.compile(lambda x: x, (1.0,), parameters=[p, p])
-    for parameter in (1.0, p * 2):
-        with pytest.raises(TypeError, match="a parameter must be a Value"):
-            micrograd.compile(lambda x: x, (1.0,), parameters=[parameter])
-    with pytest.raises(TypeError, match=r"a parameter must not be a constant, .*: use Value\(v\.data\)"):
-        micrograd.compile(lambda x: x, (1.0,), parameters=[p.detach()])
-    with pytest.raises(TypeError, match=r"parameters is MLP\(.*\): expected a list of Values, such as"):
-        micrograd.compile(lambda x: x, (1.0,), parameters=MLP(1, [1]))
-    with pytest.raises(TypeError, match=r"function is 'x\*x': expected a function of Values"):
-        micrograd.compile("x*x", (1.0,))
-    with pytest.raises(ValueError, match="batch_size is 0: expected a finite number, 1 or greater"):
-        micrograd.compile(lambda x: x, (1.0,), batch_size=0)
-    with pytest.raises(ValueError, match="finite is 1: expected True or False"):
-        micrograd.compile(lambda x: x, (1.0,), finite=1)
-    with pytest.raises(TypeError, match="optimizer is <class 'micrograd.optim.SGD'>: expected an Optimizer, such as"):
-        micrograd.compile(lambda x: p * x, (1.0,), parameters=[p], backend="python").training(SGD)
+P = Value(1.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "message"),
+    [
+        ({"backend": "fortran"}, ValueError, "'fortran': expected 'auto'"),
+        ({"example_args": 1.0}, TypeError, "example_args is 1.0: expected a tuple of the function's arguments"),
+        ({"example_args": 0.5}, TypeError, r"a tuple of the function's arguments, such as \(0\.5,\)$"),
+        ({"example_args": [0.0, 0.0]}, TypeError, r"takes one argument: write \(\[0\.0, 0\.0\],\), with a comma$"),
+        ({"parameters": [P, P]}, ValueError, "twice"),
+        ({"parameters": [1.0]}, TypeError, "a parameter must be a Value"),
+        ({"parameters": [P * 2]}, TypeError, "a parameter must be a Value"),
+        ({"parameters": [P.detach()]}, TypeError, r"a parameter must not be a constant, .*: use Value\(v\.data\)"),
+        ({"parameters": MLP(1, [1])}, TypeError, r"parameters is MLP\(.*\): expected a list of Values, such as"),
+        ({"function": "x*x"}, TypeError, r"function is 'x\*x': expected a function of Values"),
+        ({"batch_size": 0}, ValueError, "batch_size is 0: expected a finite number, 1 or greater"),
+        ({"finite": 1}, ValueError, "finite is 1: expected True or False"),
+    ],
+)
+def test_bad_input_is_refused_at_the_door(given, kind, message):
+    with pytest.raises(kind, match=message):
+        micrograd.compile(**{"function": lambda x: x, "example_args": (1.0,), **given})
+
+
+def test_a_backend_is_named_by_any_text_and_arguments_may_be_in_a_list():
+    name = type("Name", (str,), {})("python")
+    assert micrograd.compile(lambda x, y: x + y, [1.0, 2.0], backend=name)(1.0, 2.0) == 3.0
 
 
 @pytest.mark.parametrize("result", ["1.5", None, {1.0}, [1.0, "2"], {"a": None}])
@@ -521,13 +500,6 @@ def test_single_calls_of_all_kinds_give_what_the_function_gives(backend):
     assert row.tolist() == [1.0, 0.0]  # arrays are no buffers for other calls
 
 
-def test_another_error_of_types_is_passed_on(monkeypatch):
-    fast = micrograd.compile(lambda x: x, (1.0,), backend="python")
-    monkeypatch.setattr(fast._backends[((),)], "run", lambda *_: len(1))
-    with pytest.raises(TypeError, match="has no len"):
-        fast(1.0)
-
-
 def test_gradients_are_not_touched_by_a_call_that_fails():
     p = Value(1.0)
     fast = micrograd.compile(lambda x: p * x.log(), (1.0,), parameters=[p], backend="python")
@@ -539,12 +511,6 @@ def test_gradients_are_not_touched_by_a_call_that_fails():
 
 def compiled(function, *parameters):
     return micrograd.compile(function, (1.0,), parameters=parameters, backend="python")
-
-
-def test_the_options_are_given_by_name_and_the_rest_may_be():
-    assert micrograd.compile(function=lambda x: 2 * x, example_args=(1.0,), backend="python")(3.0) == 6.0
-    with pytest.raises(TypeError, match="positional argument"):
-        micrograd.compile(lambda x: 2 * x, (1.0,), [Value(1.0)])
 
 
 def test_a_compiled_function_shows_what_it_is(backend):
@@ -608,12 +574,3 @@ def test_networks_of_any_shape_agree_with_the_engine_to_the_last_bit(seed):
     expected = mean([model(x) ** 2 for x in batch])
     expected.backward()
     assert (total, gradients) == (expected.data, grads(model.parameters()))
-
-
-def test_example_args_without_their_comma_are_refused_with_what_to_write():
-    model = nn.MLP(2, [1], rng=1)
-    with pytest.raises(TypeError, match=r"takes one argument: write \(\[0\.0, 0\.0\],\), with a comma$"):
-        micrograd.compile(model, ([0.0, 0.0]))
-    with pytest.raises(TypeError, match=r"a tuple of the function's arguments, such as \(0\.5,\)$"):
-        micrograd.compile(abs, 0.5)
-    assert micrograd.compile(lambda x, y: x + y, [1.0, 2.0], backend="python")(1.0, 2.0) == 3.0
