@@ -21,7 +21,7 @@ from itertools import groupby, zip_longest
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import CONDITIONS
-from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Loop, Ref, innermost, is_variable
+from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Loop, Ref, Sum, innermost, is_variable
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.interchange import interchanged
 from micrograd.compiler.passes.jam import jam
@@ -149,7 +149,8 @@ def _adds_several(loop: Loop) -> bool:
     """
     if not all(isinstance(step, Assign) and is_variable(step.target) for step, _ in innermost(loop)):
         return False
-    return len(loop.body) > 1 or isinstance(loop.body[0], Loop) or len(loop.body[0].value.terms) > 2
+    step = loop.body[0]
+    return len(loop.body) > 1 or isinstance(step, Loop) or (isinstance(step.value, Sum) and len(step.value.terms) > 2)
 
 
 def library_source(
