@@ -132,7 +132,7 @@ def _output(*command: str) -> str | None:
     """The output of a program; None if there is no such program, or it fails."""
     try:
         result = subprocess.run(command, capture_output=True, text=True, errors="replace")
-    except (OSError, ValueError):
+    except OSError:
         return None
     return result.stdout if result.returncode == 0 else None
 
