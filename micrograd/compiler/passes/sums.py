@@ -6,7 +6,7 @@ from typing import Any
 
 from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Step, Sum, Term, start
 
-LONG = 8  # terms of a statement
+LONG = 8  # terms of a statement: with 60, a sum of 60 takes 7% longer in lanes, and a line that nobody can read
 
 
 def in_steps(kernel: Sequence[Step], *, dots: bool = False, totals: bool = False) -> Kernel:
