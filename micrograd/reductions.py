@@ -25,22 +25,22 @@ def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
     if n != len(xs):
         raise ValueError(f"dot() expects two lists of the same length, not of lengths {n} and {len(xs)}")
     operands = promote(*ws, *xs, bias)
-    data, first = operands[-1].data, operands[0].data
-    if n and type(first) is not float and hasattr(first, "plus_products"):  # one operation for traced numbers
-        data = first.plus_products(data, [w.data for w in operands[:n]], [x.data for x in operands[n:-1]])
-    else:
-        for w, x in zip(operands[:n], operands[n:-1], strict=True):
-            data += w.data * x.data
+    first, start = operands[0], operands[-1]
+    ws, xs = operands[:n], operands[n:-1]
+    if n and type(xs[0].data) is not float and hasattr(xs[0].data, "as_rows"):  # traced numbers are operands by the row
+        ws, xs = xs[0].data.as_rows(ws, xs)
+        operands = (*ws, *xs, start)
+    data = start.data
+    for w, x in zip(ws, xs, strict=True):
+        data += w.data * x.data
 
     def _backward(grad: Any) -> None:
-        rows = operands[:n], operands[n:-1]
-        if not (hasattr(grad, "add_products") and grad.add_products(*rows)):
-            for w, x in zip(*rows, strict=True):
-                w.grad += grad * x.data
-                x.grad += grad * w.data
-        operands[-1].grad += grad
+        for w, x in zip(ws, xs, strict=True):
+            w.grad += grad * x.data
+            x.grad += grad * w.data
+        start.grad += grad
 
-    return operands[0]._node(data, operands, "dot", _backward)
+    return first._node(data, operands, "dot", _backward)
 
 
 def sum(values: Iterable[Any]) -> Value:
@@ -179,12 +179,17 @@ def _take(candidates: dict[int, Any], index: Any) -> Any:
     if hasattr(values[0], "__len__") and not isinstance(values[0], str):  # the items of a string are strings again
         return [_take(dict(zip(candidates, column, strict=True)), index) for column in zip(*values, strict=True)]
     operands = promote(*values)
+    if type(index) is not int and (row := index.as_slice(operands)):  # one operand in place of a row of weights
+
+        def send(grad: Any) -> None:
+            row.grad += index.scatter(row.data, grad)
+
+        return operands[0]._node(index.select(row.data), (row,), "take", send)
     data = operands[0].data if type(index) is int else index.select([operand.data for operand in operands])
 
     def _backward(grad: Any) -> None:
-        if not (hasattr(grad, "add_at") and grad.add_at(index, operands)):
-            for i, operand in zip(candidates, operands, strict=True):
-                operand.grad += scalar.where(index == i, grad, 0)
+        for i, operand in zip(candidates, operands, strict=True):
+            operand.grad += scalar.where(index == i, grad, 0)
 
     return operands[0]._node(data, operands, "take", _backward)
 

@@ -7,7 +7,8 @@ from operator import add
 from typing import Any, NamedTuple
 
 from micrograd.compiler.dtype import DOUBLE, Precision
-from micrograd.compiler.frontend.graph import CallSpec, Graph
+from micrograd.compiler.frontend.graph import CallSpec, Ends, Graph
+from micrograd.compiler.frontend.interpret import evaluate
 from micrograd.compiler.frontend.tracer import OPERATIONS
 from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Step, Sum, start
 from micrograd.compiler.passes import Program, program
@@ -113,9 +114,9 @@ def graph_of(function: Callable[..., Any], example: Sequence[Any], parameters: S
     return Graph(function, [shape_of(argument) for argument in example], parameters)
 
 
-def everything(graph: Graph) -> tuple[list[int], list[int]]:
-    """The lines of all that the graph computes: the results with the gradients of arguments, and those that add up."""
-    return [*graph.outputs, *(graph.argument_gradients or ())], list(graph.parameter_gradients or ())
+def everything(graph: Graph) -> Ends:
+    """All that the graph computes: the results with the gradients of arguments, and those that add up."""
+    return graph.ends("backward")._replace(returned=[*graph.outputs, *graph.argument_gradients])
 
 
 def interpreted(made: Program, parameters: Sequence[Any], example: Sequence[Any]) -> Computed:
@@ -133,32 +134,32 @@ def interpreted(made: Program, parameters: Sequence[Any], example: Sequence[Any]
 
 def c_source(graph: Graph, kind: CallSpec, tile: int, precision: Precision = DOUBLE, threads: int = 1) -> str:
     """The C for a kind of call, in which each thread has at least 8 examples."""
-    made = program(graph, *graph.ends(kind))
+    made = program(graph, graph.ends(kind))
     return library_source(graph, made, tile=tile, precision=precision, threads=threads, least=8)
 
 
 def straight(graph: Graph, parameters: Sequence[Any], example: Sequence[Any]) -> Computed:
     """What the lines of a graph come to, one after the other."""
-    graph = graph.in_lines()
-    results, accumulated = everything(graph)
-    memory = {
+    ends, before = everything(graph), [0.25] * len(parameters)
+    arrays = {
         "p": [parameter.data for parameter in parameters],
         "x": list(map(float, flatten(list(example)))),
         "seed": [1.0],
-        "g": [0.25] * len(parameters),
+        "g": before,
     }
-    trace = graph.trace
-    values: dict[int, Any] = {line: memory[array][i] for line, (array, i) in trace.leaves.items()}
-    values |= trace.constants
-    for line in trace.live([*results, *accumulated, *(line for scatter in graph.scatters for line in scatter[1:])]):
-        values[line] = OPERATIONS[trace.ops[line]](*[values[operand] for operand in trace.operands[line]])
-    gradients = [values[line] for line in accumulated] or memory["g"]
-    for row, position, gradient in graph.scatters:
-        gradients[row.base + row.step * int(values[position])] += values[gradient]
-    return Computed([float(values[line]) for line in results], gradients)
+    values: dict[int, Any] = {line: arrays[array][i] for line, (array, i) in graph.trace.leaves.items()}
+    values |= {line: [arrays[row.array][i] for i in row.indices] for line, row in graph.trace.slices.items()}
+    values |= graph.trace.constants
+    for _, _, outcome in evaluate(graph, ends.lines, values):
+        assert not isinstance(outcome, Exception)
+    gradients = [values[ends.gradients[i]] if i in ends.gradients else each for i, each in enumerate(before)]
+    for row, line in ends.rows:
+        for i, gradient in zip(row.indices, values[line], strict=True):
+            gradients[i] += gradient
+    return Computed([float(values[line]) for line in ends.returned], gradients)
 
 
 def computed(function: Callable[..., Any], example: Sequence[Any], parameters: Sequence[Any] = ()) -> Computed:
     """What the kernel of a function and its gradients computes for an example."""
     graph = graph_of(function, example, parameters)
-    return interpreted(program(graph, *everything(graph)), parameters, example)
+    return interpreted(program(graph, everything(graph)), parameters, example)

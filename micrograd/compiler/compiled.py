@@ -315,7 +315,7 @@ class Compiled(Function):
         what a call computes.
         """
         graph = self._first_graph()
-        return show(program(graph, graph.outputs, graph.parameter_gradients or ()).kernel)
+        return show(program(graph, graph.ends("backward")).kernel)
 
     @property
     def c_source(self) -> str:
@@ -372,7 +372,7 @@ class Compiled(Function):
             check_rule(optimizer)
             if set(map(id, self.parameters)) != set(map(id, optimizer.parameters)):
                 raise ValueError("the optimizer has other parameters than the function: give both the same")
-            if graph.parameter_gradients is None:
+            if not graph.is_differentiable:
                 raise TypeError("the function returns a list, but an optimizer needs a single Value: return its mean")
             rule = UpdateKernel(optimizer)
         return export_js(graph, numbers, rule)

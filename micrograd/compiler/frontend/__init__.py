@@ -4,7 +4,7 @@ The files, in the order in which to read them:
 
     tracer       numbers that record what is done with them, in a Trace
     redirect     Values whose numbers are elsewhere for a while: parameters hold Symbols, or are in training
-    products     sums of products as one operation each: those of loops, and those that gradients add up
+    rows         many numbers as one operand: rows of weights, and sums of products however they are phrased
     graph        the forward and the backward pass of a function, as one Trace, and as bytes
     interpret    a Graph carried out one operation at a time
     wrappers     what stands in for the function: with arrays as arguments, or for a sparse matrix

@@ -4,17 +4,26 @@ import pickle
 import re
 import weakref
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from copy import copy
+from functools import partial
 from itertools import chain, islice, repeat
 from numbers import Real
-from operator import itemgetter
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-from micrograd.compiler.frontend.products import Outer, Scatter, join_products, joined
 from micrograd.compiler.frontend.redirect import assign, symbols
-from micrograd.compiler.frontend.tracer import NO_NUMBER, PACKAGE, Argument, Symbol, Trace, TraceError, users_line
+from micrograd.compiler.frontend.rows import Rows, RowSymbol, join_products
+from micrograd.compiler.frontend.tracer import (
+    NO_NUMBER,
+    PACKAGE,
+    Argument,
+    Slice,
+    Symbol,
+    Trace,
+    TraceError,
+    users_line,
+)
 from micrograd.compiler.options import DEFAULTS, Options
 from micrograd.core.errors import NO_PLAIN_NUMBER, shown
 from micrograd.core.gradients import Order, ordered_by
@@ -30,6 +39,19 @@ positions of arguments, the result and its gradient with respect to these."""
 def name_of(kind: CallSpec) -> str:
     """The name of a generated function."""
     return kind if isinstance(kind, str) else "value_and_grad"
+
+
+class Ends(NamedTuple):
+    """Lines at which a computation ends: numbers that it returns, and numbers and rows added to the gradients "g"."""
+
+    returned: Sequence[int]
+    gradients: Mapping[int, int] = MappingProxyType({})  # by the index in g; each begins with the number there
+    rows: Sequence[tuple[Slice, int]] = ()  # and the slices of g that they are added to
+
+    @property
+    def lines(self) -> list[int]:
+        """All of the lines."""
+        return [*self.returned, *self.gradients.values(), *(line for _, line in self.rows)]
 
 
 class Graph:
@@ -52,22 +74,23 @@ class Graph:
         n_constants: int = 0,
         options: Options = DEFAULTS,
     ) -> None:
-        self.trace = trace = Trace(finite=options.finite, ieee=options.ieee, joins=True)
+        self.trace = trace = Trace(finite=options.finite, ieee=options.ieee)
         self.shapes, self.sizes = tuple(shapes), [size(shape) for shape in shapes]  # of each argument
         self.n_parameters, self.n_trained = len(parameters), len(parameters) - n_constants
         self.is_rolled = not options.backend.in_python
-        self.parameter_gradients: list[int] | None = None  # lines, of the arguments too; None for several results
-        self.argument_gradients: list[int] | None = None
-        self.scatters: list[Scatter] = []  # what else is added to the parameters' gradients: where only a call knows,
-        self.outers: list[Outer] = []  # and to rows of parameters
+        self.is_differentiable = False  # as it is if it returns a single number
+        self.parameter_gradients: dict[int, int] = {}  # the lines of those that change, by the parameters' indices
+        self.rows: list[tuple[Slice, int]] = []  # slices of the parameters' gradients, and the row added to each
+        self.argument_gradients: list[int] = []
         self.gradients: dict[int, int] = {}  # for the line of the gradient of a node, the line of the node
         self.free: list[weakref.ref[Value]] = []  # the leaf Values with numbers that it uses besides the parameters
         self.scales_with_seed = True  # as the chain rule has it
-        inputs = list(map(Value, trace.array("x", sum(self.sizes))))
+        inputs = [Value(trace.leaf("x", i)) for i in range(sum(self.sizes))]
         for x in inputs:
             x.__class__ = Argument
         remaining = iter(inputs)
         arguments = [unflatten(remaining, shape) for shape in shapes]
+        index = dict(zip(parameters, range(len(parameters)), strict=True))
         grads: dict[Value, Any] = {}
         first_use: dict[Value, int] = {}  # for each sum that became a dot, the first line that uses it
         orders: dict[Value, Order] = {}  # from roots that the forward pass has walked already
@@ -75,29 +98,30 @@ class Graph:
         def order_of(value: Value) -> Order:
             """The order of a backward pass. The user's constants get their gradients back: no symbol may stay there."""
             nodes, leaves = orders.pop(value) if value in orders else value._topological_order()
-            for each in (*nodes, *set(leaves).difference(parameters)):
-                if type(each.data) is not Symbol:
+            for each in (*nodes, *set(leaves).difference(index)):
+                if type(each.data) not in (Symbol, RowSymbol):
                     grads.setdefault(each, each.grad)
             return (_in_order(nodes, first_use) if self.is_rolled else nodes), leaves
 
         def leave() -> None:
             assign(grads.keys(), "grad", grads.values())
+            rows.clear()
             trace.close()
 
-        data = trace.array("p", len(parameters))
-        with ExitStack() as after, symbols(parameters, data) as numbers:
+        with ExitStack() as after, symbols(index, partial(trace.leaf, "p")) as numbers:
+            trace.rows = rows = Rows(trace, index, self.n_trained, numbers["data"])
             after.callback(leave)
             with ordered_by(order_of):
                 result = _called(function, arguments)
             nodes, leaves = self._trace_forward(result, first_use)
             self.free = [weakref.ref(x) for x in leaves if x not in numbers["data"] and is_free(x)]
-            self._check_assigned(list(map(numbers["data"].__getitem__, parameters)), data)
+            self._check_assigned({index[x]: to for x, to in numbers["data"].items() if x in index})
             if self.output_shape == ():
                 root = result if isinstance(result, Value) else Value(result)
                 if root is result:
                     orders[root] = nodes, leaves
                 with ordered_by(order_of):
-                    self._trace_backward(root, nodes, dict(zip(parameters, data, strict=True)), inputs, numbers["grad"])
+                    self._trace_backward(root, nodes, inputs, index, numbers["grad"])
             if trace.refused:  # which the function, or a closure of the user's own, has caught
                 raise trace.refused
 
@@ -105,35 +129,15 @@ class Graph:
     def kinds(self) -> list[CallSpec]:
         """The kinds of calls that its source shows."""
         kinds: list[CallSpec] = ["forward", "backward", tuple(range(len(self.sizes)))]
-        return kinds[:1] if self.parameter_gradients is None else kinds
+        return kinds if self.is_differentiable else kinds[:1]
 
-    def ends(self, kind: CallSpec) -> tuple[list[int], list[int]]:
-        """The lines that a call of this kind returns, and those of the gradients that it adds to."""
-        gradients = iter(self.argument_gradients or ())
+    def ends(self, kind: CallSpec) -> Ends:
+        """What a call of this kind returns, and adds to the parameters' gradients."""
+        gradients = iter(self.argument_gradients)
         of_each = [list(islice(gradients, n)) for n in self.sizes]
         returned = [line for k in kind for line in of_each[k]] if isinstance(kind, tuple) else []
-        return [*self.outputs, *returned], (self.parameter_gradients or []) if kind == "backward" else []
-
-    def results(self, kind: CallSpec) -> list[int]:
-        """All lines that a call of this kind computes."""
-        returned, accumulated = self.ends(kind)
-        if not accumulated:
-            return returned
-        scattered = [line for scatter in self.scatters for line in scatter[1:]]
-        multiplied = chain.from_iterable(chain(outer.gradients, *outer.others) for outer in self.outers)
-        return [*returned, *accumulated, *scattered, *multiplied]
-
-    def in_lines(self) -> "Graph":
-        """A copy in which lines of the trace take the place of the outers; the graph itself if it has none."""
-        if not self.outers:
-            return self
-        graph, trace, ends = copy(self), copy(self.trace), [*(self.parameter_gradients or ())]
-        trace.ops, trace.operands = [*trace.ops], [*trace.operands]
-        for row, gradients, others in self.outers:
-            for parameter, factors in zip(row.parameters(), zip(*others, strict=True), strict=True):
-                ends[parameter] = trace.plus_sum(ends[parameter], chain(*zip(gradients, factors, strict=True)))
-        graph.trace, graph.parameter_gradients, graph.outers = trace, ends, []
-        return graph
+        ends = Ends([*self.outputs, *returned])
+        return ends._replace(gradients=self.parameter_gradients, rows=self.rows) if kind == "backward" else ends
 
     def _trace_forward(self, result: Any, first_use: dict[Value, int]) -> Order:
         """Record the function's result. Returns what it was computed from, in which sums of products become dots."""
@@ -141,22 +145,30 @@ class Graph:
         values = flat(result)
         end = Value(0.0)
         end._prev = tuple([value for value in values if isinstance(value, Value)])
+        rows = self.trace.rows
+        rows.add_up = self.is_rolled and self.output_shape == ()
         nodes, leaves = end._topological_order()
         del nodes[-1:]  # the end itself, which without operands is no node but a leaf
         _check_symbolic(nodes)
-        if self.is_rolled and self.output_shape == () and _have_own_closures(nodes):
-            nodes = join_products(self.trace, nodes, end._prev, first_use)
+        if rows.add_up:
+            rows.add_up = _have_own_closures(nodes)
+            if rows.add_up:
+                join_products(self.trace, nodes, end._prev, first_use)
+            nodes, leaves = end._topological_order()
+            del nodes[-1:]
         self.has_where = any(node._op == "where" for node in nodes)
         self.outputs = [self._output(value) for value in values]
         self.forward_end = len(self.trace.ops)
         return nodes, leaves
 
-    def _check_assigned(self, held: Sequence[Any], data: Sequence[Symbol]) -> None:
+    def _check_assigned(self, assigned: dict[int, Any]) -> None:
         """Raise TraceError if the function uses the data of a parameter, and assigns something else to it."""
-        assigned = [i for i, number in enumerate(held) if getattr(number, "id", None) != data[i].id]
-        used = {*self.outputs, *chain.from_iterable(self.trace.operands)} if assigned else {}
-        for i in assigned:
-            if data[i].id in used:
+        trace = self.trace
+        used = {*self.outputs, *chain.from_iterable(trace.operands)} if assigned else {}
+        for i, number in assigned.items():
+            in_rows = any(place.array == "p" and i in place.indices for place in trace.slices.values())
+            own = trace.leaf("p", i).id
+            if getattr(number, "id", None) != own and (own in used or in_rows):
                 which = f"parameter {i}" if i < self.n_trained else "a Value that it reads"
                 raise TraceError(
                     f"the function assigns to the data of {which}, which compiled code cannot do: assign to it between "
@@ -172,29 +184,35 @@ class Graph:
         return self.trace.result(value)
 
     def _trace_backward(
-        self, root: Value, nodes: Sequence[Value], data: dict[Value, Symbol], inputs: Sequence[Value], gradients: Any
+        self,
+        root: Value,
+        nodes: Sequence[Value],
+        inputs: Sequence[Value],
+        index: dict[Value, int],
+        gradients: dict[Value, Any],
     ) -> None:
-        """Record the gradients. `data` has the number of each parameter, and `gradients` its gradient."""
+        """Record the gradients. `gradients` has those that were assigned to parameters, by their `index`."""
         trace = self.trace
-        before = dict(zip(data, trace.array("g", len(data)), strict=True))
         # A backward() within the function has left gradients on these, which are added to.
-        begun = {p: g + gradients[p] for p, g in before.items() if type(gradients[p]) is not int}
+        begun = {
+            p: trace.leaf("g", index[p]) + grad for p, grad in gradients.items() if p in index and type(grad) is not int
+        }
         gradients.update(begun)
         for x in inputs:
             x.grad = 0  # what such a backward() has left on an argument is not part of the gradient
-        closures_are_ours = _have_own_closures(nodes)
-        with joined(trace, gradients, self.n_trained, are_read=not closures_are_ours) as additions:
-            root.backward(trace.leaf("seed"))
-        if self.is_rolled:
-            self.outers = sorted(additions.pop_outers())
-        self.scatters = sorted(additions.scatters, key=itemgetter(1, 2))  # so that loops over them advance evenly
-        totals = [gradients[p] if p in begun else g + gradients[p] for p, g in before.items()]
-        self.parameter_gradients = list(
-            map(trace.id, [*totals[: self.n_trained], *[*before.values()][self.n_trained :]])
-        )
+        trace.rows.final = closures_are_ours = _have_own_closures(nodes)
+        root.backward(trace.leaf("seed"))
+        self.is_differentiable = True
+        self.rows = trace.rows.added()
         self.argument_gradients = [trace.id(x.grad) for x in inputs]
         of_nodes = [(value.data, value.grad) for value in (*nodes, *inputs)]
-        for number, grad in [*of_nodes, *zip(data.values(), totals, strict=True)]:
+        for p, grad in gradients.items():
+            i = index.get(p, self.n_trained)
+            if i < self.n_trained and not (type(grad) is int and grad == 0):
+                total = grad if p in begun else trace.leaf("g", i) + grad
+                self.parameter_gradients[i] = trace.id(total)
+                of_nodes.append((trace.leaf("p", i), total))
+        for number, grad in of_nodes:
             if type(number) is type(grad) is Symbol and number.id not in trace.constants:
                 self.gradients.setdefault(grad.id, number.id)
         self.scales_with_seed = (closures_are_ours and not begun) or self._scales_with_seed()
@@ -220,10 +238,7 @@ class Graph:
                     scaled.add(line)
                 case ("*", _, _) if is_one_scaled(*of):
                     scaled.add(line)
-                case ("dot", True, *_) if all(map(is_one_scaled, of[1::2], of[2::2])):
-                    scaled.add(line)
-        of_rows = [*[scatter[2:] for scatter in self.scatters], *[outer.gradients for outer in self.outers]]
-        return scaled.issuperset(chain(self.parameter_gradients or (), *of_rows))
+        return not self.rows and scaled.issuperset(self.parameter_gradients.values())
 
 
 def _have_own_closures(nodes: Sequence[Value]) -> bool:
@@ -244,7 +259,7 @@ def _in_order(nodes: Sequence[Value], first_use: dict[Value, int]) -> list[Value
         data = node.data
         while isinstance(data, Value):
             data = data.data
-        line = first_use.get(node, data.id if type(data) is Symbol else 0)
+        line = first_use.get(node, data.id if type(data) in (Symbol, RowSymbol) else 0)
         if node._op == "+":
             operands = [operand for operand in node._prev if operand._prev]
             level = max([levels[id(operand)] + (operand._op != "+") for operand in operands], default=1)
@@ -280,7 +295,7 @@ def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
 def _check_symbolic(nodes: Sequence[Value]) -> None:
     """Raise ValueError if a node has a plain number although it was computed from symbols."""
     for node in nodes:
-        if type(node.data) is Symbol:
+        if type(node.data) in (Symbol, RowSymbol):
             continue
         numbers = [operand.data for operand in node._prev]
         chosen = node._op == "where" and any(number is node.data for number in numbers)
@@ -304,13 +319,11 @@ class SerializedGraph:
         self.shapes, self.sizes, self.output_shape = graph.shapes, graph.sizes, graph.output_shape
         self.n_parameters, self._n_outputs = graph.n_parameters, size(graph.output_shape)
         self.ieee, self.scales_with_seed = graph.trace.ieee, graph.scales_with_seed
-        self.is_differentiable = graph.parameter_gradients is not None
-        rows = [row for row, *_ in (*graph.scatters, *graph.outers)]
-        added_to = {parameter for row in rows for parameter in row.parameters()}
-        ends = graph.parameter_gradients or ()
-        self.uses = bytes(line not in graph.trace.leaves or i in added_to for i, line in enumerate(ends))
-        operands, in_outers = graph.trace.operands, sum(2 * len(o.gradients) * o.row.size for o in graph.outers)
-        self._n_operands = [sum(map(len, operands[: graph.forward_end])), in_outers + sum(map(len, operands))]
+        self.is_differentiable = graph.is_differentiable
+        added_to = {*graph.parameter_gradients}.union(*[place.indices for place, _ in graph.rows])
+        self.uses = bytes(i in added_to for i in range(graph.n_parameters))
+        n_operands = graph.trace.n_operands()
+        self._n_operands = [sum(n_operands[: graph.forward_end]), sum(n_operands)]
         self.pickled = pickle.dumps(graph)
         self._graph: Callable[[], Graph | None] = weakref.ref(graph)
 

@@ -17,6 +17,7 @@ Step = tuple[int, list[Any], Any]
 """A line, the numbers of its operands, and the result, or the error in place of it."""
 
 
+SUMS = ("+", "-", "dot", "axpy", "scatter")
 UNCHOSEN = object()
 """The gradient of what `take` did not choose: it adds nothing to a sum, and a product with it is itself."""
 
@@ -30,14 +31,23 @@ def evaluate(
     Generated code differentiates all, the others times 0.
     """
     trace = graph.trace
-    indices = {operands[0] for op, operands in zip(trace.ops, trace.operands, strict=True) if op == "take"}
+    indices = {operands[0] for op, operands in zip(trace.ops, trace.operands, strict=True) if op in ("take", "take_at")}
     choices = {id for id, op in enumerate(trace.ops) if op == "==" and trace.operands[id][0] in indices}
     zeros = {id for id, number in trace.constants.items() if number == 0}  # where sums of gradients start
+
+    def number_of(line: int) -> Any:
+        return [numbers[i] for i in trace.operands[line]] if trace.ops[line] == "stack" else numbers[line]
+
     for id in trace.live(results):
         op, lines = trace.ops[id], trace.operands[id]
-        skips = op in ("+", "-", "dot") or (op == "where" and lines[0] in choices and numbers[lines[0]] is False)
+        if op == "stack":
+            continue
+        if op == "item":
+            numbers[id] = numbers[lines[0]][trace.items[id]]
+            continue
+        skips = op in SUMS or (op == "where" and lines[0] in choices and numbers[lines[0]] is False)
         unchosen = zeros if as_engine and skips and id >= graph.forward_end else ()
-        operands = [UNCHOSEN if line in unchosen else numbers[line] for line in lines]
+        operands = [UNCHOSEN if line in unchosen else number_of(line) for line in lines]
         numbers[id] = _result(op, *operands)
         yield id, operands, numbers[id]
 
@@ -45,8 +55,16 @@ def evaluate(
 def _result(op: str, *operands: Any) -> Any:
     """The result of an operation or its error, or that of an operand; `UNCHOSEN` if that is all there is."""
     if op == "dot":
-        start, *factors = operands
-        return reduce(partial(_result, "+"), map(partial(_result, "*"), factors[::2], factors[1::2]), start)
+        start, ws, xs = operands
+        return reduce(partial(_result, "+"), map(partial(_result, "*"), ws, xs), start)
+    if op in ("axpy", "scatter"):
+        start, one, other, *row = operands
+        if op == "axpy":
+            terms = [_result("*", one, x) for x in other]
+        else:
+            terms = [scalar.where(one == i, other, 0) for i in range(len(row[0]))]
+        starts = start if isinstance(start, list) else [start] * len(terms)
+        return list(map(partial(_result, "+"), starts, terms))
     if op != "where" and any(operand is UNCHOSEN for operand in operands):
         if op not in ("+", "-") or operands[0] is operands[1]:
             return UNCHOSEN
@@ -62,7 +80,8 @@ def _inputs(graph: Graph, parameters: Sequence[Any], x: Sequence[Any], seed: Any
     """The numbers of constants and leaves for one example; gradients start from 0."""
     arrays = {"p": parameters, "x": x, "seed": (seed,), "g": [0.0] * graph.n_parameters}
     leaves = {id: arrays[array][i] for id, (array, i) in graph.trace.leaves.items()}
-    return {**graph.trace.constants, **leaves}
+    rows = {id: [arrays[row.array][i] for i in row.indices] for id, row in graph.trace.slices.items()}
+    return {**graph.trace.constants, **leaves, **rows}
 
 
 class GraphFunction:
@@ -104,16 +123,15 @@ class GraphFunction:
 
 def _gradients(graph: Graph, parameters: Sequence[Any], x: Sequence[Any], seed: Any) -> Iterator[Any]:
     """The gradients with respect to the parameters and then the arguments, from the gradient of the result."""
-    graph = graph.in_lines()
-    ends = [*(graph.parameter_gradients or ()), *(graph.argument_gradients or ())]
-    numbers = _inputs(graph, parameters, x, seed)
-    deque(evaluate(graph, [*graph.results("backward"), *ends], numbers, as_engine=True), maxlen=0)
-    totals = [_result("+", UNCHOSEN, numbers[end]) for end in ends]
-    for row, position, gradient in graph.scatters:
-        for i, parameter in enumerate(row.parameters()):
-            chosen = scalar.where(numbers[position] == i, numbers[gradient], 0)
-            totals[parameter] = _result("+", totals[parameter], chosen)
-    for total in totals:
+    ends, numbers = graph.ends("backward"), _inputs(graph, parameters, x, seed)
+    deque(evaluate(graph, [*ends.lines, *graph.argument_gradients], numbers, as_engine=True), maxlen=0)
+    totals: list[Any] = [UNCHOSEN] * len(parameters)
+    for i, end in ends.gradients.items():
+        totals[i] = _result("+", UNCHOSEN, numbers[end])
+    for row, end in ends.rows:
+        for i, gradient in zip(row.indices, numbers[end], strict=True):
+            totals[i] = _result("+", totals[i], gradient)
+    for total in [*totals, *(_result("+", UNCHOSEN, numbers[end]) for end in graph.argument_gradients)]:
         if isinstance(total, Exception):
             raise total
         yield 0 if total is UNCHOSEN else total
@@ -121,10 +139,10 @@ def _gradients(graph: Graph, parameters: Sequence[Any], x: Sequence[Any], seed: 
 
 def failure(graph: Graph, kind: CallSpec, parameters: Sequence[float], packed: Any) -> Exception | None:
     """The error of the first packed example that such a call cannot compute, if there is one: it names the operands."""
-    graph = graph.in_lines()
+    lines = graph.ends(kind).lines
     for i, x in enumerate(packed.rows()):
         operands = {}
-        for id, operands[id], outcome in evaluate(graph, graph.results(kind), _inputs(graph, parameters, x)):
+        for id, operands[id], outcome in evaluate(graph, lines, _inputs(graph, parameters, x)):
             if isinstance(outcome, Exception):
                 example = f", in example {i}, counted from 0" if packed.n > 1 else ""
                 hint = WHERE_HINT if graph.has_where else ""
@@ -146,12 +164,11 @@ def _derivative(graph: Graph, id: Any, operands: dict[int, list[Any]]) -> str:
 
 def check(graph: Graph, parameters: Sequence[float], x: Sequence[float]) -> None:
     """Raise FloatingPointError if an example makes an infinity or NaN, with the first operation that did, or failed."""
-    graph = graph.in_lines()
-    results = [*graph.results("backward"), *(graph.argument_gradients or ())]
+    results = [*graph.ends("backward").lines, *graph.argument_gradients]
     for id, operands, outcome in evaluate(graph, results, _inputs(graph, parameters, x)):
         half = "forward" if id < graph.forward_end else "backward"
         where = f"in the {half} pass, {graph.trace.ops[id]} of {operands}"
         if isinstance(outcome, Exception):
             raise FloatingPointError(f"{where}: {outcome}") from outcome
-        if not math.isfinite(outcome):
+        if not all(map(math.isfinite, outcome if isinstance(outcome, list) else [outcome])):
             raise FloatingPointError(f"{where} is {outcome}")

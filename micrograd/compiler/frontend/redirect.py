@@ -70,15 +70,39 @@ _moved: list[Storage] = []  # of blocks that trace or store Values
 _frozen: list[Storage] = []  # of blocks that freeze them
 
 
+class Traced(dict[Value, Any]):
+    """What Values hold while they are traced: what was assigned to them, else what `make` makes at each use.
+
+    It makes this of the position that a Value has in `index`; `around` has the Values of a trace around this one.
+    """
+
+    def __init__(self, index: dict[Value, int], make: Callable[[int], Any], around: dict[Value, Any]) -> None:
+        super().__init__()
+        self._index, self._make, self._around = index, make, around
+
+    def __contains__(self, value: object) -> bool:
+        return value in self._index or super().__contains__(value) or value in self._around
+
+    def __missing__(self, value: Value) -> Any:
+        i = self._index.get(value)
+        return self._around[value] if i is None else self._make(i)
+
+
 @contextmanager
-def symbols(values: Sequence[Value], data: Sequence[Any], grads: Sequence[Any] = ()) -> Iterator[Table]:
-    """Within the block, and in this thread alone, the Values hold this data, and these gradients, by default 0."""
-    ours = {"data": dict(zip(values, data, strict=True)), "grad": dict.fromkeys(values, 0)}
-    ours["grad"].update(zip(values, grads, strict=False))
+def symbols(
+    index: dict[Value, int], data: Callable[[int], Any], grad: Callable[[int], Any] = lambda i: 0
+) -> Iterator[Table]:
+    """Within the block, and in this thread alone, Values hold the data and the gradients that are made of their index.
+
+    The tables that it yields have what is assigned to them.
+    """
     before = _thread.traced
-    with _of_another_class(values, _moved):
+    with _of_another_class([*index], _moved):
         try:
-            _thread.traced = {name: before[name] | ours[name] for name in ours}
+            _thread.traced = {
+                "data": Traced(index, data, before["data"]),
+                "grad": Traced(index, grad, before["grad"]),
+            }
             yield _thread.traced
         finally:
             _thread.traced = before

@@ -12,8 +12,10 @@ What starts there may be -0.0 where the engine has 0.0, except in the gradients 
 
 A trace of finite numbers also drops products with 0.0, and what adds them. Only the sign of a zero may change.
 
-A sum of products is one operation if nothing else can have its parts: that is a `dot`, and what closures add up in a
-gradient, a product at a time.
+Many numbers may be one operand, a row: a "slice" of an array, or a "stack" of lines. A "dot" adds up the products of
+two rows. An "axpy" is a row, or nothing, plus a number times a row, as in BLAS; a "scatter" a row, or nothing, plus a
+number at an index; an "item" is a number of such a row; and "take_at" the number of a slice at an index. rows.py says
+which operands become rows.
 """
 
 import linecache
@@ -24,12 +26,12 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, reduce
-from itertools import chain, repeat
+from itertools import repeat
 from numbers import Real
 from pathlib import Path
 from threading import get_ident
 from traceback import walk_stack, walk_tb
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from micrograd import reductions, scalar
 from micrograd.engine import Value
@@ -49,7 +51,8 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "where": scalar.where,
     "take": lambda index, *values: scalar.take(values, index),
     "largest": lambda *numbers: scalar.largest(numbers),
-    "dot": lambda start, *factors: reduce(operator.add, map(operator.mul, factors[::2], factors[1::2]), start),
+    "dot": lambda start, ws, xs: reduce(operator.add, map(operator.mul, ws, xs), start),
+    "take_at": lambda index, row: scalar.take(row, index),
     **scalar.FUNCTIONS,
 }
 """What each operation of a trace does to numbers."""
@@ -121,13 +124,29 @@ def _hash(self: object) -> int:
     raise self.trace.refuse(why) if isinstance(self, Symbol) else TraceError(f"{users_line()}: {why}")
 
 
+class Slice(NamedTuple):
+    """The numbers `base`, `base + step`, ... of an array: `size` of them."""
+
+    array: str
+    base: int
+    step: int
+    size: int
+
+    @property
+    def indices(self) -> range:
+        """Where they are in the array."""
+        return range(self.base, self.base + self.step * self.size, self.step)
+
+    @property
+    def places(self) -> list[tuple[str, int]]:
+        """The array and the index of each."""
+        return list(zip(repeat(self.array), self.indices, strict=False))
+
+
 class Symbol:
     """A traced value: the result of one line of a trace."""
 
-    __slots__ = ("_n_parts", "_origin", "_parts", "id", "trace")
-    _n_parts: int  # only a Pending has this and the next two
-    _origin: Any
-    _parts: Any
+    __slots__ = ("id", "trace")
 
     def __init__(self, trace: "Trace", id: int) -> None:
         self.trace = trace
@@ -142,8 +161,10 @@ class Symbol:
             return reductions.where(self, a, b)
         return self.trace.record("where", (self, a, b))
 
-    def select(self, values: Sequence[Any]) -> Any:
+    def select(self, values: Any) -> Any:
         """The value at this index."""
+        if not isinstance(values, Sequence):  # a row
+            return Symbol(self.trace, self.trace.row("take_at", (self.id, values.id)))
         if any(isinstance(value, Value) for value in values):
             return reductions.take(values, self)
         return self.trace.record("take", (self, *values))
@@ -152,23 +173,18 @@ class Symbol:
         """The largest of some numbers, which this is one of."""
         return self.trace.record("largest", numbers)
 
-    def plus_products(self, start: Any, ws: Sequence[Any], xs: Sequence[Any]) -> Any:
-        """start + w0 * x0 + w1 * x1 + ..., as one operation if no factor is constant."""
-        trace = self.trace
-        if trace.joins and {*map(type, ws), *map(type, xs)} == {Symbol} and not isinstance(start, Value):
-            pairs = zip(ws, xs, strict=True)
-            factors = [x.id if x.trace is trace else trace.id(x) for x in chain.from_iterable(pairs)]
-            if trace.constants.keys().isdisjoint(factors):
-                return trace.add("dot", (trace.start(start), *factors))
-        return reduce(operator.add, map(operator.mul, ws, xs), start)
+    def as_rows(self, ws: tuple[Value, ...], xs: tuple[Value, ...]) -> Any:
+        """What `dot` multiplies, each as a tuple of one Row if the trace has Rows of them; else as they are."""
+        return self.trace.rows.of(ws, xs) if self.trace.rows else (ws, xs)
 
-    def add_products(self, ws: Sequence[Value], xs: Sequence[Value]) -> bool:
-        """Add this gradient times each x to the gradient of its w, and the reverse. Returns False if it cannot."""
-        return self.trace.joined is not None and self.trace.joined.add_products(self, ws, xs)
+    def as_slice(self, values: tuple[Value, ...]) -> Any:
+        """The Row of the parameters that this index selects from, if that is what the values are."""
+        is_number = self.id not in self.trace.constants and self.trace.ops[self.id] not in CONDITIONS
+        return self.trace.rows.slice(values) if is_number and self.trace.rows else None
 
-    def add_at(self, index: Any, values: Sequence[Value]) -> bool:
-        """Add this gradient to that of the value at an index. Returns False if it cannot."""
-        return self.trace.joined is not None and self.trace.joined.add_at(self, index, values)
+    def scatter(self, row: Any, number: Any) -> Any:
+        """A row like this one, with the number at this index, and 0 elsewhere."""
+        return row.with_one(self, number)
 
     def __neg__(self) -> Any:
         return self.trace.record("neg", (self,))
@@ -275,38 +291,82 @@ class Trace:
     """What was done, in order: line `i` is the operation `ops[i]` on the results of the lines `operands[i]`.
 
     A line without operands is a leaf: `leaves[i]` is the name of an array and an index in it, such as `("p", 3)` for
-    the fourth parameter. A constant is one too: its number is `constants[i]`.
+    the fourth parameter; for a row, it is `slices[i]`. A constant is one too: its number is `constants[i]`. An item is
+    the number `items[i]` of its operand. Leaves and stacks compute nothing, so their lines may come after their uses.
 
     If it `keeps_composed` functions, one that is made of others, such as sigmoid, is one operation, as people write it;
-    otherwise it is those that it is made of, which every language has. `finite` and `ieee` are as in Options. If it
-    `joins` sums of products, each is one operation, "dot", of a start and of two factors for each product.
+    otherwise it is those that it is made of, which every language has. `finite` and `ieee` are as in Options. While it
+    has `rows`, these find the operands that are rows.
     """
 
-    def __init__(
-        self, *, keeps_composed: bool = False, finite: bool = False, ieee: bool = False, joins: bool = False
-    ) -> None:
-        self.keeps_composed, self.finite, self.ieee, self.joins = keeps_composed, finite, ieee, joins
+    def __init__(self, *, keeps_composed: bool = False, finite: bool = False, ieee: bool = False) -> None:
+        self.keeps_composed, self.finite, self.ieee = keeps_composed, finite, ieee
         self.ops: list[str] = []
-        # The start of a dot may be a constant that was recorded later, whose line is then a higher one.
         self.operands: list[tuple[int, ...]] = []
         self.leaves: dict[int, tuple[str, int]] = {}
+        self.slices: dict[int, Slice] = {}
+        self.items: dict[int, int] = {}
         self.constants: dict[int, float] = {}
         self._known: dict[str, dict[Any, int]] = defaultdict(dict)  # the lines of each operation, by their operands
         self.refused: TraceError | None = None  # the first error, which the function may have caught
         self._thread = get_ident()
-        self.joined: Any = None  # what `products.joined` yields, within its block
+        self.rows: Any = None
 
     def leaf(self, array: str, index: int = 0) -> Symbol:
-        """A new number from outside."""
-        return self.array(array, 1, index)[0]
+        """A number from outside."""
+        known, place = self._known["leaf"], (array, index)
+        if place not in known:
+            known[place] = self._append("leaf", ())
+            self.leaves[known[place]] = place
+        return Symbol(self, known[place])
 
-    def array(self, name: str, n: int, first: int = 0) -> list[Symbol]:
-        """New numbers from outside: those of an array from an index on."""
-        lines = range(len(self.ops), len(self.ops) + n)
-        self.ops += ["leaf"] * n
-        self.operands += [()] * n
-        self.leaves.update(zip(lines, zip(repeat(name), range(first, first + n), strict=False), strict=True))
-        return [Symbol(self, line) for line in lines]
+    def slice(self, *place: Any) -> int:
+        """The line of a row from outside, from the parts of a Slice."""
+        known, found = self._known["slice"], Slice(*place)
+        if found not in known:
+            known[found] = self._append("slice", ())
+            self.slices[known[found]] = found
+        return known[found]
+
+    def stack(self, lines: tuple[int, ...]) -> int:
+        """The line of a row of these lines: a slice, if they are numbers of an array at equal distances."""
+        known = self._known["stack"]
+        if lines not in known:
+            places = [self.leaves.get(line, ("", 0)) for line in lines]
+            (array, base), step = places[0], places[-1][1] - places[0][1]
+            step //= max(len(lines) - 1, 1)
+            found = Slice(array, base, step, len(lines))
+            is_slice = array and step > 0 and places == found.places
+            known[lines] = self.slice(*found) if is_slice else self._append("stack", lines)
+        return known[lines]
+
+    def lines_of(self, row: int) -> Sequence[int]:
+        """The line of each number of a slice or a stack."""
+        found = self.slices.get(row)
+        return [self.leaf(found.array, i).id for i in found.indices] if found else self.operands[row]
+
+    def row(self, op: str, operands: tuple[int, ...]) -> int:
+        """The line of an operation on rows."""
+        known = self._known[op]
+        if operands not in known:
+            known[operands] = self._append(op, operands)
+        return known[operands]
+
+    def item(self, row: int, i: int) -> Symbol:
+        """The i-th number of an axpy."""
+        known = self._known["item"]
+        if (row, i) not in known:
+            known[row, i] = self._append("item", (row,))
+            self.items[known[row, i]] = i
+        return Symbol(self, known[row, i])
+
+    def parts(self, row: int) -> list[tuple[str, int, int]]:
+        """What a row of axpys and scatters adds up, in order: the operation, and its operands after the start."""
+        found = []
+        while row != self.nothing:
+            op, (row, one, other, *_) = self.ops[row], self.operands[row]
+            found.append((op, one, other))
+        return found[::-1]
 
     def id(self, number: Any) -> int:
         """The line of a Symbol, or that of a constant, which is recorded at its first use."""
@@ -349,7 +409,8 @@ class Trace:
     def close(self) -> None:
         """End the trace: from here on, any use of its Symbols is an error."""
         self._known.clear()
-        self.add = self.settle = self.record = _no_more  # type: ignore[method-assign, assignment]
+        self.rows = None
+        self.add = self.record = _no_more  # type: ignore[method-assign, assignment]
 
     def record(self, op: str, operands: Iterable[Any]) -> Symbol:
         """The result of an operation on Symbols and numbers. Only the thread that made the trace may add one."""
@@ -366,7 +427,7 @@ class Trace:
         key = (lines[1], lines[0]) if op in COMMUTATIVE and lines[0] > lines[1] else lines
         line = known.get(key)
         if line is None:
-            if op != "dot" and (lines[0] in self.constants or lines[-1] in self.constants):
+            if lines[0] in self.constants or lines[-1] in self.constants:
                 line = self._simplified(op, lines)
             elif self.finite and op == "-" and lines[0] == lines[1]:
                 line = self.id(0.0)
@@ -375,16 +436,10 @@ class Trace:
         symbol.trace, symbol.id = self, line
         return symbol
 
-    settle = add
-
     def _append(self, op: str, operands: tuple[int, ...]) -> int:
         self.ops.append(op)
         self.operands.append(operands)
         return len(self.ops) - 1
-
-    def plus_sum(self, start: int, factors: Iterable[int]) -> int:
-        """Record a start plus a sum of products, which is added up first. Returns its line."""
-        return self._append("+", (start, self._append("dot", (self.nothing, *factors))))
 
     def _simplified(self, op: str, lines: tuple[int, ...]) -> int | None:
         """The line that an operation with a constant comes to, if it needs none of its own."""
@@ -418,16 +473,26 @@ class Trace:
         """Whether this is the zero of that sign, 0.0 or -0.0; of finite numbers, either."""
         return number == 0 and (self.finite or math.copysign(1.0, number) == sign)
 
+    def size(self, row: int) -> int:
+        """How many numbers a slice or a stack has."""
+        return self.slices[row].size if row in self.slices else len(self.operands[row])
+
+    def n_operands(self) -> list[int]:
+        """How many numbers each line is computed from."""
+        return [
+            1 + 2 * self.size(of[2]) if op in ("dot", "axpy") else 0 if op in ("stack", "item") else len(of)
+            for op, of in zip(self.ops, self.operands, strict=True)
+        ]
+
     def live(self, results: Iterable[int]) -> list[int]:
         """The operations, in order, that these results depend on; all others are dead code."""
-        is_live = bytearray(len(self.ops))
-        for id in results:
-            is_live[id] = 1
-        for id in range(len(self.ops) - 1, -1, -1):
-            if is_live[id]:
-                for operand in self.operands[id]:
-                    is_live[operand] = 1
-        return [id for id in range(len(self.ops)) if is_live[id] and self.operands[id]]
+        waiting = [*results]
+        live = set(waiting)
+        while waiting:
+            new = set(self.operands[waiting.pop()]) - live
+            waiting += new
+            live |= new
+        return sorted(id for id in live if self.operands[id])
 
 
 def _no_more(op: str, operands: Any) -> NoReturn:

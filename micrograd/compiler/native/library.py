@@ -110,7 +110,7 @@ class CBackend:
         with gc_paused():
             graph = self.stored.graph()
             if kind not in self._programs:
-                self._programs[kind] = program(graph, *graph.ends(kind))
+                self._programs[kind] = program(graph, graph.ends(kind))
             shared = self.options.shared(len(self.stored.shapes))
             text = library_source(
                 graph, self._programs[kind], tile=tile, precision=self.precision, shared=shared,

@@ -157,8 +157,8 @@ def _traced(optimizer: Optimizer) -> tuple[Trace, list[int]]:
     vars(optimizer).update(given)
     before = dict(vars(optimizer))
     x, grad, *own = [trace.leaf("x", i) for i in range(2 + len(moments))]
-    n = len(optimizer.parameters)
-    with symbols(optimizer.parameters, [everyone] * n, [everyone] * n) as held:
+    index = {parameter: i for i, parameter in enumerate(optimizer.parameters)}
+    with symbols(index, lambda i: everyone, lambda i: everyone) as held:
         if optimizer.clip_grad_norm is not None:
             grad = grad * clip_scale(trace.leaf("norm"), optimizer.clip_grad_norm)
         update = optimizer.rule()

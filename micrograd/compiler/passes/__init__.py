@@ -3,11 +3,12 @@
 import math
 from collections.abc import Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import NamedTuple
 
-from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.graph import Ends, Graph
 from micrograd.compiler.ir import Assign, Kernel, Loop, Ref, Scatter
-from micrograd.compiler.passes.expressions import Expressions, Node
+from micrograd.compiler.passes.expressions import ROWS, Expressions, Node
 from micrograd.compiler.passes.fuse import fuse
 from micrograd.compiler.passes.roll import reroll
 from micrograd.compiler.passes.vectorize import Layout, Levels, Place, by_level, in_trace_order
@@ -19,7 +20,10 @@ SMALL_BLOCKS = 2  # average number of like operations on a level, below which a 
 
 
 class Program(NamedTuple):
-    """A kernel, the numbers in its table of constants, the names of its operations, and the length of its array y."""
+    """A kernel, the numbers in its table of constants, the names of its operations, and the length of its array y.
+
+    Rows only multiply and add.
+    """
 
     kernel: Kernel
     constants: list[float]
@@ -27,14 +31,16 @@ class Program(NamedTuple):
     n_results: int
 
 
-def program(graph: Graph, results: Sequence[int], accumulated: Sequence[int]) -> Program:
-    """The program for some lines of a graph: `results` go to the array "y", and `accumulated` are added to "g"."""
-    scatters, outers = (graph.scatters, graph.outers) if accumulated else ([], [])
-    lines = [*results, *accumulated, *(line for scatter in scatters for line in scatter[1:])]
-    nodes = Expressions(graph.trace, lines, outers=outers)
-    leaves: dict[int, Place] = dict(graph.trace.leaves)
-    leaves |= {id: (f"={float(number)!r}", 0) for id, number in graph.trace.constants.items()}
-    leaves |= {line: ref[:2] for line, ref in nodes.rows.items()}
+def program(graph: Graph, ends: Ends) -> Program:
+    """The program for some lines of a graph: what is returned goes to the array "y", the rest is added to "g"."""
+    trace, results = graph.trace, ends.returned
+    lines = [*results, *ends.gradients.values()]
+    nodes = Expressions(trace, lines, ends.rows, backward=graph.forward_end)
+    leaves: dict[int, Place] = dict(trace.leaves)
+    leaves |= {
+        line: (f"&{row.array}", row.base) for line, row in trace.slices.items()
+    }  # of which `take_at` has a number
+    leaves |= {id: (f"={float(number)!r}", 0) for id, number in trace.constants.items()}
     table = _constants(graph, nodes, lines)
     leaves |= {id: ("c", i) for i, id in enumerate(table)}
     kernel, layout = _kernel(nodes, leaves, results)
@@ -43,11 +49,11 @@ def program(graph: Graph, results: Sequence[int], accumulated: Sequence[int]) ->
     kernel += reroll(
         [
             Scatter(Ref("g", row.base), row.step, row.size, Ref(*layout[index]), Ref(*layout[gradient]))
-            for row, index, gradient in scatters
+            for row, index, gradient in sorted(nodes.scatters, key=itemgetter(1, 2))  # so that they advance evenly
         ]
     )
-    operations = {graph.trace.ops[line] for line in nodes.live} | ({"dot"} if outers else set())
-    return Program(kernel, [graph.trace.constants[id] for id in table], operations, len(results))
+    operations = {trace.ops[line] for line in nodes.live} - ROWS
+    return Program(kernel, [trace.constants[id] for id in table], operations, len(results))
 
 
 def _kernel(nodes: Sequence[Node], leaves: dict[int, Place], results: Sequence[int]) -> tuple[Kernel, Layout]:
@@ -80,7 +86,6 @@ def _constants(graph: Graph, nodes: Sequence[Node], lines: Sequence[int]) -> lis
     Whole numbers come first, in ascending order; the others in order of first use.
     """
     numbers = graph.trace.constants
-    columns = dict.fromkeys(chain.from_iterable(node.columns for node in nodes))
-    used = dict.fromkeys(filter(numbers.__contains__, chain(*columns, lines)))
+    used = dict.fromkeys(filter(numbers.__contains__, chain(*(node.operands for node in nodes), lines)))
     ordered = sorted(used, key=lambda id: numbers[id] if float(numbers[id]).is_integer() else math.inf)
     return ordered if len(ordered) > MANY_CONSTANTS else []

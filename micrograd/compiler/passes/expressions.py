@@ -4,45 +4,64 @@ A sum becomes one expression with all of its terms, products included, so that a
 written. A condition is part of the expressions that it decides.
 """
 
+import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
-from itertools import chain, groupby
+from itertools import chain, groupby, repeat
 from typing import Any, NamedTuple
 
-from micrograd.compiler.frontend.products import Outer, row
-from micrograd.compiler.frontend.tracer import CONDITIONS, OPERATIONS, Trace
-from micrograd.compiler.ir import Call, Ref
+from micrograd.compiler.frontend.tracer import CONDITIONS, OPERATIONS, Slice, Trace
+from micrograd.compiler.ir import Call
 
 SUMS = frozenset(("+", "-", "dot"))
-PLAIN = OPERATIONS.keys() - SUMS - CONDITIONS - {"where", "take", "largest"}
+ROWS = frozenset(("stack", "axpy", "scatter", "item"))
+PLAIN = OPERATIONS.keys() - SUMS - CONDITIONS - {"where", "take", "take_at", "largest"}
 """Operations that become a Call whose operands are just numbers."""
 LONG_CONDITION = 8  # numbers compared, above which a condition is computed once, as 1 or 0, whatever uses it
 
 
 Run = tuple[str, int, int]
 """The sign of alike terms, how many factors each has, and how many terms there are."""
-Column = tuple[int, ...]
-"""Lines: the first factors of all terms of a run, or the second ones; or all operands of a Call."""
+Lines = tuple[int, ...]
+Column = Lines | Slice
+"""Numbers that are read one after the other: the first factors of all terms of a run, or the second ones."""
 
 
 class Node(NamedTuple):
-    """The value of a line of the trace, from the lines in its columns.
+    """The value of a line of the trace, from the numbers in its columns.
 
     Its form is a Call, whose operands are other Calls and positions in the only column; or for a sum, its runs of
-    terms, each with a column for each factor. The largest of some numbers has terms with the sign ">". If the form is
-    an Outer, the node is what it adds to the gradients of all its parameters, and its line is beyond the trace's.
+    terms, each with a column for each factor. The largest of some numbers has terms with the sign ">".
+
+    A row is a node of `size` numbers: the sum of rows, each times a number. Its first column has these numbers, and the
+    others are the rows.
     """
 
     line: int
-    form: Call | tuple[Run, ...] | Outer
+    form: Call | tuple[Run, ...]
     columns: tuple[Column, ...]
-    parameter: int = -1  # the index of the one (for an Outer, the first) whose gradient it is added to; -1 for none
+    parameter: int = -1  # the index of the (first) gradient that it is added to; -1 for none
+    step: int = 1  # from there to the next one
+    size: int = 0
+    items: tuple[int | None, ...] = ()  # the lines of a row's numbers, unless they are added to gradients
+
+    def singly(self) -> "Iterator[Node]":
+        """A node for each number of a row that is needed; of any other node, itself."""
+        if not self.size:
+            yield self
+            return
+        factors, *rows = self.columns
+        adds = self.parameter >= 0
+        lines = repeat(self.line, self.size) if adds else self.items
+        for i, (line, *others) in enumerate(zip(lines, *map(numbers, rows), strict=True)):
+            if line is not None:
+                yield Node(line, self.form, (factors, tuple(others)), self.parameter + i * self.step if adds else -1)
 
     @property
-    def operands(self) -> Column:
+    def operands(self) -> Lines:
         """All lines that it is computed from."""
-        return tuple(chain(*self.columns))
+        return tuple(chain(*[column for column in self.columns if not isinstance(column, Slice)]))
 
 
 Terms = list[tuple[str, tuple[Column, ...]]]
@@ -52,65 +71,107 @@ Terms = list[tuple[str, tuple[Column, ...]]]
 class Expressions(list[Node]):
     """The nodes that some results need, each after its operands.
 
-    The lines in `results`, `named` and `outers` are nodes of their own. What is added to a gradient is added `in_order`
-    as the engine does it, a part at a time; else the parts are added up first.
+    The lines in `results` and `named` are nodes of their own; `rows` are added to slices of gradients. What is added to
+    a gradient is added `in_order` as the engine does it, a part at a time; else the parts are added up first.
 
-    `live` are the operations among the lines that the results need; `rows` has the first of the parameters that a
-    negative line stands for, an operand of `take_at`.
+    `live` are the operations among the lines that the results need; `scatters` have for each number that is added to
+    one of a slice of gradients the slice, the line of the position there, and that of the number.
     """
 
     def __init__(
-        self, trace: Trace, results: Sequence[int], *, named: Collection[int] = (), in_order: bool = False,
-        outers: Sequence[Outer] = (),
+        self, trace: Trace, results: Sequence[int], rows: Sequence[tuple[Slice, int]] = (), *,
+        named: Collection[int] = (), in_order: bool = False, backward: float = math.inf,
     ) -> None:  # fmt: skip
         super().__init__()
-        columns = {column: column for outer in outers for column in (outer.gradients, *outer.others)}
-        self.live = trace.live([*results, *chain(*columns)])
-        self.rows: dict[int, Ref] = {}
+        self.live = trace.live([*results, *(line for _, line in rows)])
+        self.scatters: list[tuple[Slice, int, int]] = []
         self._trace = trace
         self._in_order = in_order
         ops, operands = trace.ops, trace.operands
-        self._factors: dict[int, tuple[Column, ...]] = {}  # of each dot: equal columns are one object
-        besides_factors = []  # for each live line, its operands without those
-        for line in self.live:
-            of = operands[line]
-            if ops[line] == "dot":
-                self._factors[line] = tuple([columns.setdefault(each, each) for each in (of[1::2], of[2::2])])
-                of = of[:1]
-            besides_factors.append(of)
-        uses = Counter(chain.from_iterable(besides_factors))
-        once = {line for line in self.live if uses[line] == 1}.difference(results, named, *columns)  # these stay nodes
-        self._sum = [0] * len(ops)  # the line of the sum or difference that alone uses a line, or 0
-        for line, of in zip(self.live, besides_factors, strict=True):
+        in_rows = chain(*[operands[line] for line in self.live if ops[line] in ROWS])
+        numbers = [line for line in self.live if ops[line] not in ROWS]
+        terms = [operands[line][:1] if ops[line] == "dot" else operands[line] for line in numbers]
+        uses = Counter(chain.from_iterable(terms))
+        stay = {*results, *named, *in_rows}  # as nodes
+        once = {line for line in self.live if uses[line] == 1} - stay
+        added, subtracted = [
+            Counter(chain(*[of for line, of in zip(numbers, terms, strict=True) if ops[line] == op])) for op in "+-"
+        ]
+        self._sum: dict[int, int] = {}  # the sum or difference that alone uses a line
+        for line, of in zip(numbers, terms, strict=True):
             if ops[line] in SUMS and not once.isdisjoint(of):
-                for operand in once.intersection(of):
-                    self._sum[operand] = line
+                self._sum.update(dict.fromkeys(once.intersection(of), line))
         self._nothing = {line for line, number in trace.constants.items() if repr(number) == "-0.0"}  # starts of sums
-        conditions = {line for line in self.live if ops[line] in CONDITIONS}
-        self._with_conditions = {column for column in columns if not conditions.isdisjoint(column)}
         self._parameter = {line: i for line, (array, i) in trace.leaves.items() if array == "g"}
         self._conditions: dict[int, Call] = {}  # over lines
         self._numbers: set[int] = set()  # conditions that have a node
         self._products: dict[int, tuple[int, ...]] = {}
         self._sums: dict[int, Terms] = {}
+
+        def is_term(line: int) -> bool:
+            """Whether only sums use a product: in the backward pass, several may, as it takes longer to store it."""
+            if line in self._sum or line < backward or line in stay:
+                return line in self._sum
+            only_sums = uses[line] == added[line] + subtracted[line] and subtracted[line] <= 1
+            return only_sums and trace.constants.keys().isdisjoint(operands[line])
+
+        self._sums_of_rows: dict[int, tuple[Column, Column]] = {}  # items that are terms of a sum, and their factors
+        items: dict[int, dict[int, int]] = {}  # of each row, the lines of its other numbers
+        for line in self.live:
+            if ops[line] == "item":
+                items.setdefault(operands[line][0], {})[trace.items[line]] = line
+        for row, found in items.items():
+            for i in [i for i, line in found.items() if ops[self._sum.get(line, line)] == "+"]:
+                if factors := self._factors(row, i):
+                    self._sums_of_rows[found.pop(i)] = factors
         for line in self.live:
             op, of = ops[line], operands[line]
-            if op == "*" and self._is_term(line) and self._conditions.keys().isdisjoint(of):
-                self._products[line] = of
+            if op in ROWS:
+                if items.get(line):
+                    self.extend(self._row(line, items[line]))
+            elif op == "*" and is_term(line) and self._conditions.keys().isdisjoint(of):
+                self._products[line] = of  # of each sum that uses it: to multiply again takes less time than to store
             elif op in SUMS:
                 self._add_sum(line, op)
             elif op in PLAIN and self._conditions.keys().isdisjoint(of):
                 self.append(Node(line, _plain(self._special(op, of), len(of)), (of,)))
             else:
                 self._add_call(line, op)
-        for line, outer in enumerate(outers, len(ops)):
-            factors = outer.gradients, *outer.others
-            self.append(Node(line, outer, tuple(map(self._as_numbers, factors)), outer.row.base))
+        for place, line in rows:
+            self.scatters += [(place, one, other) for op, one, other in trace.parts(line) if op == "scatter"]
+            for node in self._row(line, {}):
+                self.append(node._replace(parameter=place.base, step=place.step, items=()))
 
-    def _is_term(self, line: int) -> bool:
-        """Whether a line is used once, as a term of a sum."""
-        user = self._sum[line]
-        return user > 0 and (self._trace.ops[user] != "dot" or self._trace.operands[user][0] == line)
+    def _factors(self, row: int, i: int) -> tuple[Column, Column] | None:
+        """What the i-th number of a row is the sum of the products of, if that are two columns."""
+        numbers, *rows = self._columns(row)
+        slices = [row for row in rows if isinstance(row, Slice)]
+        if not slices:
+            return numbers, tuple([column[i] for column in rows])  # type: ignore[misc]
+        first, last = slices[0], slices[-1]
+        step = (last.base - first.base) // max(len(rows) - 1, 1) or 1
+        found = first._replace(step=step, size=len(rows))
+        if slices != [first._replace(base=base) for base in found.indices]:
+            return None
+        return numbers, found._replace(base=first.base + i * first.step)
+
+    def _columns(self, row: int) -> tuple[Column, ...]:
+        """What a row adds up: numbers, and for each a row that it is multiplied by."""
+        found = [(number, other) for op, number, other in self._trace.parts(row) if op == "axpy"]
+        numbers, rows = zip(*found, strict=True) if found else ((), ())
+        return numbers, *map(self._column, rows)
+
+    def _row(self, line: int, items: dict[int, int]) -> Iterator[Node]:
+        """The node of a row, if anything else than scatters adds to it."""
+        columns = self._columns(line)
+        if len(columns) > 1:
+            size = _length(columns[1])
+            lines = tuple(map(items.get, range(size)))
+            yield Node(line, (("+", 2, len(columns) - 1),), columns, size=size, items=lines)
+
+    def _column(self, row: int) -> Column:
+        """The numbers of a row."""
+        return self._trace.slices.get(row) or self._trace.operands[row]
 
     def _add_sum(self, line: int, op: str) -> None:
         left, *right = self._trace.operands[line]
@@ -123,10 +184,10 @@ class Expressions(list[Node]):
         if not terms and parameter < 0 and not (op == "dot" and left in self._nothing):
             self._add_term(terms, left)
         if op == "dot":
-            terms.append(("+", self._dot_factors(line)))
+            terms.append(("+", tuple(map(self._column, right))))
         elif right:
             self._add_term(terms, right[0], op)
-        if self._sum[line] and self._continues(line):
+        if line in self._sum and self._continues(line):
             self._sums[line] = terms
         else:
             self._close(line, terms, parameter)
@@ -139,39 +200,29 @@ class Expressions(list[Node]):
             return left == line and op != "-"
         return left == line or (op == "+" and left in self._parameter and not self._in_order)
 
-    def _dot_factors(self, line: int) -> tuple[Column, ...]:
-        """The factors of a dot, as two columns of numbers."""
-        factors = self._factors[line]
-        return tuple(map(self._as_numbers, factors)) if self._with_conditions else factors
-
-    def _as_numbers(self, column: Column) -> Column:
-        """The column: each condition in it gets a node, as a number."""
-        if column in self._with_conditions:
-            for line in column:
-                self._number(line)
-        return column
-
     def _add_term(self, terms: Terms, line: int, sign: str = "+") -> None:
         """Add a line: a product as its factors."""
         if line in self._products:
-            a, b = self._products.pop(line)
+            a, b = self._products[line]
             terms.append((sign, ((a,), (b,))))
+            return
+        if line in self._sums_of_rows:
+            terms.append((sign, self._sums_of_rows[line]))
             return
         if line in self._sums:
             self._close(line, self._sums.pop(line))
         terms.append((sign, ((self._number(line),),)))
 
     def _close(self, line: int, terms: Terms, parameter: int = -1) -> None:
-        if len(terms) == 1:  # the common case
-            sign, factors = terms[0]
-            self.append(Node(line, ((sign, len(factors), len(factors[0])),), factors, parameter))
-            return
         runs: list[Run] = []
         columns: list[Column] = []
-        for (sign, width), alike in groupby(terms, lambda term: (term[0], len(term[1]))):
-            first, *others = [factors for _, factors in alike]
-            columns += [tuple(chain(*column)) for column in zip(first, *others, strict=True)] if others else first
-            runs.append((sign, width, len(columns[-1])))
+        for (sign, width, is_single), alike in groupby(terms, _kind):
+            of_each = [factors for _, factors in alike]
+            if is_single:
+                of_each = [tuple([tuple(chain(*column)) for column in zip(*of_each, strict=True)])]
+            for factors in of_each:
+                columns += factors
+                runs.append((sign, width, _length(factors[0])))
         self.append(Node(line, tuple(runs), tuple(columns), parameter))
 
     def _add_call(self, line: int, op: str) -> None:
@@ -183,10 +234,9 @@ class Expressions(list[Node]):
                 self._number(line)
         elif op == "largest":
             self.append(Node(line, ((">", 1, len(operands)),), (tuple(map(self._number, operands)),)))
-        elif op == "take" and (of := row(self._trace, operands[1:])):
-            start = -1 - len(self.rows)
-            self.rows[start] = Ref("&p", of.base)
-            self.append(Node(line, Call(f"take_at {of.step} {of.size}", (0, 1)), ((self._number(operands[0]), start),)))
+        elif op == "take_at":
+            of = self._trace.slices[operands[1]]
+            self.append(Node(line, Call(f"take_at {of.step} {of.size}", (0, 1)), (operands,)))
         else:
             decides = op == "where"
             tree = Call(
@@ -238,3 +288,19 @@ def _form(part: Any, operands: list[int]) -> Any:
 def _size(value: Any) -> int:
     """How many operands a tree of operations has."""
     return sum(map(_size, value.operands)) if isinstance(value, Call) else 1
+
+
+def numbers(column: Column) -> Sequence[Any]:
+    """The numbers of a column: lines, or their places in an array."""
+    return column.places if isinstance(column, Slice) else column
+
+
+def _length(column: Column) -> int:
+    """How many numbers a column has."""
+    return column.size if isinstance(column, Slice) else len(column)
+
+
+def _kind(terms: tuple[str, tuple[Column, ...]]) -> tuple[str, int, bool]:
+    """The sign of terms, the number of their factors, and whether it is a single term of lines."""
+    sign, factors = terms
+    return sign, len(factors), _length(factors[0]) == 1 and not isinstance(factors[-1], Slice)

@@ -6,14 +6,15 @@ block, expressions of one kind, which read the same arrays, roll into loops, wha
 computed them.
 """
 
+from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import islice, repeat
+from itertools import count, islice, pairwise, repeat
 from operator import sub
 from typing import Any
 
-from micrograd.compiler.frontend.products import Outer
+from micrograd.compiler.frontend.tracer import Slice
 from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Step, Sum, Term
 from micrograd.compiler.passes.expressions import Column, Node
 from micrograd.compiler.passes.roll import FEWEST_ROUNDS, repeats, reroll
@@ -21,51 +22,82 @@ from micrograd.compiler.passes.roll import FEWEST_ROUNDS, repeats, reroll
 Place = tuple[str, int]
 """An array and an index."""
 Bases = tuple[int, ...]
+Items = Column | tuple[int | None, ...]
+"""A column, or the numbers of a row, which have no line if they are not needed."""
 Block = tuple[Any, list[Node]]
 """The operation that nodes share, and the nodes."""
 
 
-class Layout(dict[int, Place]):
-    """The place of each line, at first of leaves and results, and the patterns that columns of lines make."""
+class Layout(dict[Any, Place]):
+    """The place of each line, at first of leaves and results; `rows` has those of nodes that are rows."""
 
     def __init__(self, leaves: dict[int, Place], results: Sequence[int]) -> None:
         super().__init__({line: ("y", i) for i, line in enumerate(results)} | leaves)
+        self.rows: dict[int, Slice] = {}
         self._numbers: dict[Any, int] = {}  # of the patterns
-        self._even: set[int] = set()  # the patterns of a single array and a single distance
-        self._patterns: dict[Column, tuple[int, Bases]] = {}
-        self._shapes: dict[Any, Any] = {}  # by sign and the pattern of each factor: what `_shape_of_terms` returns
+        self._patterns: dict[Column, int] = {}
+        self._shapes: dict[Any, Any] = {}  # by sign and the pattern of each factor: what `_rolled` returns
+        self._runs: dict[Items, tuple[list[int], list[Slice]]] = {}
 
-    def pattern(self, column: Column) -> tuple[int, Bases]:
-        """The number of a column's pattern, and the indices of its lines.
-
-        A pattern is the arrays of the lines, and the distances between their indices.
-        """
-        if column not in self._patterns:
-            arrays, indices = _transposed(map(self.__getitem__, column))
-            pattern = arrays, *map(sub, indices[1:], indices)
-            number = self._numbers.setdefault(pattern, len(self._numbers))
-            self._patterns[column] = number, indices
-            if len({*arrays}) == len({*pattern[1:]}) == 1:
-                self._even.add(number)
-        return self._patterns[column]
-
-    def are_even(self, columns: Sequence[Column]) -> bool:
-        """Whether the lines of each column lie in one array, at equal distances."""
-        return self._even.issuperset([self.pattern(column)[0] for column in columns])
+    def places(self, column: Items) -> list[Place]:
+        """Where the numbers of a column are."""
+        return column.places if isinstance(column, Slice) else list(map(self.__getitem__, column))
 
     def terms(self, sign: str, columns: Sequence[Column]) -> tuple[Any, Bases]:
         """The shape of terms, with those that advance evenly rolled into one; and the bases of these.
 
-        `columns` has, for each factor, its lines.
+        `columns` has, for each factor, its numbers.
         """
-        if len(columns[0]) == 1:  # most sums have few terms
-            arrays, bases = _transposed([self[line] for (line,) in columns])
-            return ((sign, arrays, 1, ()),), bases
-        patterns, indices = _transposed(map(self.pattern, columns))
-        if (sign, patterns) not in self._shapes:  # most nodes share their patterns
-            self._shapes[sign, patterns] = _shape_of_terms(sign, columns, indices, self)
-        shape, starts = self._shapes[sign, patterns]
-        return shape, tuple([indices[factor][term] for factor, term in starts])
+        key = sign, tuple(map(self._pattern, columns))
+        if key not in self._shapes:  # most nodes share their patterns
+            arrays, bases = _transposed(_transposed(places) for places in _transposed(map(self.places, columns)))
+            self._shapes[key] = _rolled(sign, arrays, bases)
+        shape, starts = self._shapes[key]
+        return shape, tuple([self._index(column, term) for term in starts for column in columns])
+
+    def _pattern(self, column: Column) -> Any:
+        """What columns share whose numbers are in the same arrays, at the same distances from each other."""
+        if isinstance(column, Slice):
+            return column._replace(base=0)
+        if column not in self._patterns:
+            arrays, indices = _transposed(self.places(column))
+            pattern = arrays, *map(sub, indices[1:], indices)
+            self._patterns[column] = self._numbers.setdefault(pattern, len(self._numbers))
+        return self._patterns[column]
+
+    def _index(self, column: Column, i: int) -> int:
+        """Where in its array the i-th number of a column is."""
+        return column.base + i * column.step if isinstance(column, Slice) else self[column[i]][1]
+
+    def runs(self, column: Items) -> tuple[list[int], list[Slice]]:
+        """A column as slices of arrays, and the positions in the column where they begin."""
+        if isinstance(column, Slice):
+            return [0], [column]
+        if column not in self._runs:
+            arrays, indices = _transposed(self.places(column))
+            found = [(i, n) for i, _, n in repeats(arrays, [(index,) for index in indices], longest=1)]
+            slices = [Slice(arrays[i], indices[i], indices[i + 1] - indices[i] if n > 1 else 0, n) for i, n in found]
+            self._runs[column] = [i for i, _ in found], slices
+        return self._runs[column]
+
+    def slices(self, row: Node) -> Iterator[tuple[int, int, list[Slice]]]:
+        """The parts of a row that advance evenly: first and number, and from there on, a slice of each factor."""
+        runs = list(map(self.runs, row.columns[1:]))
+        needed = [item is not None for item in row.items or repeat(0, row.size)]
+        ends = {i for i in range(1, row.size) if needed[i] != needed[i - 1]}.union(
+            {0, row.size}, *[at for at, _ in runs]
+        )
+        for first, end in pairwise(sorted(ends)):
+            if needed[first]:
+                yield first, end - first, [_from(*each, first) for each in runs]
+
+
+def _from(starts: Sequence[int], slices: Sequence[Slice], first: int) -> Slice:
+    """The slice that one of the numbers is in, from there on."""
+    at = bisect(starts, first) - 1
+    found = slices[at]
+    skipped = first - starts[at]
+    return found._replace(base=found.base + skipped * found.step, size=found.size - skipped)
 
 
 class Levels:
@@ -79,17 +111,18 @@ class Levels:
         self._nodes = nodes
         self._kinds = [numbers.setdefault(_operation(node), len(numbers)) for node in nodes]
         self._operations = list(numbers)
-        level: dict[int, int] = defaultdict(int)
+        self._levels: list[int] = []
+        level: dict[Any, int] = defaultdict(int)
 
         @cache
         def highest(column: Column) -> int:
-            return max(map(level.__getitem__, column), default=0)
+            return 0 if isinstance(column, Slice) else max([level[line] for line in column], default=0)
 
         for node in nodes:
             columns, is_call = node.columns, type(node.form) is Call  # only sums share columns
             operand_levels = map(level.__getitem__, columns[0]) if is_call else map(highest, columns)
-            level[node.line] = 1 + max(operand_levels, default=0)
-        self._levels = [level[node.line] for node in nodes]
+            self._levels.append(1 + max(operand_levels, default=0))
+            level.update(zip((node.line, *node.items), repeat(self._levels[-1]), strict=False))
         n_blocks = len(set(zip(self._levels, self._kinds, strict=True)))
         self.mean_block_size = len(nodes) / max(1, n_blocks)
 
@@ -109,35 +142,34 @@ class Levels:
         for (_, kind), block in sorted(blocks.items(), key=lambda item: item[0][0]):
             operation = self._operations[kind]
             if len(block) > 1:
-                is_sum = operation[0] == "sum"
-                block.sort(key=lambda node: used.get(node.line, node.line) if is_sum else node.line)
+                block.sort(key=lambda node: _place_in_block(node, used if operation[0] == "sum" else {}))
             yield operation, block
+
+
+def _place_in_block(node: Node, used: dict[int, int]) -> int:
+    """What nodes of a block are sorted by."""
+    return node.parameter if node.size and node.parameter >= 0 else used.get(node.line, node.line)
 
 
 def _operation(node: Node) -> Any:
     if isinstance(node.form, Call):
         return node.form, False
-    if isinstance(node.form, Outer):
-        return "outer", True
+    if node.size:
+        return f"rows of {node.size}" if node.parameter < 0 else "rows", node.parameter >= 0
     return "largest" if node.form[0][0] == ">" else "sum", node.parameter >= 0
 
 
 def by_level(levels: Levels, layout: Layout) -> Kernel:
     """Steps for all nodes, level by level. All their places are added to the layout."""
-    found: Kernel = []
-    for block in _placed(levels.blocks(), layout):
-        found += _outer_loops(block, layout) if isinstance(block[0].form, Outer) else _by_kind(block, layout)
-    return found
+    return [step for block in _placed(levels.blocks(), layout) for step in _by_kind(block, layout)]
 
 
 def in_trace_order(nodes: Sequence[Node], layout: Layout) -> Kernel:
     """Steps for all nodes, in the order of the trace, with loops for what repeats. `layout` is as for `by_level`."""
-    outers = [node for node in nodes if isinstance(node.form, Outer)]  # their loops go last, since nothing reads them
-    inner = _placed(((_operation(node), [node]) for node in nodes if not isinstance(node.form, Outer)), layout)
-    references = [_reference(node, layout) for [node] in inner]
+    placed = _placed(((_operation(node), [node]) for node in nodes), layout)
+    references = [reference for [node] in placed for reference in _references(node, layout)]
     kinds, bases = _transposed(references) if references else ((), ())
-    steps = _looped(repeats(kinds, bases), kinds, bases)
-    return reroll([*steps, *_outer_loops(outers, layout)])
+    return reroll(_looped(repeats(kinds, bases), kinds, bases))
 
 
 def _placed(blocks: Iterable[Block], layout: Layout) -> Iterator[list[Node]]:
@@ -147,62 +179,43 @@ def _placed(blocks: Iterable[Block], layout: Layout) -> Iterator[list[Node]]:
     for operation, block in blocks:
         if len(block) > 1 and _descends(block[0], block[-1], layout):
             block.reverse()  # as in a backward pass: this reads arrays forwards
-        inner = [node.line for node in block if node.parameter < 0 and node.line not in layout]
-        array = arrays.setdefault((operation, len(inner)), f"t{len(arrays)}")
-        for i, line in enumerate(inner, filled[array]):
-            layout[line] = array, i
-        filled[array] += len(inner)
+        inner = [node for node in block if node.parameter < 0 and not _has_place(node, layout)]
+        n = sum(node.size or 1 for node in inner)
+        array = arrays.setdefault((operation, n), f"t{len(arrays)}")
+        for node in inner:
+            lines = node.items or (node.line,)
+            layout.rows[node.line] = Slice(array, filled[array], 1, len(lines))
+            layout.update(zip(lines, zip(repeat(array), count(filled[array])), strict=False))
+            filled[array] += len(lines)
         yield block
 
 
-def _outer_loops(block: Sequence[Node], layout: Layout) -> Kernel:
-    """A loop over the parameters of each Outer; or steps for single parameters, if what they read is uneven."""
-    loops: list[Loop] = []
-    steps: Kernel = []
-    for node in block:
-        loop = _outer_loop(node, layout)
-        if loop:
-            loops.append(loop)
-            continue
-        form: Any = node.form
-        sums = zip(form.row.parameters(), _factors_by_parameter(node), strict=True)
-        nodes = [Node(node.line, (("+", 2, len(form.gradients)),), factors, parameter) for parameter, factors in sums]
-        steps += _by_kind(nodes, layout)
-    return steps + reroll(loops)
+def _has_place(node: Node, layout: Layout) -> Any:
+    """Whether a node has a place in the layout: a row, if its numbers are results next to each other."""
+    if not node.size:
+        return node.line in layout
+    slices = layout.runs(node.items)[1] if layout.keys() >= {*node.items} else ()
+    if len(slices) == 1:
+        layout.rows[node.line] = slices[0]
+    return len(slices) == 1
 
 
-def _outer_loop(node: Node, layout: Layout) -> Loop | None:
-    """An Outer as a loop over its parameters; None if what these read does not lie at equal distances."""
-    form: Any = node.form
-    (shape, first), (next_shape, second) = [layout.terms("+", each) for each in islice(_factors_by_parameter(node), 2)]
-    if shape != next_shape or not layout.are_even(node.columns[1:]):
-        return None
-    bases, next_bases = (form.row.base, *first), (form.row.base + form.row.step, *second)
-    kind = (("+", 2, len(form.gradients)),), "g", shape
-    return Loop(form.row.size, (_step(kind, bases, next_bases),))
-
-
-def _factors_by_parameter(node: Node) -> Iterator[tuple[Column, Column]]:
-    """For each parameter of an Outer, both factors of the products that are added to its gradient, as columns."""
-    gradients, *others = node.columns
-    return zip(repeat(gradients), zip(*others, strict=True), strict=False)
-
-
-def _descends(first: Node, last: Node, layout: dict[int, Place]) -> bool:
+def _descends(first: Node, last: Node, layout: Layout) -> bool:
     """Whether the last node of a block mostly reads lower indices than the first."""
     if first.parameter >= 0:
         return last.parameter < first.parameter
     columns = zip(first.columns, last.columns, strict=False)
-    pairs = [(layout[a], layout[b]) for ends in columns for a, b in zip(*ends, strict=False)]
-    return sum((b > a) - (b < a) for a, b in pairs if a[0] == b[0]) < 0
+    pairs = [pair for ends in columns for pair in zip(*map(layout.places, ends), strict=False)]
+    rises: list[int] = [(b > a) - (b < a) for a, b in pairs if a[0] == b[0]]
+    return sum(rises) < 0
 
 
 def _by_kind(block: Sequence[Node], layout: Layout) -> Kernel:
     """Steps for a block, one kind at a time: loops, or a single nest if the nodes of a kind form a grid."""
     kinds: dict[Any, list[Bases]] = defaultdict(list)
     for node in block:
-        kind, bases = _reference(node, layout)
-        kinds[kind].append(bases)
+        for kind, bases in _references(node, layout):
+            kinds[kind].append(bases)
     steps: Kernel = []
     for kind, rows in kinds.items():
         n = len(rows)
@@ -210,39 +223,54 @@ def _by_kind(block: Sequence[Node], layout: Layout) -> Kernel:
     return steps
 
 
-def _reference(node: Node, layout: Layout) -> tuple[Any, Bases]:
-    """A node's kind and the bases of its references, target first. The kind is everything but these bases."""
+def _references(node: Node, layout: Layout) -> Iterator[tuple[Any, Bases]]:
+    """A node's kind and the bases of its references, target first; or for a row, those of each part of it.
+
+    The kind is everything but these bases: the form, the array of the target, the shape of what is read, and for a
+    loop over part of a row, its rounds and the distance between two targets.
+    """
+    if node.size:
+        yield from _references_of_row(node, layout)
+        return
     form: Any = node.form
     target, base = ("g", node.parameter) if node.parameter >= 0 else layout[node.line]
     if isinstance(form, Call):
         arrays, bases = _transposed(map(layout.__getitem__, node.columns[0]))
-        return (form, target, arrays), (base, *bases)
-    if len(form) == 1:
-        shape, starts = layout.terms(form[0][0], node.columns)
-        return (form, target, shape), (base, *starts)
+        yield (form, target, arrays, ()), (base, *bases)
+        return
     columns = iter(node.columns)
     shape, bases = (), (base,)
     for sign, n, _ in form:
         terms, starts = layout.terms(sign, tuple(islice(columns, n)))
         shape, bases = shape + terms, bases + starts
-    return (form, target, shape), bases
+    yield (form, target, shape, ()), bases
 
 
-def _shape_of_terms(
-    sign: str, columns: Sequence[Column], indices: Sequence[Bases], layout: Layout
-) -> tuple[Any, list[tuple[int, int]]]:
-    """The shape of a node's terms; and for each of its bases, the factor and the term that it is of.
+def _references_of_row(node: Node, layout: Layout) -> Iterator[tuple[Any, Bases]]:
+    to = layout.rows[node.line] if node.parameter < 0 else Slice("g", node.parameter, node.step, node.size)
+    numbers = layout.places(node.columns[0])
+    for first, n, slices in layout.slices(node):
+        rounds = n if n >= FEWEST_ROUNDS else 1
+        for i in range(0, n, rounds):
+            arrays = [(a, row.array, row.step)[: 2 + (rounds > 1)] for (a, _), row in zip(numbers, slices, strict=True)]
+            bases = [(base, row.base + i * row.step) for (_, base), row in zip(numbers, slices, strict=True)]
+            shape, starts = _rolled("+", arrays, bases)
+            kind = node.form, to.array, shape, (rounds, to.step) if rounds > 1 else ()
+            yield kind, (to.base + (first + i) * to.step, *[base for term in starts for base in bases[term]])
 
-    `columns` and `indices` have, for each factor, its lines and their indices.
+
+def _rolled(sign: str, arrays: Sequence[Any], bases: Sequence[Bases]) -> tuple[Any, list[int]]:
+    """The shape of terms, and those with which each of its parts begins.
+
+    A term has an array and a base for each factor. Within a row, it also has the distance between two numbers of the
+    second factor.
     """
-    shapes, starts = [], list[tuple[int, int]]()
-    terms, bases = list(_transposed(columns)), list(_transposed(indices))
-    arrays = [tuple([layout[line][0] for line in term]) for term in terms]
+    shape, starts = [], []
     for term, _, rounds in repeats(arrays, bases, longest=1):
         strides = tuple(map(sub, bases[term + 1], bases[term])) if rounds > 1 else ()
-        shapes.append((sign, arrays[term], rounds, strides))
-        starts += [(factor, term) for factor in range(len(columns))]
-    return tuple(shapes), starts
+        shape.append((sign, arrays[term], rounds, strides))
+        starts.append(term)
+    return tuple(shape), starts
 
 
 def _transposed(rows: Iterable[Any]) -> Any:
@@ -262,23 +290,29 @@ def _looped(loops: Iterable[tuple[int, int, int]], kinds: Sequence[Any], bases: 
 
 def _step(kind: Any, bases: Bases, following: Bases | None) -> Step:
     """The assignment of a kind, in the first round of a loop if there are `following` bases: those in the second."""
-    form, target, shape = kind
+    form, target, shape, row = kind
     remaining = zip(bases, repeat(()) if following is None else zip(map(sub, following, bases)), strict=False)
-    to = Ref(target, *next(remaining))
+
+    def ref(array: str, *inner: int) -> Ref:
+        base, outer = next(remaining)
+        return Ref(array, base, (*outer, *inner))
+
+    to = ref(target, *row[1:])
     value: Any
     if isinstance(form, Call):
-        value = _filled(form, [Ref(array, *place) for array, place in zip(shape, remaining, strict=True)])
+        value = _filled(form, [ref(array) for array in shape])
     else:
         terms: list[Any] = []
         for sign, arrays, rounds, strides in shape:
-            factors = [Ref(array, *next(remaining)) for array in arrays]
-            if rounds > 1:
-                factors = [ref._replace(strides=(*ref.strides, own)) for ref, own in zip(factors, strides, strict=True)]
+            steps = [(0,), arrays[2:]] if row else repeat(())
+            own = zip(strides) if rounds > 1 else repeat(())
+            factors = [ref(array, *step, *stride) for array, step, stride in zip(arrays, steps, own, strict=False)]
             term = Term(sign, tuple(factors))
             terms.append(Loop(rounds, (term,)) if rounds > 1 else term)
         may_roll = len(shape) >= FEWEST_ROUNDS and max(Counter(shape).values()) >= FEWEST_ROUNDS
         value = Sum(tuple(reroll(terms, len(to.strides)) if may_roll else terms))
-    return (Accumulate if target == "g" else Assign)(to, value)
+    step = (Accumulate if target == "g" else Assign)(to, value)
+    return Loop(row[0], (step,)) if row else step
 
 
 def _filled(form: Any, operands: Sequence[Ref]) -> Any:

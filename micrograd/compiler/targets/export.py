@@ -33,10 +33,10 @@ def export_c(
     `model_backward`. Raises ValueError if names in C cannot, or if the header's name is that of one of C's own.
     """
     name = _checked(stem)
-    writers = {"forward": c.Writer(program(graph, graph.outputs, []), precision, vectors=False)}
-    if graph.parameter_gradients is not None and graph.argument_gradients is not None:
-        both = program(graph, [*graph.outputs, *graph.argument_gradients], graph.parameter_gradients)
-        writers["backward"] = c.Writer(both, precision, vectors=False)
+    writers = {"forward": c.Writer(program(graph, graph.ends("forward")), precision, vectors=False)}
+    if graph.is_differentiable:
+        both = graph.ends("backward")._replace(returned=[*graph.outputs, *graph.argument_gradients])
+        writers["backward"] = c.Writer(program(graph, both), precision, vectors=False)
     bodies = []
     for kind, writer in writers.items():
         takes, g = ("real *g, real *y", "g") if kind == "backward" else ("real *y", "0")
@@ -85,7 +85,7 @@ def _header(graph: Graph, name: str, precision: Precision, room: int) -> str:
         "PLACES": places,
         "BACKWARD": "",
     }
-    if graph.argument_gradients is not None:
+    if graph.is_differentiable:
         n = len(graph.argument_gradients)
         gradient = f", {_span('y', n, 1)} its gradient with respect to the inputs" if n else ""
         backward = source("backward.h", SUMS=_span("g", graph.n_parameters), GRADIENT=gradient, **words)
@@ -102,7 +102,7 @@ def _header(graph: Graph, name: str, precision: Precision, room: int) -> str:
 def export_js(graph: Graph, parameters: Sequence[float], rule: "UpdateKernel | None" = None) -> str:
     """The text of a module, with gradients if there are any, and with a training step if there is a rule."""
     ones = zip(("forwardOne", "backwardOne", "valueAndGradOne"), graph.kinds, strict=False)
-    writers = [javascript.Writer(name, graph, *graph.ends(kind)) for name, kind in ones]
+    writers = [javascript.Writer(name, graph, graph.ends(kind)) for name, kind in ones]
     n = sum(graph.sizes)
     head = source(
         "head.js",

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import count
 from typing import Any
 
-from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.graph import Ends, Graph
 from micrograd.compiler.frontend.tracer import Trace
 from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, Sum, refs, replace
 from micrograd.compiler.passes import program
@@ -65,16 +65,16 @@ def library(code: str) -> str:
 class Writer(Printer):
     """Prints what computes some lines of a graph for one example as functions in JavaScript.
 
-    They read the example from the array x, write `results` to y, and add what is accumulated to g. The last function of
+    They read the example from the array x, write what is returned to y, and add gradients to g. The last function of
     the `text` is called `name`, and takes p, g and seed; all use the array t, of `temporaries` numbers.
     """
 
     templates = TEMPLATES
 
-    def __init__(self, name: str, graph: Graph, results: Sequence[int], accumulated: Sequence[int]) -> None:
+    def __init__(self, name: str, graph: Graph, ends: Ends) -> None:
         graph = copy.copy(graph)
         graph.trace = with_slopes(graph.trace)
-        kernel, constants, *_ = program(graph, results, accumulated)
+        kernel, constants, *_ = program(graph, ends)
         most = math.inf if size(kernel) <= LARGEST else UNROLLED
         parts, self.temporaries = allocate([step for each in kernel for step in unrolled(each, most)], LARGEST, size)
         self._inlined = count()

@@ -8,16 +8,15 @@ import math
 import textwrap
 import traceback
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from micrograd import scalar
 from micrograd.compiler.dataset import Batch
 from micrograd.compiler.dtype import DOUBLE
-from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph, name_of
+from micrograd.compiler.frontend.graph import CallSpec, Ends, Graph, SerializedGraph, name_of
 from micrograd.compiler.frontend.interpret import failure
-from micrograd.compiler.frontend.products import Scatter
 from micrograd.compiler.frontend.tracer import IEEE
 from micrograd.compiler.passes.expressions import Expressions, Node
 from micrograd.compiler.targets.spelling import signed, spellings, terms, total
@@ -147,10 +146,9 @@ def source(graph: Graph) -> str:
 
 def _text(graph: Graph, kind: CallSpec) -> str:
     """The function for calls of a kind."""
-    graph = graph.in_lines()
-    returned, summed = graph.ends(kind)
-    lines, names = _write(graph, [*returned, *summed], graph.scatters if kind == "backward" else ())
-    results, sums = [names[id] for id in returned], [names[id] for id in summed]
+    ends = graph.ends(kind)
+    lines, names = _write(graph, ends)
+    results = [names[id] for id in ends.returned]
     takes, doc = "p, x", "The outputs for the parameters p and one example x, all flat."
     if kind == "backward":
         takes = "p, g, seed, examples"
@@ -159,6 +157,7 @@ def _text(graph: Graph, kind: CallSpec) -> str:
         )
         loop = [*_unpack(graph, "x"), *lines, f"outputs.append({results[0]})"]
         start = [*_unpack(graph, "p", "g"), "outputs = []", "for x in reversed(examples):"]
+        sums = [names[ends.gradients.get(i, ("g", i))] for i in range(graph.n_parameters)]
         body = [*start, *[f"    {line}" for line in loop], f"return outputs, {_list(sums)}"]
     elif kind == "forward":
         body = [*_unpack(graph, "p", "x"), *lines, f"return {_list(results)}"]
@@ -169,17 +168,22 @@ def _text(graph: Graph, kind: CallSpec) -> str:
     return f"def {name_of(kind)}({takes}):\n" + textwrap.indent("\n".join([f'"""{doc}"""', *body]), "    ") + "\n"
 
 
-def _names(graph: Graph, nodes: Expressions, scatters: Sequence[Scatter]) -> dict[int, str]:
-    """What each line is called."""
+def _names(graph: Graph, nodes: Sequence[Node], scattered: Collection[int]) -> dict[Any, str]:
+    """What each line is called, and each number of a slice, by its array and its index."""
+    trace = graph.trace
     taken: set[str] = set()  # two nodes may have equal data, but each has a gradient of its own
-    scattered = {parameter for scatter in scatters for parameter in scatter.row.parameters()}
-    names = {id: array if array == "seed" else f"{array}{i}" for id, (array, i) in graph.trace.leaves.items()}
-    names |= {id: f"g[{i}]" for id, (array, i) in graph.trace.leaves.items() if array == "g" and i in scattered}
-    names |= {id: signed(repr(number)) for id, number in graph.trace.constants.items()}
+    names: dict[Any, str] = {
+        id: f"g[{i}]" if array == "g" and i in scattered else array if array == "seed" else f"{array}{i}"
+        for id, (array, i) in trace.leaves.items()
+    }
+    names |= {("g", i): f"g[{i}]" if i in scattered else f"g{i}" for i in range(graph.n_parameters)}
+    names |= {place: f"{row.array}{place[1]}" for row in trace.slices.values() for place in row.places}
+    names |= {id: f"p[{row.base}" for id, row in trace.slices.items()}  # of which `take_at` has a number
+    names |= {id: signed(repr(number)) for id, number in trace.constants.items()}
     for count, node in enumerate(nodes):
         id, of = node.line, graph.gradients.get(node.line)
         if node.parameter >= 0:
-            names[id] = f"g[{node.parameter}]" if node.parameter in scattered else f"g{node.parameter}"
+            names[id] = names["g", node.parameter]
         elif of in names and f"d{names[of]}" not in taken:
             names[id] = f"d{names[of]}"
             taken.add(names[id])
@@ -188,24 +192,26 @@ def _names(graph: Graph, nodes: Expressions, scatters: Sequence[Scatter]) -> dic
     return names
 
 
-def _write(graph: Graph, results: Sequence[int], scatters: Sequence[Scatter] = ()) -> tuple[list[str], dict[int, str]]:
-    """The body of a function that computes `results`, and what each line is called in it."""
-    needed = [*results, *(line for scatter in scatters for line in scatter[1:])]
-    nodes = Expressions(graph.trace, needed, named=graph.gradients, in_order=True)
-    names = _names(graph, nodes, scatters)
-    names |= {line: f"p[{ref.base}" for line, ref in nodes.rows.items()}
+def _write(graph: Graph, ends: Ends) -> tuple[list[str], dict[Any, str]]:
+    """The body of a function, and what each line is called in it."""
+    results = [*ends.returned, *ends.gradients.values()]
+    found = Expressions(graph.trace, results, ends.rows, named=graph.gradients, in_order=True)
+    nodes = [single for node in found for single in node.singly()]
+    scattered = {i for row, *_ in found.scatters for i in row.indices}
+    names = _names(graph, nodes, scattered)
     templates = IEEE_TEMPLATES if graph.trace.ieee else TEMPLATES
     lines: list[str] = []
     first = next((node.line for node in nodes if node.line >= graph.forward_end), None)
     for node in nodes:
         if node.line == first:
             lines.append("# forward ends here, backward begins")
-        lines += _assignments(names[node.line], node, names, templates)
-    lines += [f"add_at(g, {row.parameters()!r}, {names[i]}, {names[gradient]})" for row, i, gradient in scatters]
+        name = names[("g", node.parameter) if node.parameter >= 0 else node.line]
+        lines += _assignments(name, node, names, templates)
+    lines += [f"add_at(g, {row.indices!r}, {names[i]}, {names[gradient]})" for row, i, gradient in found.scatters]
     return lines, names
 
 
-def _assignments(name: str, node: Node, names: Mapping[int, str], templates: Mapping[str, str]) -> Iterator[str]:
+def _assignments(name: str, node: Node, names: Mapping[Any, str], templates: Mapping[str, str]) -> Iterator[str]:
     """What computes a node: a long sum in several lines."""
     parts = terms(node, names.__getitem__, templates)
     if node.parameter >= 0:

@@ -21,7 +21,7 @@ from micrograd.compiler.ir import (
     general,
     is_variable,
 )
-from micrograd.compiler.passes.expressions import Node
+from micrograd.compiler.passes.expressions import Node, numbers
 
 
 def source(name: str, **words: object) -> str:
@@ -79,7 +79,7 @@ def terms(node: Node, text: Callable[[Any], str], templates: Mapping[str, str]) 
     found: list[str] = []
     columns = iter(node.columns)
     for sign, width, _ in runs:
-        for lines in zip(*islice(columns, width), strict=True):
+        for lines in zip(*map(numbers, islice(columns, width)), strict=True):
             factors = list(map(text, lines))
             found.append(f"{sign} {templates['*'].format(*factors) if width > 1 else factors[0]}")
     return found

@@ -31,7 +31,7 @@ def stored(value):
 
 STATES = {
     "plain": lambda value: ExitStack(),
-    "traced": lambda value: redirect.symbols([value], [7.5], [8.5]),
+    "traced": lambda value: redirect.symbols({value: 0}, lambda i: 7.5, lambda i: 8.5),
     "stored": stored,
     "frozen": lambda value: redirect.frozen([value]),
 }
@@ -110,5 +110,5 @@ def test_numbers_in_order_are_read_as_one_buffer():
     with redirect.stored(values, data, memoryview(array("d", [0.0] * 3))):
         assert redirect.data_buffer(list(values)) == data
         assert redirect.data_buffer(values[::-1]) is redirect.data_buffer(values[:2]) is None
-        with redirect.symbols([], []):
+        with redirect.symbols({}, float):
             assert redirect.data_buffer(values) is None

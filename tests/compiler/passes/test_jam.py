@@ -65,7 +65,7 @@ def test_jamming_changes_no_bit(monkeypatch, hidden):
 
         example = [column[0] for column in examples]
         graph = graph_of(loss, example, model.parameters())
-        source = library_source(graph, program(graph, *everything(graph)), tile=2)
+        source = library_source(graph, program(graph, everything(graph)), tile=2)
         assert ("sum0_1[k]" in source) == (factor > 1)
         fast = compile(loss, tuple(example), parameters=model.parameters(), backend="c", batch_size=32)
         model.zero_grad()

@@ -1,9 +1,10 @@
-"""Sums of products in a trace: one operation each, wherever nothing else can have their parts."""
+"""Rows: sums of products and their gradients are operations on whole rows, and come to what the engine computes."""
 
 import math
 import random
 import re
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -11,17 +12,10 @@ import micrograd
 from micrograd import Value, dot, functional, losses, mean, scalar, take, where
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.interpret import evaluate
-from micrograd.compiler.frontend.products import Pending, joined
-from micrograd.compiler.frontend.tracer import Symbol, Trace, TraceError
+from micrograd.compiler.frontend.tracer import Symbol, Trace
 from micrograd.compiler.passes import program
 from micrograd.support.trees import shape_of
 from tests.helpers import grads
-
-
-@pytest.fixture
-def trace() -> Trace:
-    """A trace that joins, in whose gradients a test is."""
-    return Trace(joins=True)
 
 
 def values(n: int) -> list[Value]:
@@ -67,10 +61,9 @@ def test_a_dot_is_one_operation_and_so_is_each_gradient() -> None:
         return dot(hidden, hidden)
 
     graph = graph_of(function, ([1.0, 2.0, 3.0],), [*ws, *vs, b])
-    assert graph.trace.ops.count("dot") == 3 + 2 + 3  # forward; of the hidden numbers; of the arguments
-    assert [outer.row for outer in graph.outers] == [(0, 1, 3), (3, 1, 3)]  # of the weights
-    assert graph.in_lines().trace.ops.count("dot") == 3 + 2 + 3 + 6
-    assert graph.trace.ops.count("dot") == 3 + 2 + 3
+    ops = [graph.trace.ops[line] for line in graph.trace.live(graph.ends("backward").lines)]
+    assert (ops.count("dot"), ops.count("axpy")) == (2, 2)  # the two numbers that are multiplied are no row
+    assert graph.rows == [(("p", 0, 1, 3), ANY), (("p", 3, 1, 3), ANY)]
     check(function, ([1.0, 2.0, 3.0],), [*ws, *vs, b])
 
 
@@ -101,9 +94,9 @@ def test_a_sum_of_products_is_a_dot_however_it_is_written(form: str) -> None:
 
     example = ([1.0, 2.0, 3.0],)
     graphs = [graph_of(function(add), example, [*ws, b]) for add in (SUMS[form], with_dot)]
-    kernels = [program(graph, graph.outputs, graph.parameter_gradients or []).kernel for graph in graphs]
+    kernels = [program(graph, graph.ends("backward")).kernel for graph in graphs]
     assert kernels[0] == kernels[1]
-    assert [outer.row for outer in graphs[0].outers] == [(0, 1, 3)]
+    assert graphs[0].rows == [(("p", 0, 1, 3), ANY)]
     check(function(SUMS[form]), example, [*ws, b])
 
 
@@ -122,7 +115,7 @@ def test_interleaved_sums_give_the_kernel_of_sums_one_after_the_other() -> None:
 
     example = ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0],)
     graphs = [graph_of(function, example, ws) for function in (interleaved, one_by_one)]
-    kernels = [program(graph, graph.outputs, graph.parameter_gradients or []).kernel for graph in graphs]
+    kernels = [program(graph, graph.ends("backward")).kernel for graph in graphs]
     assert kernels[0] == kernels[1]
     check(interleaved, example, ws)
 
@@ -208,12 +201,6 @@ def test_the_largest_of_many_numbers_is_one_operation() -> None:
 def test_a_dot_with_constants_is_what_is_left_of_its_operations(ws: list[float], bias: float) -> None:
     vs = values(2)
     check(lambda x: dot([*ws, *vs], [*vs, *x], bias), ([1.5, 2.5],), vs)
-    trace = Trace()
-    x = trace.leaf("x")
-    assert shown(trace, x.plus_products(0, [x], [2.0])) == ("*", 0, 2.0)
-    assert shown(trace, x.plus_products(0, [x], [x])) == ("*", 0, 0)  # which does not join
-    joining = Trace(joins=True).leaf("x")
-    assert joining.plus_products(0, [joining], [joining**0]).id == joining.id
 
 
 def test_a_dot_within_derivatives_may_mix_numbers_of_several_levels() -> None:
@@ -223,60 +210,6 @@ def test_a_dot_within_derivatives_may_mix_numbers_of_several_levels() -> None:
         return micrograd.functional.grad(lambda y: dot([y, w[0]], [w[1], y], y * y))(x) * x
 
     check(function, (1.5,), w)
-    trace = Trace(joins=True)
-    x = trace.leaf("x")
-    assert type(x.plus_products(Value(1.0), [x], [x])) is Value
-
-
-def test_products_are_added_to_the_sum_that_they_belong_to(trace: Trace) -> None:
-    a, b, c = (trace.leaf("x", i) for i in range(3))
-    with joined(trace, {}, 0):
-        total = 0 + a * b + b * c
-        longer, other = total + a * a, total + c * c
-        product = a * c
-        of_a_line = (a - b) + product + product
-    assert shown(trace, total) == ("dot", -0.0, 0, 1, 1, 2)
-    assert shown(trace, longer) == ("dot", -0.0, 0, 1, 1, 2, 0, 0)
-    assert shown(trace, other) == ("dot", -0.0, 0, 1, 1, 2, 2, 2)
-    assert shown(trace, of_a_line) == ("dot", ("-", 0, 1), 0, 2, 0, 2)
-    assert type(total) is Symbol
-    assert not hasattr(a * b, "other")
-
-
-def test_what_else_uses_a_product_or_a_sum_records_it(trace: Trace) -> None:
-    a, b, c = (trace.leaf("x", i) for i in range(3))
-    with joined(trace, {}, 0):
-        product, alone, total = a * b, 0 + a * b, 0 + a * b + b * c
-        assert [type(number) for number in (product, alone, total)] == [Pending] * 3
-        assert not hasattr(product, "other")
-        assert shown(trace, alone.exp()) == ("exp", ("*", 0, 1))
-        assert shown(trace, product - c) == ("-", ("*", 0, 1), 2)
-        assert shown(trace, 0 + total) == ("dot", -0.0, 0, 1, 1, 2)
-        assert shown(trace, total + c) == ("+", ("dot", -0.0, 0, 1, 1, 2), 2)
-        assert shown(trace, 1.0 + a * c) == ("+", 1.0, ("*", 0, 2))
-        assert shown(trace, (a * b) + (b * c)) == ("dot", -0.0, 0, 1, 1, 2)
-        assert shown(trace, (a * b) + c) == ("+", ("*", 0, 1), 2)
-        assert shown(trace, b + a * b) == ("dot", 1, 0, 1)  # a leaf may be what a gradient was before
-        assert shown(trace, b + (0 + a * b)) == ("dot", 1, 0, 1)
-        assert shown(trace, b + total) == ("+", 1, ("dot", -0.0, 0, 1, 1, 2))
-        assert shown(trace, a * 2.0) == ("*", 0, 2.0)
-    assert shown(trace, a * c) == ("*", 0, 2)
-
-
-def test_a_sum_of_finite_numbers_starts_from_nothing_rather_than_from_a_zero() -> None:
-    trace = Trace(joins=True, finite=True)
-    a = trace.leaf("x")
-    assert shown(trace, a.plus_products(0.0, [a], [a])) == ("dot", -0.0, 0, 0)
-    assert shown(Trace(joins=True).leaf("x").trace, Trace(joins=True).leaf("x")) == 0
-
-
-def test_a_sum_that_is_kept_has_no_number(trace: Trace) -> None:
-    a = trace.leaf("x")
-    with joined(trace, {}, 0):
-        kept = 0 + a * a
-    trace.close()
-    with pytest.raises(TraceError, match="kept after its function"):
-        kept + 1.0
 
 
 def test_weights_that_are_looked_up_and_multiplied_are_scattered_to() -> None:
@@ -296,7 +229,8 @@ def test_weights_that_are_looked_up_and_multiplied_are_scattered_to() -> None:
     parameters = [weight for row in table for weight in row]
     for function, n in ((loss, 2), (twice, 8), (multiplied, 4)):
         graph = graph_of(function, (1, 2), parameters)
-        assert len(graph.scatters) == n
+        found = [op for _, line in graph.rows for op, *_ in graph.trace.parts(line)]
+        assert found.count("scatter") == n
         check(function, (1.0, 2.0), parameters)
 
 
@@ -321,7 +255,7 @@ def test_rows_in_dots_have_the_same_gradients_as_in_single_products() -> None:
         check(function, ([0.5, -1.0, 2.0, 1.5],), [*ws, *vs])
 
 
-def test_the_gradients_of_a_row_of_weights_that_only_dots_use_are_one_outer() -> None:
+def test_the_gradients_of_weights_at_equal_distances_are_rows() -> None:
     ws, vs, us, rest = values(3), values(3), values(3), values(5)
 
     def function(x: Any) -> Any:
@@ -329,13 +263,15 @@ def test_the_gradients_of_a_row_of_weights_that_only_dots_use_are_one_outer() ->
         return total * dot([us[2], us[0], us[1]], x) + dot(rest[:2], x[:2]) * dot(rest[::2], x)
 
     graph = graph_of(function, ([1.0, 2.0, 3.0],), [*ws, *vs, *us, *rest])
-    assert [(tuple(row), len(gradients)) for row, gradients, _ in graph.outers] == [((0, 1, 3), 2)]
+    rows = {tuple(row)[1:]: len(graph.trace.parts(line)) for row, line in graph.rows}
+    assert rows == {(0, 1, 3): 2, (3, 1, 3): 1, (9, 2, 3): 1}
+    assert {4, 6, 7, 8, 9, 10} == {*graph.parameter_gradients}  # used alone, out of order, or in fewer than three
     check(function, ([1.0, 2.0, 3.0],), [*ws, *vs, *us, *rest])
 
     def parts(x: Any) -> Any:  # what a row is multiplied by does not lie in one array
         return dot(ws, [x[0], x[0] * x[1], ws[0].tanh()]) + dot(vs, x) ** 2
 
-    assert len(graph_of(parts, ([1.0, 2.0, 3.0],), [*ws, *vs]).outers) == 1
+    assert [row.base for row, _ in graph_of(parts, ([1.0, 2.0, 3.0],), [*ws, *vs]).rows] == [0, 3]
     check(parts, ([1.0, 2.0, 3.0],), [*ws, *vs])
 
 
@@ -471,7 +407,7 @@ def test_sums_of_what_is_not_chosen_add_nothing_where_the_engine_goes_on() -> No
         for id, (a, i) in graph.trace.leaves.items()
     }
     ends = [*(graph.argument_gradients or [])]
-    numbers |= graph.trace.constants
+    numbers |= {**graph.trace.constants, **{id: [0.5] * row.size for id, row in graph.trace.slices.items()}}
     assert not any(isinstance(n, Exception) for _, _, n in evaluate(graph, ends, numbers, as_engine=True) if _ in ends)
 
 

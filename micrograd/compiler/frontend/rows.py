@@ -1,0 +1,260 @@
+"""Rows: many numbers as one operand, in the graph of Values as in the trace.
+
+While a function is traced, `dot` and `take` get their operands from `Rows`: a tuple of Values becomes a Row, which is a
+Value. Its `data` is a RowSymbol, a line of the trace, and its `grad` adds up what is sent to all of its values. So the
+closure of `dot`, which sends a product to each weight, sends a single one to a Row, and what walks the graph touches
+rows, not weights:
+
+    data += w.data * x.data     a "dot" of two rows
+    w.grad += grad * x.data     an "axpy": a row plus a number times a row
+
+A Row is either a slice of the parameters, whose sum is added to a slice of their gradients, or a stack of any traced
+Values. When its turn comes in the backward pass, a stack passes on an item of its sum to each of them.
+
+A sum of products may also be phrased by hand, as in `total = total + w * x`, which leaves two nodes and two lines of
+the trace for each product. `join_products` makes a `dot` of them.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain
+from operator import attrgetter, is_
+from typing import Any
+
+from micrograd import reductions, scalar
+from micrograd.compiler.frontend.tracer import CONDITIONS, Slice, Symbol, Trace
+from micrograd.engine import Value
+
+SHORTEST_ROW = 3  # values, below which a row saves next to nothing
+_new = object.__new__  # which takes half the time of a call
+
+
+class RowSymbol:
+    """A traced row: the result of a line of a trace that has several numbers."""
+
+    __slots__ = ("id", "trace")
+
+    def __init__(self, trace: Trace, id: int) -> None:
+        self.trace, self.id = trace, id
+
+    def __mul__(self, other: Any) -> Any:
+        if type(other) is RowSymbol:
+            return RowProducts(self, other)
+        return RowSymbol(self.trace, self.trace.row("axpy", (self.trace.nothing, self.trace.id(other), self.id)))
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: "RowSymbol") -> "RowSymbol":
+        """The sum of a row and an axpy or a scatter from nothing: the same from that row."""
+        _, *operands = self.trace.operands[other.id]
+        return RowSymbol(self.trace, self.trace.row(self.trace.ops[other.id], (self.id, *operands)))
+
+    def __radd__(self, zero: int) -> "RowSymbol":
+        return self
+
+    def with_one(self, index: Symbol, number: Any) -> "RowSymbol":
+        """A row like this one, with a number at the index, and 0 elsewhere."""
+        trace = self.trace
+        return RowSymbol(trace, trace.row("scatter", (trace.nothing, index.id, trace.id(number), self.id)))
+
+    def last_added(self, n: int) -> list[Any]:
+        """The n numbers that were added last, each computed on its own."""
+        trace = self.trace
+        _, one, other, *_ = trace.operands[self.id]
+        if trace.ops[self.id] == "axpy":
+            return [trace.add("*", (one, line)) for line in trace.lines_of(other)]
+        index: Any = Symbol(trace, one)
+        return [scalar.where(index == i, Symbol(trace, other), 0) for i in range(n)]
+
+
+class RowProducts:
+    """The products of two rows, until it is known what they are added to."""
+
+    def __init__(self, ws: RowSymbol, xs: RowSymbol) -> None:
+        self._ws, self._xs = ws, xs
+
+    def __radd__(self, start: Any) -> Symbol:
+        trace = self._ws.trace
+        return Symbol(trace, trace.row("dot", (trace.start(start), self._ws.id, self._xs.id)))
+
+
+scalar.ZEROS[RowSymbol] = 0
+
+
+class Row(Value):
+    """Several Values as one operand. `place` is the slice of the parameters that they are, if they are one."""
+
+    __slots__ = ("_distinct", "_rows", "_sum", "place", "values")
+
+    _distinct: frozenset[Value]
+    _rows: "Rows"
+    _sum: Any
+    place: Slice | None
+    values: tuple[Value, ...]
+
+    def __init__(self, rows: "Rows", values: tuple[Value, ...], line: int, place: Slice | None = None) -> None:
+        self._rows, self.values, self.place = rows, values, place
+        self.data, self._sum, self._distinct = RowSymbol(rows.trace, line), 0, frozenset()
+        self._op, self.label, self._is_constant = "row", "", False
+
+    @property
+    def _prev(self) -> tuple[Value, ...]:  # type: ignore[override]
+        """What it passes its gradient on to."""
+        return () if self.place and self._rows.add_up else self.values
+
+    @property
+    def grad(self) -> Any:
+        """The sum of what has been sent to the row, and not been passed on."""
+        return self._sum
+
+    @grad.setter
+    def grad(self, total: Any) -> None:
+        if type(total) is not RowSymbol or self._rows.keeps(self, total):
+            self._sum = total
+        else:
+            _send(total.last_added(len(self.values)), self.values)
+
+    def _backward(self, grad: Any) -> None:
+        if type(grad) is RowSymbol and not self.place:
+            _send([grad.trace.item(grad.id, i) for i in range(len(self.values))], self.values)
+
+    def overlaps(self, other: "Row") -> bool:
+        """Whether the rows share Values, without being the same."""
+        if not self._distinct:  # it takes time, and most rows need it not
+            self._distinct = frozenset(self.values)
+        return self is not other and not self._distinct.isdisjoint(other.values)
+
+
+def _send(gradients: Sequence[Any], values: Sequence[Value]) -> None:
+    for value, gradient in zip(values, gradients, strict=True):
+        value.grad += gradient
+
+
+class Rows:
+    """The Rows of a trace; `assigned` has the parameters whose numbers the traced function has set.
+
+    Where they `add_up`, the gradients that are sent to a Row become one row; else each is passed on at once, for
+    closures that read gradients midway, or to add them up in the engine's order. Of the `final` backward pass, what
+    `take` sends to a slice of parameters stays there in any case.
+    """
+
+    def __init__(self, trace: Trace, index: dict[Value, int], n_trained: int, assigned: dict[Value, Any]) -> None:
+        self.trace, self.add_up, self.final = trace, False, False
+        self._index, self._n_trained, self._assigned = index, n_trained, assigned
+        self._parameters = list(index)
+        self._found: dict[Any, Row] = {}  # slices, and by their lines, stacks
+
+    def of(self, ws: tuple[Value, ...], xs: tuple[Value, ...]) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
+        """Each as a tuple of one Row; or both as they are, if they are short, overlap, or not all are traced."""
+        if len(ws) >= SHORTEST_ROW and ws[0]._level == 0:
+            w, x = [self.slice(values) or self._stack(values) for values in (ws, xs)]
+            if w and x and not x.overlaps(w):
+                return (w,), (x,)
+        return ws, xs
+
+    def slice(self, values: tuple[Value, ...]) -> Row | None:
+        """The row of parameters at equal distances, if the Values are such: all trained, or none."""
+        base, n = self._index.get(values[0]), len(values)
+        step = self._index.get(values[-1], -1) - (base or 0)
+        if base is None or n < 2 or step <= 0 or step % (n - 1):
+            return None
+        place = Slice("p", base, step // (n - 1), n)
+        its = place.indices
+        if (base < self._n_trained) != (its[-1] < self._n_trained) or not self._are_parameters(values, its):
+            return None
+        if place not in self._found:
+            self._found[place] = Row(self, values, self.trace.slice(*place), place)
+        return self._found[place]
+
+    def _are_parameters(self, values: tuple[Value, ...], indices: range) -> bool:
+        same = all(map(is_, values, self._parameters[indices.start : indices.stop : indices.step]))
+        return same and (not self._assigned or self._assigned.keys().isdisjoint(values))
+
+    def _stack(self, values: tuple[Value, ...]) -> Row | None:
+        """The row of Values that are all traced, and neither constants nor conditions."""
+        numbers, trace = list(map(attrgetter("data"), values)), self.trace
+        if {*map(type, numbers)} != {Symbol} or {*map(attrgetter("trace"), numbers)} != {trace}:
+            return None
+        lines = tuple(map(attrgetter("id"), numbers))
+        row = self._found.get(lines)
+        if row is None or not all(map(is_, row.values, values)):
+            if not (
+                trace.constants.keys().isdisjoint(lines) and CONDITIONS.isdisjoint(map(trace.ops.__getitem__, lines))
+            ):
+                return None
+            row = self._found[lines] = Row(self, values, trace.stack(lines))
+        return row
+
+    def keeps(self, row: Row, total: RowSymbol) -> bool:
+        """Whether a Row keeps what is sent to it, to pass on or to return the sum."""
+        return self.add_up or (self.final and row.place is not None and self.trace.ops[total.id] == "scatter")
+
+    def clear(self) -> None:
+        """Forget the Rows, which refer to this."""
+        self._found.clear()
+
+    def added(self) -> list[tuple[Slice, int]]:
+        """The slices of the parameters' gradients to which a row is added, and its line."""
+        found = [(row.place, row.grad.id) for row in self._found.values() if row.place and row.grad]
+        return sorted(pair for pair in found if pair[0].base < self._n_trained)
+
+
+def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value], first_use: dict[Value, int]) -> None:
+    """Turn each chain of `+` over several products into one `dot`.
+
+    A chain ends at any partial sum or product that is also used elsewhere. `nodes` is everything that `results` depend
+    on, operands first; all closures must be this package's own.
+
+    `first_use` gets the first line of the trace that uses each dot, if there is one. Sorted by it, dots are in the same
+    order whether a program finishes one sum before it begins the next, or adds one product to each sum in turn.
+    """
+    n_uses = Counter(map(id, chain(results, chain.from_iterable([node._prev for node in nodes]))))
+
+    def is_product(node: Value) -> bool:
+        return node._op == "*" and n_uses[id(node)] == 1 and _has_own_line(trace, node)
+
+    chains: dict[Value, tuple[Any, list[Value], list[Value]]] = {}  # by the last sum: start, products, partial sums
+    for node in nodes:
+        if node._op != "+":
+            continue
+        rest, product = node._prev
+        if not is_product(product):
+            rest, product = product, rest
+        if not is_product(product) or not _has_own_line(trace, node):
+            continue
+        if rest in chains and n_uses[id(rest)] == 1:
+            start, products, partial_sums = chains.pop(rest)
+            partial_sums.append(rest)
+        else:
+            start, products, partial_sums = (0, [rest], []) if is_product(rest) else (rest, [], [])
+        products.append(product)
+        chains[node] = start, products, partial_sums
+    joined = {total for total, (start, products, _) in chains.items() if _join(trace, total, start, products)}
+    for node in nodes if joined else ():
+        if type(node.data) is Symbol:  # a `where` on a constant condition may give a plain number, which has no line
+            for total in joined.intersection(node._prev):
+                first_use[total] = min(first_use.get(total, node.data.id), node.data.id)
+
+
+def _join(trace: Trace, total: Value, start: Any, products: Sequence[Value]) -> bool:
+    """Turn a sum into a start plus a `dot`; returns whether there are enough products that can make one."""
+    if len(products) < SHORTEST_ROW:
+        return False
+    ws, xs = zip(*[product._prev for product in products], strict=True)
+    dot = reductions.dot(ws, xs, start)
+    line, made = total.data.id, dot.data.id
+    if trace.ops[made] != "dot":
+        return False  # a factor is constant, or is in both rows
+    total._op, total._prev, total._backward = dot._op, dot._prev, dot._backward
+    trace.ops[line], trace.operands[line] = "dot", trace.operands[made]
+    return True
+
+
+def _has_own_line(trace: Trace, node: Value) -> bool:
+    """Whether the trace computes a node's number from its operands' numbers: not if the function assigned another."""
+    number = node.data
+    if type(number) is not Symbol or number.trace is not trace or trace.ops[number.id] != node._op:
+        return False
+    a, b = node._prev
+    lines = trace.id(a.data), trace.id(b.data)
+    return trace.operands[number.id] in (lines, lines[::-1])  # an equal one may have its operands swapped
