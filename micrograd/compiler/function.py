@@ -8,7 +8,7 @@ import logging
 import math
 import struct
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -42,7 +42,7 @@ class Function:
     """A compiled function: `Compiled` documents its public methods, `compile` its arguments.
 
     Its `leaves` are all Values whose numbers are read at each call: the parameters, which get gradients, and after them
-    the others that the function was found to use. If no parameters are given, all that it uses are parameters.
+    the constants, and others that the function is found to use. If no parameters are given, all these are parameters.
     """
 
     def __init__(
@@ -51,12 +51,13 @@ class Function:
         example_args: Sequence[Any],
         parameters: Sequence[Value] | None,
         options: Options,
+        constants: Sequence[Value] = (),
     ) -> None:
         _check_function(function, example_args)
         self.options, self.precision = options, options.precision
         self._finds_parameters = parameters is None
         self.parameters = _parameters_of(function) if parameters is None else _given(parameters)
-        self.leaves = [*self.parameters]
+        self.leaves = [*self.parameters, *constants]
         self._entries = Entries(function) if options.sparse else None
         self._function = on_arrays(self._entries or function, example_args)
         self._name: str = getattr(self._function, "__name__", "function")
@@ -65,8 +66,8 @@ class Function:
         self._shared = options.shared(len(example_args))
         self._reusable: list[Batch] = []  # single examples of earlier calls
         self._shapes = pack([(argument,) for argument in example_args]).shapes
-        if self._finds_parameters and not self.parameters:
-            self._find_leaves(example_args)
+        if self._finds_parameters:
+            self._add_leaves(lasting_leaves(self._function, example_args, self.leaves), self._shapes)
         self._compile(self._shapes)
         if options.batch_size != math.inf:
             backend = self._backends[self._shapes]
@@ -230,17 +231,6 @@ class Function:
     def _graph(self, shapes: Shapes) -> Graph:
         return Graph(self._function, shapes, self.leaves, len(self.constants), self.options)
 
-    @gc_paused()
-    def _find_leaves(self, example_args: Sequence[Any]) -> None:
-        """Have the engine find leaf Values in two calls, in a tenth of the time of a trace, which has to find the rest.
-
-        The numbers in the example may be ones that the function does not take.
-        """
-        with suppress(Exception):
-            found = used_leaves(self._function, example_args)
-            again = set(used_leaves(self._function, example_args) if found else ())
-            self._add_leaves([leaf for leaf in found if leaf in again], self._shapes)
-
     def _add_leaves(self, found: Sequence[Value], shapes: Shapes) -> None:
         """Let the function read these, too, at each call: with gradients, if no parameters were given."""
         if self._backends:  # whose code has no place for their numbers
@@ -331,8 +321,22 @@ def _given(parameters: Any) -> list[Value]:
     return list(given)
 
 
-def used_leaves(function: Callable[..., Any], args: Sequence[Any]) -> list[Value]:
-    """The leaf Values that the function uses besides its arguments, in the order of first use."""
+@gc_paused()
+def lasting_leaves(function: Callable[..., Any], example_args: Sequence[Any], known: Iterable[Value]) -> list[Value]:
+    """The leaf Values that the engine finds in two calls, in the order of first use, besides the known ones.
+
+    It takes a tenth of the time of a trace, which may find more: the function may not take the numbers in the example.
+    """
+    leaves = set(known)
+    with suppress(Exception):
+        found = [leaf for leaf in _leaves(function, example_args) if leaf not in leaves]
+        again = set(_leaves(function, example_args) if found else ())
+        return [leaf for leaf in found if leaf in again]
+    return []
+
+
+def _leaves(function: Callable[..., Any], args: Sequence[Any]) -> list[Value]:
+    """The leaf Values that a call uses besides its arguments."""
     arguments = [mapped(Value, as_lists(argument)) for argument in args]
     end = Value(0.0).detach()
     end._prev = tuple([x for x in flat(function(*arguments)) if isinstance(x, Value)])

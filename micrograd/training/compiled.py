@@ -17,7 +17,7 @@ from typing import Any
 from micrograd.compiler.distributed.shards import Shards
 from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.tracer import users_line
-from micrograd.compiler.function import Function
+from micrograd.compiler.function import Function, lasting_leaves
 from micrograd.compiler.native.toolchain import warn_once
 from micrograd.compiler.native.update import check_rule
 from micrograd.compiler.options import Backend, Options
@@ -86,7 +86,9 @@ class CompiledLoop:
         self._engine, self._batches, (xs, ys) = engine, batches, engine.data
         self._shards = None if backend.executor is None else stack.enter_context(Shards(backend.executor))
         example, options = (as_lists(xs[0]), as_lists(ys[0])), Options(replace(backend, executor=None))
-        self._function = function = Function(engine.loss_of, example, engine.update.all_parameters, options)
+        parameters = engine.update.all_parameters
+        constants = lasting_leaves(engine.loss_of, example, parameters)  # such as those of frozen layers
+        self._function = function = Function(engine.loss_of, example, parameters, options, constants)
         optimizer: Any = engine.update.optimizer
         self.session = Training(function, optimizer, engine)
         self.session.start_build()
