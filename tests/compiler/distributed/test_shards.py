@@ -219,39 +219,43 @@ def test_an_operation_that_fails_without_harm_is_none(backend):
 # What goes wrong
 
 
-def broken(i):
-    """What the executor does at a task."""
-    if i >= 9:  # the last task of the third step
-        raise BrokenExecutor("a process has died")
+class Mortal(Processes):
+    """Breaks once it has been killed."""
+
+    def __init__(self):
+        super().__init__(3, before=self._answered)
+        self._broken = False
+
+    def kill(self):
+        self._broken = True
+
+    def _answered(self, i):
+        if self._broken:
+            raise BrokenExecutor("a process has died")
 
 
-def killed(step, executor):
-    """A schedule."""
-    if step == 2:
-        os.kill(next(iter(executor._processes)), signal.SIGKILL)
-        while not executor._broken:  # else the other process might do all that is left before that is noticed
+class MortalProcesses(ProcessPoolExecutor):
+    def __init__(self):
+        super().__init__(3, mp_context=get_context("fork" if hasattr(os, "fork") else "spawn"))
+
+    def kill(self):
+        os.kill(next(iter(self._processes)), signal.SIGKILL)
+        while not self._broken:  # else the others might do all that is left before that is noticed
             time.sleep(0.01)
-    return 0.05
 
 
-@pytest.mark.parametrize("is_real", [False, True])
-def test_a_broken_executor_is_an_error_with_the_history_and_training_goes_on_from_there(is_real):
-    model, made = nn.MLP(2, [4, 1], rng=1), []
-    options = {"model": lambda: model, "batch_size": None, "schedule": lambda step: 0.05}
-    options["optimizer"] = lambda parameters: made[0] if made else made.append(optim.Adam(parameters)) or made[0]
-    executor, method = Processes(3, before=broken), "fork" if hasattr(os, "fork") else "spawn"
-    if is_real:
-        executor = ProcessPoolExecutor(3, mp_context=get_context(method))
-        options["schedule"] = lambda step: killed(step, executor)
-    with pytest.raises(
-        BrokenExecutor, match=r"^the executor is broken: Broken\w+: [^;]*\nthe parameters are those after"
-    ) as caught:
-        trained(executor=executor, epochs=6, **options)
+@pytest.mark.parametrize("kind", [Mortal, MortalProcesses])
+def test_a_broken_executor_is_an_error_with_the_history_and_training_goes_on_from_there(kind):
+    model, executor, steady = nn.MLP(2, [4, 1], rng=1), kind(), lambda step: 0.05
+    optimizer = optim.Adam(model.parameters())
+    options = {"model": lambda: model, "optimizer": lambda parameters: optimizer, "batch_size": None}
+    message = r"^the executor is broken: Broken\w+: [^;]*\nthe parameters are those after the last completed step"
+    with pytest.raises(BrokenExecutor, match=message) as caught:
+        trained(executor=executor, epochs=6, schedule=lambda step: (step == 2 and executor.kill()) or 0.05, **options)
     first = caught.value.history.losses
-    assert isinstance(caught.value.__cause__, BrokenProcessPool if is_real else BrokenExecutor)
-    options["schedule"] = lambda step: 0.05
-    then = trained(executor=Processes(3), epochs=6 - len(first), **options)
-    expected = trained(executor=Processes(3), epochs=6, batch_size=None, schedule=lambda step: 0.05)
+    assert isinstance(caught.value.__cause__, BrokenProcessPool if kind is MortalProcesses else BrokenExecutor)
+    then = trained(executor=Processes(3), epochs=6 - len(first), schedule=steady, **options)
+    expected = trained(executor=Processes(3), epochs=6, batch_size=None, schedule=steady)
     assert (len(first), first + then[0].losses, then[1]) == (2, expected[0].losses, expected[1])
 
 
