@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from itertools import product
 from typing import Any
 
@@ -12,8 +11,8 @@ from micrograd.draw.text import real
 from micrograd.draw.training.charts import axes, widened
 from micrograd.engine import Value
 from micrograd.scalar import DomainError
-from micrograd.support.trees import as_lists
-from micrograd.support.validation import examples, plain
+from micrograd.support.trees import flat
+from micrograd.support.validation import examples
 
 MARGIN = 0.15  # of the examples' extent, on each side
 FINE = 160  # points along each side of the grid
@@ -60,43 +59,36 @@ def plot_boundary(
     return ax
 
 
-def _examples(xs: Sequence[Any], ys: Sequence[Any]) -> tuple[list[tuple[float, float]], list[float]]:
+def _examples(xs: Sequence[Any], ys: Sequence[Any]) -> tuple[list[Sequence[float]], list[float]]:
     """The inputs and the targets as floats. Raises ValueError unless each is two finite inputs with one number."""
     xs, ys = examples(xs, ys)
-    if len(xs) == 0:
-        raise ValueError("xs is empty: a decision boundary needs examples to be drawn around")
-    rows = [[*map(real, x if hasattr(x, "__len__") else ()), real(y)] for x, y in zip(xs, ys, strict=True)]
+    rows = [[*map(real, flat(x)), real(y)] for x, y in zip(xs, ys, strict=True)]
     for i, numbers in enumerate(rows):
         if len(numbers) != 3 or not all(map(math.isfinite, numbers)):
             expected = "a decision boundary needs examples with two finite inputs and a number as their target"
             raise ValueError(f"xs[{i}] is {shown(xs[i])} and ys[{i}] is {shown(ys[i])}: {expected}")
-    return [(x, y) for x, y, _ in rows], [target for *_, target in rows]
+    if not rows:
+        raise ValueError("xs is empty: a decision boundary needs examples to be drawn around")
+    return [row[:2] for row in rows], [target for *_, target in rows]
 
 
-def _outputs(model: Callable[[Any], Any], points: Sequence[tuple[float, float]]) -> list[list[float]]:
+def _outputs(model: Callable[[Any], Any], points: Sequence[Sequence[float]]) -> list[list[float]]:
     """The model's outputs at each point, by compiled code if it can be compiled; NaN outside of its domain."""
     from micrograd.compiler.compiled import compile  # not at the top: it takes long to load
 
-    def called(point: tuple[float, float]) -> Any:
+    def called(point: Sequence[float]) -> Any:
         try:
-            return as_lists(model([Value(x) for x in point]))
+            return model([Value(x) for x in point])
         except (ArithmeticError, DomainError):  # such as the logarithm of a negative number
             return math.nan
 
-    found = None
-    with suppress(ArithmeticError, TypeError, ValueError):  # it cannot be compiled, or not computed everywhere
-        found = compile(model, ([0.0, 0.0],), backend="python").map(points)
-    rows = [_numbers(output) for output in (map(called, points) if found is None else found)]
+    try:
+        outputs = compile(model, ([0.0, 0.0],), backend="python").map(points)
+    except (ArithmeticError, TypeError, ValueError):  # it cannot be compiled, or not computed everywhere
+        outputs = map(called, points)
+    rows = [list(map(real, flat(output))) for output in outputs]
     width = max(map(len, rows))
     return [numbers if len(numbers) == width else [math.nan] * width for numbers in rows]
-
-
-def _numbers(output: Any) -> list[float]:
-    """The numbers in an output. Raises TypeError if there is anything else in it."""
-    parts = output if isinstance(output, (list, tuple)) else [output]
-    if not all(isinstance(part, Value) or isinstance(plain(part), (int, float)) for part in parts):
-        raise TypeError(f"the model's output is {shown(output)}: expected a Value or a number, or a list of them")
-    return [real(part) for part in parts]
 
 
 def _leads(outputs: Sequence[Sequence[float]], at: float) -> list[list[float]]:

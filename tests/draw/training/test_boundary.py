@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 
 from micrograd import Value, nn
@@ -59,13 +58,6 @@ def test_an_error_of_the_models_own_comes_out(pyplot, error):
         plot_boundary(wrong, *xor())
     with pytest.raises(ValueError, match="takes a list of length 3, not 2"):
         plot_boundary(nn.MLP(3, [1], rng=1), *xor())
-
-
-@pytest.mark.parametrize("output", [None, "1", [[Value(1.0)]]])
-def test_what_a_model_says_is_numbers(pyplot, output):
-    with pytest.raises(TypeError, match=r"the model's output is .*: expected a Value or a number, or a list"):
-        plot_boundary(lambda x: output, *xor())
-    assert plot_boundary(lambda x: np.array([x[0], x[1]]), *xor())
 
 
 def test_a_model_outside_of_its_domain_leaves_a_gap(pyplot):
