@@ -185,7 +185,7 @@ def _cotangent(call: Call, vector: Any, of: str = "the result") -> tuple[Any, An
 
 STEPS = 12  # in each of two scales, each a quarter of the one before
 ORDERS = 6  # of extrapolation
-SLACK = 30  # an estimate may be off by so many times its estimated error
+CONVERGED = 1e-12  # the relative error of a limit that has all its digits
 NOISE = 1e-4  # the estimated error excuses at most this share of the slope, or of 1 if that is larger
 
 
@@ -287,24 +287,16 @@ def _slopes(function: Function, xs: list[Any], i: int) -> list[tuple[float, floa
 def _limit(steps: list[float], differences: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """The limit of central differences at decreasing steps, each with its rounding error, and how much it may be off.
 
-    Differences are a series in even powers of the step; where two pieces of the function meet, in all powers. Both are
-    extrapolated, and the limit is the estimate that converged best, unless three from smaller steps contradict it:
-    large steps may miss what the function does near x. One or two may just be off by rounding, as smaller steps are.
+    Differences are a series in even powers of the step. The extrapolation that converged best counts, or the last one
+    that converged to all digits: large steps may miss what the function does near x.
     """
-    found = []  # at each step: the smallest error and its limit, the largest error, the step
-    rows: tuple[list[float], list[float]] = [], []
+    limit, least, row = math.nan, math.inf, list[float]()
     for n, (difference, rounding) in enumerate(differences):
-        before, rows, estimates = rows, ([difference], [difference]), []
-        for is_even, row in enumerate(rows):
-            for order, old in enumerate(before[is_even][:ORDERS], 1):
-                ratio = steps[n - order] / steps[n]
-                row.append(row[-1] + (row[-1] - old) / ((ratio * ratio if is_even else ratio) - 1))
-                estimates.append((max(abs(row[-1] - row[-2]), abs(row[-1] - old)) + rounding, row[-1]))
-        if estimates and max(estimates)[0] < math.inf:
-            found.append((*min(estimates), max(estimates)[0], steps[n]))
-    settled = [(math.inf, math.nan)]
-    for i, (error, limit, _, step) in enumerate(found):
-        later = [(abs(limit - other), largest, h / step) for _, other, largest, h in found[i + 1 :]]
-        if sum(gap > SLACK * (error + largest) for gap, largest, _ in later) <= 2:
-            settled.append((max([error, *[gap * ratio for gap, _, ratio in later]]), limit))
-    return min(settled)[::-1]
+        before, row = row, [difference]
+        for order, old in enumerate(before[:ORDERS], 1):
+            ratio = steps[n - order] / steps[n]
+            row.append(row[-1] + (row[-1] - old) / (ratio * ratio - 1))
+            error = max(abs(row[-1] - row[-2]), abs(row[-1] - old)) + rounding
+            if error <= max(least, CONVERGED * abs(row[-1])):
+                limit, least = row[-1], error
+    return limit, least

@@ -675,10 +675,10 @@ def test_gradcheck_sees_a_wrong_gradient_of_every_operation(operation):
     [
         (lambda x: 1 / x.erf(), 0.01), (lambda x: 1 / x.erf(), 1e-9),
         (lambda x: 1 / x, 1e-15), (lambda x: 1 / x, -1e-9),
-        (lambda x: x.log(), 1e-300), (lambda x: abs(x) ** 0.5 + abs(x).log(), -1e-305),
+        (lambda x: x.log(), 1e-300),
         (lambda x: x.acosh(), 1 + 2**-30), (lambda x: x / 3 + x.sigmoid() + 2.0**x, 1e-308),
         (lambda x: x / 3 + x.log(), 1e300),
-        (lambda x: (-((1000 * x) ** 2)).exp(), 5e-4), (lambda x: (-((1e5 * (x - 1)) ** 2)).exp(), 1.000005),
+        (lambda x: (-((1000 * x) ** 2)).exp(), 5e-4),
         (lambda x: x.relu() + abs(x) + x.clip(-1, 0.02), 0.01), (lambda x: x.relu() + x.clip(-1, 1e-13), -1e-12),
         (lambda x: (x + 1e9) - 1e9 + 0.0, 0.3), (lambda x: x * x + 1 / (2 * (x + math.inf)), 2.0),
     ],
@@ -698,7 +698,7 @@ def test_central_differences_find_the_scale_of_a_function(f, x):
         *[(lambda x: 1e8 + x * x, x) for x in (1e-9, 0.3, 2.0, 40.0)],
         *[(lambda x: 1e8 + x.sin(), x) for x in (0.0, 1.0, -0.7)],
         (lambda x: 1e8 + 0.3 + 0.7 * x.relu() ** 2, 0.0),
-        (lambda x: 1e8 + x * x - 1e8, 0.3), (lambda x: 1e5 + x.exp() - 1e5, 0.3),
+        (lambda x: 1e5 + x.exp() - 1e5, 0.3),
     ],
 )  # fmt: skip
 def test_gradcheck_accepts_where_one_sided_pieces_meet_and_beside_a_large_number(f, x):
