@@ -223,32 +223,76 @@ def test_a_wrong_state_is_an_error_that_loads_nothing(kind, change, message):
 
 # Arguments
 
+W = Value(1.0)
+UNORDERED = "parameters is of type {}: expected a list of Values, such as model.param"
+OUT_OF_RANGE = [
+    (kind, {name: value}, f"{name} is ")
+    for kind, defaults, _ in ROWS
+    for name, default in [*defaults.items(), ("clip_grad_norm", 1.0)]
+    if type(default) is float
+    for value in (-1e-9, math.nan, math.inf, -math.inf, "0.1", True)
+] + [
+    (Adam, {"betas": (1.0, 0.5)}, r"betas\[0\] is 1.0: expected a finite number, 0 or greater and below 1"),
+    (Adam, {"betas": (0.5, 1.0)}, r"betas\[1\] is 1.0"),
+    (AdamW, {"betas": (-0.1, 0.5)}, r"betas\[0\] is -0.1"),
+    (AdamW, {"betas": (0.5, math.nan)}, r"betas\[1\] is nan"),
+    (Adam, {"betas": (0.5, 0.5, 0.5)}, "betas is .*: expected two numbers"),
+    (SGD, {"nesterov": True}, "nesterov requires a momentum above 0"),
+    (SGD, {"nesterov": True, "momentum": 0.9, "dampening": 0.1}, "nesterov requires .* a dampening of 0"),
+    (SGD, {"nesterov": "no"}, "nesterov is 'no'"),
+    *[(row.kind, {"eps": 0.0}, "eps is 0: expected a number above 0") for row in ROWS if "eps" in row.defaults],
+    (RMSprop, {"alpha": 1.0}, "alpha is 1.0: expected a finite number, 0 or greater and below 1"),
+]
+
 
 @pytest.mark.parametrize(
-    ("kind", "options", "message"),
+    ("call", "error", "message"),
     [
-        (kind, {name: value}, f"{name} is ")
-        for kind, defaults, _ in ROWS
-        for name, default in [*defaults.items(), ("clip_grad_norm", 1.0)]
-        if type(default) is float
-        for value in (-1e-9, math.nan, math.inf, -math.inf, "0.1", True)
-    ]
-    + [
-        (Adam, {"betas": (1.0, 0.5)}, r"betas\[0\] is 1.0: expected a finite number, 0 or greater and below 1"),
-        (Adam, {"betas": (0.5, 1.0)}, r"betas\[1\] is 1.0"),
-        (AdamW, {"betas": (-0.1, 0.5)}, r"betas\[0\] is -0.1"),
-        (AdamW, {"betas": (0.5, math.nan)}, r"betas\[1\] is nan"),
-        (Adam, {"betas": (0.5, 0.5, 0.5)}, "betas is .*: expected two numbers"),
-        (SGD, {"nesterov": True}, "nesterov requires a momentum above 0"),
-        (SGD, {"nesterov": True, "momentum": 0.9, "dampening": 0.1}, "nesterov requires .* a dampening of 0"),
-        (SGD, {"nesterov": "no"}, "nesterov is 'no'"),
-        *[(row.kind, {"eps": 0.0}, "eps is 0: expected a number above 0") for row in ROWS if "eps" in row.defaults],
-        (RMSprop, {"alpha": 1.0}, "alpha is 1.0: expected a finite number, 0 or greater and below 1"),
+        *[
+            (lambda kind=kind, options=options: kind([W], **options), ValueError, message)
+            for kind, options, message in OUT_OF_RANGE
+        ],
+        *[
+            (lambda use=use, parameters=parameters: use(parameters), error, message)
+            for use in [*(row.kind for row in ROWS), lambda ps: clip_grad_norm(ps, 1.0)]
+            for parameters, error, message in [
+                ([], ValueError, "parameters is empty"),
+                ([("w", W)], TypeError, "parameters holds \\("),
+                ({W}, TypeError, UNORDERED.format("set")),
+                ({W: "w"}, TypeError, UNORDERED.format("dict")),
+            ]
+        ],
+        (lambda: SGD(Neuron(2)), TypeError, r"parameters is Neuron\(2, tanh\): expected a list of Values, such"),
+        (lambda: SGD([W, 2 * W]), ValueError, "which is computed from others: expected leaves"),
+        (lambda: SGD([W, W.detach()]), ValueError, r"a constant without gradients: use Value\(v\.data\)"),
+        (lambda: setattr(SGD([W]), "lr", 0.5), AttributeError, "has no attribute lr: set its learning_rate"),
+        (lambda: Optimizer([W], learning_rate=0.1, weight_decay=0.0).step(), NotImplementedError, "does not define ru"),
+        *[
+            (lambda norm=norm: clip_grad_norm([W], norm), ValueError, "max_norm is .*: expected a number, 0 or greater")
+            for norm in (-1.0, math.nan, None, True, "1")
+        ],
+        (lambda: constant(-0.1), ValueError, "learning_rate is -0.1: expected a finite number, 0 or greater"),
+        (lambda: constant(True), ValueError, "learning_rate is True: expected a finite number"),
+        (lambda: step(math.nan, 1), ValueError, "learning_rate is nan"),
+        (lambda: step(0.1, 0), ValueError, "every is 0: expected an int, 1 or greater"),
+        (lambda: step(0.1, 2.5), ValueError, "every is 2.5: expected an int"),
+        (lambda: step(0.1, True), ValueError, "every is True: expected an int"),
+        (lambda: step(0.1, 1, -0.5), ValueError, "factor is -0.5"),
+        (lambda: exponential(math.inf, 0.5), ValueError, "learning_rate is inf"),
+        (lambda: exponential(0.1, math.inf), ValueError, "factor is inf"),
+        (lambda: linear("1", 1), ValueError, "learning_rate is '1'"),
+        (lambda: linear(0.1, -1), ValueError, "steps is -1"),
+        (lambda: linear(0.1, 1, -1.0), ValueError, "final is -1.0"),
+        (lambda: cosine(-1, 1), ValueError, "learning_rate is -1"),
+        (lambda: cosine(0.1, None), ValueError, "steps is None"),
+        (lambda: cosine(0.1, 1, math.nan), ValueError, "final is nan"),
+        (lambda: warmup(constant(0.1), 0), ValueError, "steps is 0"),
+        (lambda: warmup(0.1, 10), TypeError, r"schedule is 0\.1: expected a schedule, such as constant\(0\.1\)"),
     ],
 )
-def test_an_option_out_of_its_range_is_an_error_that_names_it(kind, options, message):
-    with pytest.raises(ValueError, match=message):
-        kind(parameters(), **options)
+def test_arguments_that_make_no_sense_are_errors_that_name_them(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
 
 
 @every_option
@@ -330,28 +374,6 @@ def test_the_ends_of_what_is_allowed_are_allowed():
         assert p.grad == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize("use", [*(row.kind for row in ROWS), lambda ps: clip_grad_norm(ps, 1.0)])
-def test_parameters_are_values_and_at_least_one(use):
-    with pytest.raises(ValueError, match="parameters is empty"):
-        use([])
-    with pytest.raises(TypeError, match=r"parameters is Neuron\(2, tanh\): expected a list of Values, such"):
-        SGD(Neuron(2))
-    with pytest.raises(TypeError, match="parameters holds \\("):
-        use([("w", Value(1.0))])
-    for unordered in ({p := Value(1.0)}, {p: "w"}):
-        message = f"parameters is of type {type(unordered).__name__}: expected a list of Values, such as model.param"
-        with pytest.raises(TypeError, match=message):
-            use(unordered)
-    use({"w": p}.values())
-
-
-def test_the_rate_is_not_set_by_the_name_that_pytorch_has():
-    optimizer = SGD(parameters(), 0.1)
-    with pytest.raises(AttributeError, match="an optimizer has no attribute lr: set its learning_rate"):
-        optimizer.lr = 0.5
-    assert optimizer.learning_rate == 0.1
-
-
 @pytest.mark.parametrize(
     "use", [lambda ps: SGD(ps).step(), lambda ps: Adam(ps).step(), lambda ps: clip_grad_norm(ps, 1)]
 )
@@ -372,12 +394,6 @@ def test_optimizers_and_schedules_show_what_they_were_made_with():
         "Adam(4 parameters, learning_rate=0.5, betas=(0.85, 0.99), eps=1e-08, weight_decay=0.0, clip_grad_norm=None)"
     )
     assert repr(warmup(cosine(0.1, steps=100), 10)) == "warmup(cosine(0.1, steps=100), 10)"
-
-
-def test_an_optimizer_without_a_rule_of_its_own_says_so():
-    optimizer = Optimizer(parameters(), learning_rate=0.1, weight_decay=0.0)
-    with pytest.raises(NotImplementedError, match="does not define rule"):
-        optimizer.step()
 
 
 # Clipping
@@ -401,14 +417,6 @@ def test_clipping_scales_the_gradients_to_the_norm_and_returns_what_it_was(gradi
     assert clip_grad_norm(ps, max_norm) == close(norm, rel=1e-14, nan_ok=True)
     assert [p.grad for p in ps] == close(expected, rel=1e-14, nan_ok=True)
     assert {type(p.grad) for p in ps} == {float}
-
-
-def test_what_is_computed_from_others_is_no_parameter():
-    w = Value(1.0)
-    with pytest.raises(ValueError, match="which is computed from others: expected leaves"):
-        SGD([w, 2 * w])
-    with pytest.raises(ValueError, match=r"a constant without gradients: use Value\(v\.data\)"):
-        SGD([w, w.detach()])
 
 
 @pytest.mark.parametrize("max_norm", [0.0, 0.5, 1e3])
@@ -447,41 +455,6 @@ def rates(schedule, steps):
 )
 def test_schedules_are_those_of_their_formulas(schedule, expected):
     assert rates(schedule, len(expected)) == close(expected, rel=1e-15, abs=1e-16)
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: constant(-0.1), "learning_rate is -0.1: expected a finite number, 0 or greater"),
-        (lambda: step(math.nan, 1), "learning_rate is nan"),
-        (lambda: step(0.1, 0), "every is 0: expected an int, 1 or greater"),
-        (lambda: step(0.1, 2.5), "every is 2.5: expected an int"),
-        (lambda: step(0.1, 1, -0.5), "factor is -0.5"),
-        (lambda: exponential(math.inf, 0.5), "learning_rate is inf"),
-        (lambda: exponential(0.1, math.inf), "factor is inf"),
-        (lambda: linear("1", 1), "learning_rate is '1'"),
-        (lambda: linear(0.1, -1), "steps is -1"),
-        (lambda: linear(0.1, 1, -1.0), "final is -1.0"),
-        (lambda: cosine(-1, 1), "learning_rate is -1"),
-        (lambda: cosine(0.1, None), "steps is None"),
-        (lambda: cosine(0.1, 1, math.nan), "final is nan"),
-        (lambda: warmup(constant(0.1), 0), "steps is 0"),
-        (lambda: step(0.1, True), "every is True: expected an int"),
-        (lambda: constant(True), "learning_rate is True: expected a finite number"),
-        *[
-            (lambda norm=norm: clip_grad_norm(parameters(), norm), r"max_norm is .*: expected a number, 0 or greater")
-            for norm in (-1.0, math.nan, None, True, "1")
-        ],
-    ],
-)
-def test_an_argument_of_a_schedule_or_of_clipping_out_of_its_range_is_an_error_that_names_it(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
-
-
-def test_a_rate_is_no_schedule_to_warm_up():
-    with pytest.raises(TypeError, match=r"schedule is 0\.1: expected a schedule, such as constant\(0\.1\)"):
-        warmup(0.1, 10)
 
 
 @pytest.mark.parametrize(
