@@ -160,8 +160,8 @@ class Function:
     def _examples(
         self,
         batches: Sequence[Any],
-        size: int | None,
-        on_compiled: Callable[[int, int], None],
+        size: int | None = None,
+        on_compiled: Callable[[int, int], None] | None = None,
         kind: CallSpec = "backward",
     ) -> Buckets:
         """Examples of one or several shapes, with what calls of that kind and batches of that size need.
@@ -178,7 +178,7 @@ class Function:
             self._compiled_for(packed)
             if len(examples.batches) > 1 and self._graph_of(packed).is_differentiable:
                 self._backends[packed.shapes].start_build(kind, examples.share(packed))
-            if packed in new:
+            if packed in new and on_compiled:
                 on_compiled(1 + new.index(packed), len(new))
         for packed in examples.batches:
             self._check_differentiable(packed)

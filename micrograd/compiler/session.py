@@ -86,7 +86,7 @@ class Training:
                 raise RuntimeError("call step inside its block: with fast.training(optimizer) as step: step(...)")
             latest = self._latest
             if latest is None or len(batches) != 1 or batches[0] is not latest.examples.batches[0]:
-                examples = self._function._examples(batches, None, lambda shapes, of: None)
+                examples = self._function._examples(batches)
                 latest = self._latest = Batches(len(examples), len(examples), None, examples)
             return self.take(latest, [self._optimizer.learning_rate])[0]
 
