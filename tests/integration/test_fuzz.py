@@ -220,8 +220,8 @@ def test_other_compilers_agree_about_rolled_loops(monkeypatch, nests):
 
 @pytest.mark.long
 def test_a_loop_that_forgets_a_stride_is_found_and_shrunk(monkeypatch, nests):
-    ref = Writer._ref
-    monkeypatch.setattr(Writer, "_ref", lambda self, place: ref(self, place._replace(strides=place.strides[:1])))
+    ref = Writer.ref
+    monkeypatch.setattr(Writer, "ref", lambda self, place: ref(self, place._replace(strides=place.strides[:1])))
     straight, _, _, rolled = loops.ways()
     monkeypatch.setattr(loops, "ways", lambda: [straight, rolled])  # without optimization
     status, told = nests("--programs", 12)
