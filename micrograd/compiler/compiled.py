@@ -26,6 +26,7 @@ from micrograd.compiler.native.update import UpdateKernel, check_rule
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.passes import program
 from micrograd.compiler.session import Objective, Training, vector_of
+from micrograd.compiler.stages import stages
 from micrograd.compiler.targets.export import export_c, export_js
 from micrograd.compiler.targets.python import source
 from micrograd.core.levels import GRADIENT_LOCK
@@ -316,6 +317,11 @@ class Compiled(Function):
         """
         graph = self._first_graph()
         return show(program(graph, graph.ends("backward")).kernel)
+
+    @property
+    def stages(self) -> dict[str, str]:
+        """How `backward` becomes C for many examples: the "trace", and the assignments and loops after each pass."""
+        return stages(self._first_graph())
 
     @property
     def c_source(self) -> str:

@@ -29,7 +29,7 @@ ROOMS = """
     compiler.targets
     compiler.native
     compiler.function
-    compiler.distributed  compiler.session
+    compiler.distributed  compiler.session  compiler.stages
     compiler.compiled
     compiler
     training

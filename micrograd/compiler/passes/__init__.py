@@ -22,13 +22,14 @@ SMALL_BLOCKS = 2  # average number of like operations on a level, below which a 
 class Program(NamedTuple):
     """A kernel, the numbers in its table of constants, the names of its operations, and the length of its array y.
 
-    Rows only multiply and add.
+    Rows only multiply and add. `passes` has the kernel after each pass.
     """
 
     kernel: Kernel
     constants: list[float]
     operations: set[str]
     n_results: int
+    passes: dict[str, Kernel]
 
 
 def program(graph: Graph, ends: Ends) -> Program:
@@ -43,7 +44,8 @@ def program(graph: Graph, ends: Ends) -> Program:
     leaves |= {id: (f"={float(number)!r}", 0) for id, number in trace.constants.items()}
     table = _constants(graph, nodes, lines)
     leaves |= {id: ("c", i) for i, id in enumerate(table)}
-    kernel, layout = _kernel(nodes, leaves, results)
+    passes, layout = _passes(nodes, leaves, results)
+    kernel = [*passes["roll"]]
     copies = [Assign(Ref("y", i), Ref(*layout[line])) for i, line in enumerate(results) if layout[line] != ("y", i)]
     kernel += reroll(copies)
     kernel += reroll(
@@ -53,11 +55,13 @@ def program(graph: Graph, ends: Ends) -> Program:
         ]
     )
     operations = {trace.ops[line] for line in nodes.live} - ROWS
-    return Program(kernel, [trace.constants[id] for id in table], operations, len(results))
+    return Program(kernel, [trace.constants[id] for id in table], operations, len(results), passes)
 
 
-def _kernel(nodes: Sequence[Node], leaves: dict[int, Place], results: Sequence[int]) -> tuple[Kernel, Layout]:
-    """A kernel for the nodes, level by level or in trace order, and the places of their lines.
+def _passes(
+    nodes: Sequence[Node], leaves: dict[int, Place], results: Sequence[int]
+) -> tuple[dict[str, Kernel], Layout]:
+    """The kernel for the nodes after each pass, level by level or in trace order, and the places of their lines.
 
     Trace order is tried first for long sequential programs, where few like operations share a level. If the first
     kernel is long, the other order is tried as well, and the shorter kernel wins.
@@ -65,14 +69,19 @@ def _kernel(nodes: Sequence[Node], leaves: dict[int, Place], results: Sequence[i
     levels = Levels(nodes)
     is_sequential = len(nodes) > MANY_LINES and levels.mean_block_size < SMALL_BLOCKS
     short_enough = max(0 if is_sequential else MANY_LINES, len(nodes) * FEW_LOOPS)
-    found: list[tuple[Kernel, Layout]] = []
+    found: list[tuple[dict[str, Kernel], Layout]] = []
     for goes_by_level in (not is_sequential, is_sequential):
         layout = Layout(leaves, results)
-        kernel = reroll(fuse(by_level(levels, layout))) if goes_by_level else in_trace_order(nodes, layout)
-        found.append((kernel, layout))
-        if length(kernel) <= short_enough:
+        if goes_by_level:
+            blocks = by_level(levels, layout)
+            fused = fuse(blocks)
+            passes = {"level blocks": blocks, "fuse": fused, "roll": reroll(fused)}
+        else:
+            passes = {"roll": in_trace_order(nodes, layout)}
+        found.append((passes, layout))
+        if length(passes["roll"]) <= short_enough:
             break
-    return min(found, key=lambda each: length(each[0]))
+    return min(found, key=lambda each: length(each[0]["roll"]))
 
 
 def length(kernel: Sequence[object]) -> int:

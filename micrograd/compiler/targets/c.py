@@ -65,6 +65,7 @@ class Writer(Printer):
     """Prints a program as functions in C: arithmetic on `vectors`, with an example in each lane, or on numbers.
 
     With `dots`, long dot products call a function `dot`. With `checks`, `failed` is set where Python raises an error.
+    `passes` has the parts of the kernel after each pass.
     """
 
     def __init__(
@@ -81,9 +82,12 @@ class Writer(Printer):
         self.templates = templates(precision, vectors=vectors, checks=checks)
         self.constants = program.constants
         self.straight = sum(not isinstance(step, Loop) for step in program.kernel)
-        parts, self.temporaries = allocate(program.kernel if vectors else interchanged(program.kernel), LINES)
-        parts = [in_steps(part, dots=dots, totals=vectors) for part in parts]
-        self._bodies = [[*self.lines(jam(part) if vectors else part)] for part in parts]
+        kernel = program.kernel if vectors else interchanged(program.kernel)
+        parts, self.temporaries = allocate(kernel, LINES)
+        steps = [in_steps(part, dots=dots, totals=vectors) for part in parts]
+        jammed = [jam(part) if vectors else part for part in steps]
+        self._bodies = [[*self.lines(part)] for part in jammed]
+        self.passes = {"storage": parts, "sums": steps, "jam": jammed}
 
     def source(self, name: str) -> str:
         """Functions that compute one example, or one in each lane: the last is called `name`."""

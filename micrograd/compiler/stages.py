@@ -1,0 +1,54 @@
+"""The stages of compiling, as text: the trace, then the kernel after each pass, up to where C is printed."""
+
+from collections.abc import Iterator
+from itertools import chain
+
+from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.tracer import Slice, Trace
+from micrograd.compiler.ir import INFIX, show
+from micrograd.compiler.passes import program
+from micrograd.compiler.targets.c import Writer
+
+
+def stages(graph: Graph) -> dict[str, str]:
+    """What `backward` computes for an example after each stage, by its name."""
+    compiled = program(graph, graph.ends("backward"))
+    in_parts = Writer(compiled, vectors=True).passes
+    kernels = compiled.passes | {name: [*chain(*parts)] for name, parts in in_parts.items()}
+    trace = "".join(f"{line}\n" for line in _trace(graph))
+    return {"trace": trace} | {name: show(kernel) for name, kernel in kernels.items()}
+
+
+def _trace(graph: Graph) -> Iterator[str]:
+    """The operations of a trace that something uses, and what becomes of their results."""
+    trace, ends = graph.trace, graph.ends("backward")
+    for line in sorted(trace.live(ends.lines)):
+        if line not in trace.items and trace.ops[line] != "stack" and trace.operands[line]:
+            yield f"%{line} = {_operation(trace, line)}"
+    yield from (f"y[{i}] = {_name(trace, line)}" for i, line in enumerate(ends.returned))
+    yield from (f"g[{i}] = {_name(trace, line)}" for i, line in ends.gradients.items())
+    yield from (f"{_slice(place._replace(array='g'))} += {_name(trace, line)}" for place, line in ends.rows)
+
+
+def _operation(trace: Trace, line: int) -> str:
+    op, operands = trace.ops[line], [_name(trace, operand) for operand in trace.operands[line]]
+    return f" {op} ".join(operands) if op in INFIX else f"{op}({', '.join(operands)})"
+
+
+def _name(trace: Trace, line: int) -> str:
+    """A line as an operand."""
+    if line in trace.leaves:
+        array, i = trace.leaves[line]
+        return array if array == "seed" else f"{array}[{i}]"
+    if line in trace.slices:
+        return _slice(trace.slices[line])
+    if line in trace.items:
+        return f"%{trace.operands[line][0]}[{trace.items[line]}]"
+    if trace.ops[line] == "stack":
+        return f"[{', '.join(_name(trace, each) for each in trace.operands[line])}]"
+    return str(trace.constants.get(line, f"%{line}"))
+
+
+def _slice(place: Slice) -> str:
+    step = f":{place.step}" if place.step != 1 else ""
+    return f"{place.array}[{place.base}:{place.indices[-1] + 1}{step}]"
