@@ -223,8 +223,8 @@ def gradcheck(f: Function, inputs: Any, *, rtol: float = 1e-7, atol: float = 1e-
                 )
             if abs(ended - (begun - gradient / 2)) > abs(begun) / 1000:  # far more than rounding
                 raise GradientError(
-                    f"the gradient with respect to {name} is not multiplied by the gradient of the result, or not added "
-                    "to what was there before: write each _backward as `x.grad += grad * ...`"
+                    f"the gradient with respect to {name} is not multiplied by the gradient of the result, or not "
+                    "added to what was there before: write each _backward as `x.grad += grad * ...`"
                 )
     return True
 
