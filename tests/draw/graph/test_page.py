@@ -103,15 +103,6 @@ def test_what_a_user_s_own_operation_passes_on_is_told(tmp_path):
     assert "const FUNCTIONS = [null];" in text
 
 
-def test_operations_that_are_the_same_are_written_once(tmp_path):
-    text, graph = page(network(), tmp_path)
-    assert [name for name, *_ in graph["operations"]] == ["dot", "tanh", "dot"]
-    assert len(re.findall(r"Math\.tanh", text)) == 2
-    x = Value(2.0)
-    _, graph = page(x.leaky_relu(0.1) + x.leaky_relu(0.2) + x**2 + x**3 + 2**x + x**x, tmp_path)
-    assert len(graph["operations"]) == 7
-
-
 def test_formulas_are_what_the_engine_computes(tmp_path):
     x, y = Value(2.0), Value(3.0)
 

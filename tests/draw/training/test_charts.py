@@ -10,7 +10,6 @@ import pytest
 from micrograd import nn
 from micrograd.data import xor
 from micrograd.draw import notebook as displays
-from micrograd.draw import shell
 from micrograd.draw.training.charts import curves
 from micrograd.training import History
 from micrograd.training.history import Failure
@@ -165,18 +164,3 @@ def test_the_lowest_validation_loss_is_a_number(pyplot):
     assert ax.get_lines()[2].get_label() == "lowest: 0.5 in epoch 2"
     assert ax.get_yscale() == "log"
     assert "lowest validation loss 0.5 in epoch 2" in displays.summary(history)
-
-
-@pytest.mark.parametrize(("style", "theme"), [("default", 0), ("dark_background", 1)])
-def test_plots_are_in_the_colours_of_light_or_dark_as_their_axes_are(pyplot, style, theme):
-    to_hex = pytest.importorskip("matplotlib.colors").to_hex
-    with pyplot.style.context(style):
-        loss, validation, _ = plot_history(History([1.0, 0.5], [2.0, 0.75], [0.1] * 2)).get_lines()
-        boundary = plot_boundary(nn.MLP(2, [2, 1], rng=1), *xor())
-    assert [loss.get_color(), validation.get_color()] == [shell.COLOURS[name][theme] for name in ("plus", "minus")]
-    marks = {to_hex(colour) for part in boundary.collections for colour in part.get_facecolor()}
-    assert shell.CLASSES[0][theme] in marks
-    transparent, _ = pyplot.subplots()
-    axes = transparent.gca()
-    axes.set_facecolor("none")
-    assert plot_history(History([1.0]), axes).get_lines()[0].get_color() == shell.COLOURS["plus"][0]
