@@ -66,7 +66,7 @@ class Function:
         self._shared = options.shared(len(example_args))
         self._reusable: list[Batch] = []  # single examples of earlier calls
         self._shapes = pack([(argument,) for argument in example_args]).shapes
-        if self._finds_parameters:
+        if self._finds_parameters and not self._entries:
             self._add_leaves(lasting_leaves(self._function, example_args, self.leaves), self._shapes)
         self._compile(self._shapes)
         if options.batch_size != math.inf:
