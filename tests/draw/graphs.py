@@ -94,8 +94,9 @@ TEXTS = st.one_of(
     st.text(st.sampled_from('\\{}|<>" &;#nlrNGETHL\n\r\t\0abc-')),
     st.sampled_from(
         [
-            '<script>alert("1")</script>', "&lt;", "&#92;n", "a\\", "\\N", "{", "<<b>x</b>>", "]]>", "-->", "%s", "| <f0>",
-            'n0 [label="{x|data 3}"]\n\tn0 -> n1\n}', "größe 重み \u202e\u2028\ufeff\U0001f600 \ud800", "\u00a1" * 200,
+            '<script>alert("1")</script>', "&lt;", "&#92;n", "a\\", "\\N", "{", "<<b>x</b>>", "]]>", "-->", "%s",
+            "| <f0>", 'n0 [label="{x|data 3}"]\n\tn0 -> n1\n}', "größe 重み \u202e\u2028\ufeff\U0001f600 \ud800",
+            "\u00a1" * 200,
         ]
     ),
 )  # fmt: skip
