@@ -69,8 +69,8 @@ class CBackend:
         """Add gradients as `PythonBackend.add_gradients` does, to a buffer, with the library for n examples."""
         results = self.precision.zeros(packed.n if indices is None else len(indices))
         library = self.library("backward", n)
-        flags = library.run(address(parameters), seed, packed, address(gradients), results, indices)
-        return math.nan if flags & 1 else sum(results)
+        failed = library.run(address(parameters), seed, packed, address(gradients), results, indices)
+        return math.nan if failed & 1 else sum(results)
 
     def start_build(self, kind: CallSpec, n: float) -> None:
         """Start building the library for calls of this kind with n examples, unless it is built or being built.
@@ -158,8 +158,8 @@ def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
 class Library:
     """The loaded library for a kind of call.
 
-    C goes on with an infinity or NaN where Python raises an error. So if the processor's floating-point flags tell that
-    this may have happened, the examples are computed again step by step, and the call raises the same error.
+    C goes on with an infinity or NaN where Python raises an error, and notes it: then the examples are computed again
+    step by step, and the call raises the same error.
 
     `function` is the address of the generated function, and `room` how many bytes it works in.
     """
@@ -178,9 +178,9 @@ class Library:
         is_buffer = isinstance(parameters, memoryview) and parameters.format == self._precision.code
         in_place = is_buffer and len(parameters) == self._stored.n_parameters
         numbers = address(parameters) if in_place else self._numbers.pack(*parameters)  # which is faster than an array
-        flags = self.run(numbers, seed, packed, None if gradients is None else address(gradients), results)
-        if flags and not self._stored.ieee:
-            self._check(flags, parameters, packed, chain(results, () if gradients is None else gradients))
+        failed = self.run(numbers, seed, packed, None if gradients is None else address(gradients), results)
+        if failed and not self._stored.ieee:
+            self._check(failed, parameters, packed, chain(results, () if gradients is None else gradients))
 
     def run(
         self,
@@ -193,9 +193,9 @@ class Library:
     ) -> int:
         """Call the generated function on buffers: it adds to the gradients, and overwrites the results.
 
-        It computes the examples with these indices, or all. Returns an odd number if an operation may have
-        failed: a division by 0, an operand outside the domain, and in double precision an overflow. In single
-        precision, an overflow is 2: such numbers go on as infinities.
+        It computes the examples with these indices, or all. Returns an odd number if an operation may have failed: a
+        division by 0, an operand outside the domain, and in double precision an overflow. In single precision, an
+        overflow is 2: such numbers go on as infinities.
         """
         work = getattr(self._local, "work", None)
         if work is None:  # each thread has its own
@@ -203,10 +203,10 @@ class Library:
         first, n = (None, packed.n) if indices is None else (indices.buffer_info()[0], len(indices))
         return int(self._run(numbers, packed.pointers, first, seed, gradients, address(results), work, n))
 
-    def _check(self, flags: int, parameters: Sequence[float], packed: Batch, numbers: Iterable[float]) -> None:
-        """Raise the error that Python would have raised for a call with these flags, or an overflow of floats."""
+    def _check(self, failed: int, parameters: Sequence[float], packed: Batch, numbers: Iterable[float]) -> None:
+        """Raise the error that Python would have raised for a call that has `failed`, or an overflow of floats."""
         beyond = self._precision != DOUBLE and not all(map(math.isfinite, numbers))
-        if flags & 1 or beyond:
+        if failed & 1 or beyond:
             error = failure(self._stored.graph(), self._kind, parameters, packed)
             if error or beyond:
                 raise error or OverflowError(
