@@ -10,7 +10,7 @@ from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Ends, Graph
 from micrograd.compiler.frontend.interpret import evaluate
 from micrograd.compiler.frontend.tracer import OPERATIONS
-from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Step, Sum, start
+from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Step, Sum, is_variable, start
 from micrograd.compiler.passes import Program, program
 from micrograd.compiler.targets.c import library_source
 from micrograd.support.trees import flat as flatten
@@ -103,7 +103,7 @@ class Machine:
 
 def place(ref: Ref, rounds: Sequence[int]) -> tuple[str, int]:
     """The array and the index of a reference in these rounds of the loops around."""
-    if ref.array[0] == "v":
+    if is_variable(ref):
         return ref.array, 0
     assert len(ref.strides) in (0, len(rounds))
     return ref.array, ref.base + sum(i * stride for i, stride in zip(rounds, ref.strides, strict=False))

@@ -10,9 +10,12 @@ import micrograd
 from micrograd import Value, dot, logsumexp, losses, nn, take, where
 from micrograd.compiler import passes
 from micrograd.compiler.frontend.graph import Ends
-from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, Sum, Term, refs, replace
+from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, Sum, Term, refs, replace, span
 from micrograd.compiler.passes import length, program
 from micrograd.compiler.passes.interchange import interchanged
+from micrograd.compiler.passes.jam import jam
+from micrograd.compiler.passes.storage import allocate
+from micrograd.compiler.passes.sums import in_steps
 from micrograd.support.trees import flat as flatten
 from micrograd.support.trees import unflatten
 from tests.benchmarks.programs import PROGRAMS, UNTUNED, differentiated, predators
@@ -43,6 +46,14 @@ def eager(function, example, parameters):
     return [value.data if isinstance(value, Value) else value for value in results], [p.grad for p in parameters]
 
 
+def in_parts(kernel, **options):
+    """The kernel as C prints it, in parts of few lines, so that they share numbers."""
+    parts, n = allocate(kernel, 5)
+    steps = in_steps([step for part in parts for step in part], **options)
+    assert all(span(ref, rounds)[1] < n for ref, rounds in refs(tuple(steps)) if ref.array == "t")
+    return steps
+
+
 def check(function, example, parameters=()):
     """See that the kernels of a function compute what the engine does; return the one with all gradients."""
     graph = graph_of(function, example, parameters)
@@ -51,7 +62,7 @@ def check(function, example, parameters=()):
     parts = [ends, graph.ends("backward"), Ends(ends.returned), graph.ends("forward")]
     programs = [program(graph, part) for part in parts]
     for (lines, *added), made in zip(parts, programs, strict=True):
-        for kernel in [made.kernel] + [kernel for kernel in [interchanged(made.kernel)] if kernel != made.kernel]:
+        for kernel in (made.kernel, in_parts(interchanged(made.kernel)), jam(in_parts(made.kernel, totals=True))):
             computed = interpreted(made._replace(kernel=kernel), parameters, example)
             assert computed.results == pytest.approx(expected[: len(lines)], rel=1e-12, abs=1e-12)
             if any(added):
