@@ -86,14 +86,13 @@ def train_test_split(
     xs: Sequence[Any], ys: Sequence[Any], test_size: float = 0.25, rng: Rng = None, *,
     stratify: Sequence[Any] | None = None,
 ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
-    """Shuffle the examples and split them in two, to learn from and to test with.
+    """Shuffle the examples and split them in two: train_xs, test_xs, train_ys, test_ys, as in scikit-learn.
 
-    Returns train_xs, test_xs, train_ys, test_ys, the order of scikit-learn's function: arrays for arrays or tables,
-    otherwise lists. `test_size` is a share below 1, or a number of examples. `stratify` has the class of each example,
-    such as `ys`: then both parts get the same share of each class, as nearly as possible.
+    Arrays and tables give arrays, anything else lists. `test_size` is a share below 1, or a number of examples.
+    `stratify` has the class of each example, such as `ys`: then both parts get the same share of each class, as nearly
+    as possible.
 
-    Raises ValueError if the arguments' lengths differ or one of the parts would be empty, TypeError if an argument has
-    no items by position, such as a dict.
+    Raises ValueError if the lengths differ or a part would be empty, TypeError if an argument has no items by position.
     """
     xs, ys = examples(xs, ys)
     n, given = len(xs), plain(test_size)
@@ -143,21 +142,16 @@ def standardize(xs: Sequence[Any]) -> tuple[Any, Scaling]:
         test_xs = scaling(test_xs)
 
     The inputs are a list, an array or a table with a row of numbers for each example; an array or a table gives an
-    array, a list gives lists. The `Scaling` has the `mean` and the `deviation` of each column (divided by the number of
-    examples, as in scikit-learn). If all numbers of a column are equal, it becomes zeros, and its `deviation` is 1.
+    array, a list gives lists. The `deviation` of a column is divided by the number of examples, as in scikit-learn; if
+    all its numbers are equal, they become zeros, and it is 1.
 
-    Raises ValueError if there are no inputs, they are not equally long, a number is not finite, or the numbers of a
-    column are too large for doubles; TypeError if `xs` or one of its rows has no items by position.
+    Raises ValueError if there are no inputs, they are not equally long, or a number is not finite; TypeError if `xs` or
+    one of its rows has no items by position.
     """
     columns = [*zip(*_finite_rows(by_position("xs", xs)), strict=True)]
     root = math.sqrt(len(xs))
-    try:
-        means = [math.fsum(column) / len(column) if min(column) < max(column) else column[0] for column in columns]
-        deviations = [math.hypot(*[x - mean for x in c]) / root or 1.0 for c, mean in zip(columns, means, strict=True)]
-    except OverflowError:
-        deviations = [math.inf]
-    if math.inf in deviations:
-        raise ValueError("the numbers of a column are too large for doubles: give them on a smaller scale")
+    means = [math.fsum(column) / len(column) if min(column) < max(column) else column[0] for column in columns]
+    deviations = [math.hypot(*[x - mean for x in c]) / root or 1.0 for c, mean in zip(columns, means, strict=True)]
     scaling = Scaling(means, deviations)
     return scaling(xs), scaling
 

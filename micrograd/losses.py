@@ -1,14 +1,12 @@
 """Loss functions: how far the outputs of a model are from their targets, as one Value to call `backward` on.
 
 Names, order of arguments and formulas follow `torch.nn.functional`; inputs and targets are numbers and Values, or
-nested lists (or arrays) of them. No loss overflows, however large the logits are. If one class is almost certain,
-`cross_entropy` and `log_softmax` are off by as much as rounding a number near 1, as in PyTorch.
+nested lists (or arrays) of them. No loss overflows, however large the logits are.
 
 Most take a `reduction` of the examples' losses: `"mean"`, `"sum"`, or `"none"` for a list of them in the shape of the
-input. They raise ValueError for any other reduction, for shapes that differ, and if there are no numbers to average.
-
-A loss that accepts only some targets raises ValueError for others, and so does its `check_targets(targets, name)`.
-Compiled code does not check the targets among its arguments; `fit` checks all of them before it starts.
+input. They raise ValueError for any other reduction, for shapes that differ, and if there are no numbers to average. A
+loss that accepts only some targets raises ValueError for others, and so does its `check_targets(targets, name)`:
+compiled code does not check the targets among its arguments, but `fit` checks all of them before it starts.
 """
 
 import operator

@@ -90,15 +90,12 @@ def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = LIMIT)
 def save_html(root: Value, path: str | os.PathLike[str], *, learning_rate: float = 0.1, limit: float = LIMIT) -> None:
     """Write a page that steps through the graph that leads to `root`: one HTML file that works offline.
 
-    It shows the graph folded, as `to_svg` does; a click unfolds a card. It runs forward and then backward, operation by
-    operation, and the reader may change any number and the learning rate. "Take a step" moves the weights and biases of
-    neurons against their gradients; without neurons, it moves all leaves other than constants. The page shows the
-    gradients that `backward()` left, or would leave, and does not change the Values' own. For Values made within
-    `remember_lines`, each step names the line that made them. `limit` is the largest number of Values to draw.
+    It shows the graph folded, as `to_svg` does, and runs forward and then backward, operation by operation. "Take a
+    step" moves the weights and biases of neurons against their gradients; without neurons, all leaves other than
+    constants. The gradients are those that `backward()` left, or would leave; the Values' own do not change. For Values
+    made within `remember_lines`, each step names the line that made them.
 
-    Raises TypeError if `root` is not a Value, ValueError if the graph is beyond the limit, the name ends like another
-    kind of file or the learning rate is not above 0 and finite, OSError if the file cannot be written, and whatever
-    `backward()` would raise.
+    Raises what `save_svg` raises and what `backward()` would raise, and ValueError if the learning rate is not above 0.
     """
     from micrograd.draw.graph.page import page  # not at the top: it needs the compiler
 
@@ -138,22 +135,18 @@ def save_playground(
 ) -> None:  # fmt: skip
     """Write a page that trains a model in the browser: one HTML file that works offline.
 
-    The page runs the model, its loss and the optimizer as compiled JavaScript. It shows the losses and weights as they
-    change, and can draw new weights from a seed, as the layers did. For inputs of two numbers it shows the output of
-    the model and of each unit, and lets the reader change the examples; for others, a table of predictions. Scripts can
-    use `window.micrograd`; the page's source documents it.
+    The page runs the model, its loss and the optimizer as compiled JavaScript. For inputs of two numbers it shows the
+    output of the model and of each unit, and lets the reader change the examples; for others, a table of predictions.
+    Scripts can use `window.micrograd`; the page's source documents it.
 
     The model is a Module, or an object with `parameters()` that can be called on an input, with at most 20,000
-    parameters; or a dict of such models by name, for the reader to choose from. The loss is a function of a prediction
-    and its target, as for `fit`. `xs` and `ys` are the inputs and targets of the examples, all of one shape, with at
-    most 1,000,000 numbers; `validation` is another such pair, to measure but not to learn. The optimizer is an
-    `Optimizer` of the model's parameters or, for several models, a function that takes parameters and returns one; by
-    default Adam with a learning rate of 0.01, as for `fit`. In the page, the reader can change the learning rate, and
-    set a weight decay that is added to the gradient, on top of the optimizer's own.
+    parameters; or a dict of such models by name, for the reader to choose from. The loss, the inputs `xs`, the targets
+    `ys` and the pair of them for `validation` are as for `fit`, with at most 1,000,000 numbers in examples of one
+    shape. The optimizer is an `Optimizer` of the model's parameters or, for several models, a function that takes
+    parameters and returns one; by default Adam with a learning rate of 0.01.
 
-    Raises TraceError if the model or the loss cannot be compiled; ValueError if there are more parameters or numbers
-    than above, if a number is not finite or an example has more or fewer than the first, or if the name ends like
-    another kind of file; and OSError if the file cannot be written.
+    Raises TraceError if the model or the loss cannot be compiled, ValueError if there are more parameters or numbers
+    than above or they are not finite, and what `save_svg` raises about the file.
     """
     from micrograd.draw.playground.page import page  # not at the top: it needs the compiler
 

@@ -174,8 +174,6 @@ def test_arrays_are_split_and_standardized_into_arrays():
         (lambda: standardize([]), ValueError, "xs is empty: expected at least one row"),
         (lambda: standardize([1.0, 2.0]), TypeError, r"xs\[0\] is of type float: expected a list"),
         (lambda: standardize([[1.0, math.nan]]), ValueError, r"xs\[0\]\[1\] is nan: expected a finite number"),
-        (lambda: standardize([[0.0, 1.7e308], [1.0, -1.7e308]]), ValueError, "of a column are too large for doubles"),
-        (lambda: standardize([[1.7e308], [1.6e308]]), ValueError, "numbers of a column are too large for doubles"),
         (lambda: standardize([[1.0], [1.0, 2.0]]), ValueError, r"xs\[1\] has 2 numbers: expected 1"),
         (lambda: standardize([[1.0]])[1]([[1.0, 2.0]]), ValueError, r"xs\[0\] has 2 numbers: expected 1"),
     ],
