@@ -64,6 +64,11 @@ def can_jam(loop: Loop) -> bool:
     steps = list(innermost(loop))
     if not all(isinstance(step, Assign | Accumulate) for step, _ in steps):
         return False
+    known: set[Ref] = set()
+    for step, _ in steps:
+        if any(is_variable(ref) and ref not in known for ref, _ in refs(step.value)):
+            return False  # a sum that goes on from round to round
+        known.add(step.target)
     found = list(refs(loop))
     if not any(_is_reused(ref) for ref, _ in found):
         return False

@@ -31,7 +31,10 @@ def test_gradients_of_weights_are_jammed_unless_rounds_share_some():
     assert not can_jam(Loop(9, (Loop(ROUNDS, (Accumulate(Ref("g", 0, (ROUNDS - 1, 1)), gradient),)),)))
 
 
+TOTAL = Ref("sum0")
+ADDED = Assign(TOTAL, Sum((Term("+", (TOTAL,)), Term("+", (Ref("t", 0, (0, 1)), Ref("x", 0, (1, 0)))))))
 NOT_JAMMED = {
+    "a sum that goes on from round to round": Loop(9, (Loop(ROUNDS, (ADDED,)),)),
     "no shared row": layer(Term("+", (Ref("p", 0, (50, 1)), Ref("x", 0, (50, 1))))),
     "a single shared number": layer(Term("+", (Ref("p", 0, (50, 1)), Ref("x", 0, (0, 0))))),
     "reads of earlier rounds": layer(Term("+", (Ref("t", 9 - ROUNDS, (0, 1)), Ref("x", 0, (0, 1))))),
