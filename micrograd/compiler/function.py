@@ -129,7 +129,10 @@ class Function:
 
     def _array(self) -> "array[float]":
         """The parameters' numbers in the function's precision."""
-        return self.precision.array(self._numbers(), "a parameter")
+        numbers = self._numbers()
+        if isinstance(numbers, memoryview) and numbers.format == self.precision.code:
+            return array(self.precision.code, numbers.tobytes())
+        return self.precision.array(numbers, "a parameter")
 
     # Examples
 

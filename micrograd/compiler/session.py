@@ -101,7 +101,7 @@ class Training:
 
     def values(self, examples: Buckets) -> list[float]:
         """The function's value for each example."""
-        numbers = memoryview(self.numbers())
+        numbers = memoryview(self._function._array())
         run = self._function._run
         found: list[list[float]] = [run("forward", each, parameters=numbers)[0].tolist() for each in examples.batches]
         if len(found) == 1:
@@ -115,10 +115,6 @@ class Training:
         if is_ours and self._function.in_c:
             with suppress(Exception), trained(optimizer.parameters):
                 self._started = start_build(optimizer, self._function.precision)
-
-    def numbers(self) -> "array[float]":
-        """The parameters' numbers, for workers."""
-        return self._loop.numbers() if self._loop else self._function._array()
 
     def update(self, parts: Sequence["array[float]"]) -> None:
         """Take a step along the sum of these gradients, of workers, which the parameters have then."""
@@ -159,17 +155,13 @@ class PythonLoop:
     def close(self) -> None:
         """Do nothing: the Values have their numbers."""
 
-    def numbers(self) -> "array[float]":
-        """The parameters' numbers."""
-        return self._function._array()
-
     def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
         """Take a step, at the optimizer's rate; none if the loss or a gradient is not finite."""
-        batch = batches.next()
-        total, gradients = self._function._sums(self.numbers(), batches.examples, batch, 1.0 / len(batch))
+        function, batch = self._function, batches.next()
+        total, gradients = function._sums(function._array(), batches.examples, batch, 1.0 / len(batch))
         if not math.isfinite(total) or not all(map(math.isfinite, gradients)):
             return []
-        assign(self._function.parameters, "grad", gradients)
+        assign(function.parameters, "grad", gradients)
         self._apply()
         batches.count(1)
         return [total / len(batch)]

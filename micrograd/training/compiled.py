@@ -114,13 +114,13 @@ class CompiledLoop:
 
     def first_loss(self) -> tuple[float, float]:
         """The loss of the first example, or NaN if an operation may have failed; and how far it may be off."""
-        loss, _ = self._function._sums(self.session.numbers(), self._batches.examples, [0], 1.0)
+        loss, _ = self._function._sums(self._function._array(), self._batches.examples, [0], 1.0)
         return loss, 1e-6 if self._function.precision == DOUBLE else 1e-2
 
     def _take_on_workers(self, shards: Shards, rates: Sequence[float]) -> Sequence[float]:
         batches = self._batches
         batch = batches.next()
-        losses, gradients = zip(*shards.sums(self.session.numbers(), batch, batches.size), strict=True)
+        losses, gradients = zip(*shards.sums(self._function._array(), batch, batches.size), strict=True)
         loss = sum(losses) / len(batch)
         if not math.isfinite(loss) or not math.isfinite(sum(map(sum, gradients))):
             taken = self._engine.take(batches, rates)

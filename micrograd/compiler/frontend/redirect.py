@@ -41,7 +41,7 @@ class Storage(set[Value]):
 
     def __init__(self, values: Sequence[Value]) -> None:
         super().__init__(values)
-        self.values = values
+        self.values = self.compared = values  # and another list of the same Values, which was compared last
         self.buffers: dict[str, memoryview] = {}
         self.lock = threading.RLock()
 
@@ -165,9 +165,11 @@ def data_buffer(values: Sequence[Value]) -> memoryview | None:
         if block.values is values:
             return block.buffers.get("data")
     storage, _ = _stored.get(values[0], (None, 0))
-    if storage is None or len(storage.values) != len(values) or not all(map(is_, storage.values, values)):
+    if storage is None or len(storage.values) != len(values):
         return None
-    return storage.buffers["data"]
+    if storage.compared is not values and all(map(is_, storage.values, values)):
+        storage.compared = values
+    return storage.buffers["data"] if storage.compared is values else None
 
 
 def frozen(values: Sequence[Value]) -> AbstractContextManager[Storage]:

@@ -94,11 +94,6 @@ class NativeLoop:
         """Give the numbers back to the Values and the optimizer."""
         self._block.close()
 
-    def numbers(self) -> "array[float]":
-        """The parameters' numbers."""
-        self._buffers.read_constants()
-        return array(self._buffers.precision.code, self._buffers.data.tobytes())
-
     def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
         """Take steps, as a Loop does."""
         self._prepare()
