@@ -1,6 +1,7 @@
 """The README and its pages keep their promises: their code runs and prints what they say, and their links lead on."""
 
 import ast
+import inspect
 import os
 import re
 import shutil
@@ -12,7 +13,7 @@ from codeop import compile_command
 import pytest
 
 import micrograd
-from micrograd import Value, nn
+from micrograd import Value, nn, reductions
 from tests.pages import BLOCK, HERE, PAGES, README, ROOT, blocks, printed, run
 
 PYTHON = [page for page in PAGES if blocks(page, "python")]
@@ -137,3 +138,15 @@ def test_the_page_about_compiling_shows_the_kernel_as_it_is():
     layer = nn.Layer(8, 16, activation="relu")
     wide = micrograd.compile(lambda x: micrograd.sum(layer(x)), ([0.0] * 8,), parameters=layer.parameters())
     assert [text.strip() for text in shown] == [wide.ir.strip()]
+
+
+def test_the_tour_shows_each_stage_and_the_c_as_they_are():
+    page, namespace = HERE / "tour.md", {"__name__": "__main__"}
+    for _ in run(page, namespace):
+        pass
+    fast, (closure, *shown) = namespace["fast"], [text for _, text in blocks(page, "py")]
+    assert all(line in inspect.getsource(reductions.dot) for line in closure.splitlines())
+    assert shown == [fast.stages[name] for name in ("trace", "level blocks", "fuse", "storage", "jam")]
+    [(_, c)] = blocks(page, "c")
+    assert textwrap.indent(c, "    ") in fast.c_source
+    assert page.read_text(encoding="utf-8").count("\n") <= 300
