@@ -15,7 +15,7 @@ from micrograd.engine import Value
 from micrograd.support.arrays import are_plain
 from micrograd.support.signals import set_data
 from micrograd.support.trees import plain_numbers
-from micrograd.support.validation import as_list, count, flag, limit, number, plain, positive, require_attributes
+from micrograd.support.validation import as_list, count, flag, number, plain, positive, require_attributes
 
 __all__ = [
     "SGD", "Adam", "AdamW", "Optimizer", "RMSprop", "Schedule", "clip_grad_norm", "constant", "cosine", "exponential",
@@ -44,14 +44,11 @@ class Optimizer:
             def rule(self):
                 return lambda x, grad: (x - self.learning_rate * scalar.where(grad > 0, 1, -1),)
 
-    A step computes everything before it changes anything, so a step that fails leaves the parameters as they were.
-
     The options are the numbers that the rule depends on, at least a `learning_rate`; they become attributes. With
-    `clip_grad_norm`, a step scales the gradients down to that norm, as the function of that name does, but does not
-    change each parameter's `grad`. `moments` maps the name of each number kept for every parameter to its lower bound;
-    they start at 0. `checks` maps an option to a function that takes its name and value and returns what is stored.
-    `steps` is the number of steps taken. Raises ValueError if there are no parameters or an option is out of range,
-    TypeError if a parameter is not a Value.
+    `clip_grad_norm`, a step uses the gradients scaled down to that norm. `moments` maps the name of each number kept
+    for every parameter to its lower bound; they start at 0. `checks` maps an option to a function that takes its name
+    and value and returns what is stored. `steps` is the number of steps taken. Raises ValueError if there are no
+    parameters or an option is out of range, TypeError if a parameter is not a Value.
     """
 
     moments: ClassVar[dict[str, float]] = {}
@@ -94,7 +91,7 @@ class Optimizer:
         raise NotImplementedError(f"{type(self).__name__} is an Optimizer that does not define rule()")
 
     def step(self) -> None:
-        """Change each parameter by the rule, with its gradient, clipped if `clip_grad_norm` is set.
+        """Change all parameters, or after an error none, by the rule, with gradients clipped to `clip_grad_norm`.
 
         Raises TypeError if a parameter has no gradient or the rule does not return numbers, ValueError if a moment does
         not have a number for each parameter.
@@ -131,8 +128,7 @@ class Optimizer:
         Raises ValueError for any other state; then nothing has changed.
         """
         kind, expected = type(self).__name__, self.state_dict().keys()
-        state = {"clip_grad_norm": None, **state} if isinstance(state, dict) else {}  # earlier ones did not have it
-        if state.keys() != expected or state["optimizer"] != kind:
+        if not isinstance(state, dict) or state.keys() != expected or state["optimizer"] != kind:
             raise ValueError(f"not the state_dict() of {kind}: expected a dict of {', '.join(expected)}")
         options = self._checked({name: state[name] for name in self._options})
         moments = {}
@@ -140,7 +136,7 @@ class Optimizer:
             numbers, n = state[name], len(self.parameters)
             if not isinstance(numbers, list) or len(numbers) != n:
                 raise ValueError(f"{name} is {shown(numbers)}: expected a list of {n} numbers, one for each parameter")
-            moments[name] = [limit(f"{name}[{i}]", x, least) for i, x in enumerate(numbers)]  # a mean may overflow
+            moments[name] = [number(f"{name}[{i}]", x, least, finite=False) for i, x in enumerate(numbers)]
         vars(self).update(options, steps=count("steps", state["steps"], least=0), **moments)
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -300,7 +296,7 @@ def clip_grad_norm(parameters: Iterable[Value], max_norm: float) -> float:
     Raises ValueError if `max_norm` is negative or NaN or there are no parameters, TypeError if one of them is not a
     Value or has no gradient.
     """
-    parameters, max_norm = _unique(parameters), limit("max_norm", max_norm)
+    parameters, max_norm = _unique(parameters), number("max_norm", max_norm, finite=False)
     norm = math.hypot(*_gradients(parameters))
     scale = clip_scale(norm, max_norm)
     for p in parameters:

@@ -32,12 +32,13 @@ def plain(value: Any) -> Any:
     return float(value) if isinstance(value, Real) and not isinstance(value, int) else value
 
 
-def number(name: str, value: Any, least: float = 0.0, below: float = math.inf) -> float:
-    """`value` as a Python number. Raises ValueError if it is not a number, not finite, or out of its range."""
+def number(name: str, value: Any, least: float = 0.0, below: float = math.inf, *, finite: bool = True) -> float:
+    """`value` as a Python number. Raises ValueError if it is not a number, not `finite`, or out of its range."""
     result = plain(value)
-    if type(result) not in (int, float) or not (least <= result < below and abs(result) <= sys.float_info.max):
+    is_number = type(result) in (int, float) and result >= least
+    if not is_number or (finite and not (result < below and abs(result) <= sys.float_info.max)):
         limits = [f", {least:g} or greater"] * (least > -math.inf) + [f" and below {below:g}"] * (below < math.inf)
-        raise ValueError(f"{name} is {shown(value)}: expected a finite number{''.join(limits)}")
+        raise ValueError(f"{name} is {shown(value)}: expected a {'finite ' * finite}number{''.join(limits)}")
     return cast(float, result)
 
 
@@ -46,14 +47,6 @@ def positive(name: str, value: Any) -> float:
     if result := number(name, value):
         return result
     raise ValueError(f"{name} is 0: expected a number above 0")
-
-
-def limit(name: str, value: Any, least: float = 0.0) -> float:
-    """`value` as a Python number from `least` to infinity. Raises ValueError otherwise."""
-    result = plain(value)
-    if type(result) not in (int, float) or not result >= least:
-        raise ValueError(f"{name} is {shown(value)}: expected a number, {least:g} or greater")
-    return cast(float, result)
 
 
 def count(name: str, value: Any, least: int = 1) -> int:

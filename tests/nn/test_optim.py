@@ -201,7 +201,7 @@ WRONG_STATES = [
     (SGD, {"steps": 1.5}, "steps is 1.5: expected an int"),
     (SGD, {"velocity": [0.0] * 3}, "expected a list of 4 numbers"),
     (SGD, {"velocity": None}, "velocity is None: expected a list of 4 numbers"),
-    (SGD, {"velocity": [0.0, 0.0, math.nan, 0.0]}, r"velocity\[2\] is nan: expected a number, -inf or greater$"),
+    (SGD, {"velocity": [0.0, 0.0, math.nan, 0.0]}, r"velocity\[2\] is nan: expected a number$"),
     (Adam, {"mean_square": [0.0, 0.0, 0.0, -1.0]}, r"mean_square\[3\] is -1.0: expected a number, 0 or greater"),
     (Adam, {"betas": [0.9]}, "betas is"),
     (Adam, {"betas": 0.9}, "betas is 0.9: expected two numbers"),
@@ -503,12 +503,3 @@ def test_moments_of_another_length_are_an_error():
     sgd.velocity = [0.0]
     with pytest.raises(ValueError, match="^velocity has 1 numbers: expected 2, one for each parameter$"):
         sgd.step()
-
-
-def test_a_state_from_before_optimizers_clipped_is_read():
-    optimizer = Adam([Value(1.0)], learning_rate=0.5)
-    state = optimizer.state_dict()
-    del state["clip_grad_norm"]
-    again = Adam([Value(1.0)])
-    again.load_state_dict(state)
-    assert (again.learning_rate, again.clip_grad_norm) == (0.5, None)
