@@ -188,6 +188,23 @@ class TestNumericalStability:
             point[place] = NAN
             assert math.isnan(operation.apply(*map(Value, point)).data)
 
+    @pytest.mark.parametrize("name", OF_ONE_NUMBER)
+    @pytest.mark.parametrize("x", [10**160, -(10**160), 10**308, Fraction(10**160, 7), 3, -3])
+    def test_exact_numbers_have_the_derivatives_of_floats(self, name, x):
+        def outcome(x):
+            v = Value(x)
+            try:
+                result = getattr(v, name)()
+                result.backward()
+            except (ValueError, ArithmeticError) as error:
+                return type(error)
+            return [float(result.data), float(v.grad)]
+
+        expected = outcome(float(x))
+        if isinstance(expected, list):
+            expected = pytest.approx(expected, rel=1e-14, abs=0)
+        assert outcome(x) == expected
+
     @pytest.mark.parametrize("x", [1e-310, -1e-310, 0.0, 0, 1.5, INF, NAN])
     def test_the_power_of_0_is_flat_everywhere(self, x):
         assert gradients(lambda x: x**0, x) == [0.0]

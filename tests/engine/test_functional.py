@@ -708,6 +708,17 @@ def test_gradcheck_accepts_where_one_sided_pieces_meet_and_beside_a_large_number
         gradcheck(lambda x: f(x) + own(lambda x: x, lambda x: 1.0005)(x), x)
 
 
+@pytest.mark.parametrize(
+    ("x", "exponents"),
+    [(1.0, range(-3, -27, -2)), (0.0, range(-4, -28, -2)), (-40.0, range(2, -22, -2)), (2.0**-100, None)],
+)
+def test_the_steps_are_powers_of_two_around_the_input(x, exponents):
+    points = []
+    gradcheck(lambda v: points.append(v.data) or v, x)
+    steps = [2.0**n for n in exponents or [*range(-4, -28, -2), *range(-103, -127, -2)]]
+    assert points[-2 * len(steps) :] == [x + sign * h for h in steps for sign in (1, -1)]
+
+
 def test_a_function_defined_at_one_point_alone_has_no_slope():
     def lone(x):
         if float(x.data) != 0:

@@ -4,6 +4,7 @@ import inspect
 import math
 import random
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -73,6 +74,7 @@ def test_mse_loss_of_fractions_is_exact():
     [
         (l1_loss, [3.0, -1.5, 2.0], [1.0, 0.0, 2.0], [2.0, 1.5, 0.0], [1.0, -1.0, 0.0]),
         (huber_loss, [0.5, 4.0, -2.0], [0.0, 1.0, 0.0], [0.125, 2.5, 1.5], [0.5, 1.0, -1.0]),
+        (partial(huber_loss, delta=2.0), [1.0, 5.0, -3.0], [0.0, 1.0, 0.0], [0.5, 6.0, 4.0], [1.0, 2.0, -2.0]),
         (hinge_loss, [0.5, 2.0, -0.25, -3.0], [1, 1, -1, 1], [0.5, 0.0, 0.75, 4.0], [-1.0, 0.0, 1.0, -1.0]),
     ],
 )
@@ -109,6 +111,18 @@ def test_binary_cross_entropy_keeps_its_digits_at_extreme_logits(x, y, loss, gra
     result.backward()
     assert result.data == close(loss, rel=1e-14, abs=0)
     assert logit.grad == close(grad, rel=1e-14, abs=0)
+
+
+def test_binary_cross_entropy_is_that_of_the_sigmoid():
+    xs, ys = [0.3, -1.2, 2.5], [1, 0, 0.25]
+    inputs = values(xs)
+    loss = binary_cross_entropy_with_logits(inputs, ys, reduction="none")
+    ps = [1 / (1 + math.exp(-x)) for x in xs]
+    expected = [-y * math.log(p) - (1 - y) * math.log(1 - p) for p, y in zip(ps, ys, strict=True)]
+    assert numbers(loss) == close(expected, rel=1e-14)
+    for each in loss:
+        each.backward()
+    assert grads(inputs) == close([p - y for p, y in zip(ps, ys, strict=True)], rel=1e-14)
 
 
 def test_the_gradient_of_binary_cross_entropy_by_its_target_is_minus_the_logit():
@@ -404,6 +418,25 @@ def test_weights_and_smoothing_are_compiled_for_targets_that_only_a_call_knows(r
         value, (gradient, _) = fast.value_and_grad(ROWS, targets)
         assert value == close(eager.data, rel=1e-12)
         assert flat(gradient) == close(flat(grads(xs)), rel=1e-12)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.25, 1.0])
+@pytest.mark.parametrize("weight", [None, [0.5, 2.0, 0.25]])
+def test_weights_and_smoothing_are_those_of_their_formula(weight, smoothing):
+    of_classes, losses, gradients = weight or [1.0, 1.0, 1.0], [], []
+    for row, target in zip(ROWS, [1, 0], strict=True):
+        ps = probabilities(row)
+        shares = [w * ((1 - smoothing) * (k == target) + smoothing / 3) for k, w in enumerate(of_classes)]
+        losses.append(-sum(share * math.log(p) for share, p in zip(shares, ps, strict=True)))
+        gradients.append([sum(shares) * p - share for share, p in zip(shares, ps, strict=True)])
+        alone = cross_entropy(values(row), target, weight=weight, label_smoothing=smoothing)
+        assert alone.data == close(losses[-1], rel=1e-14)
+    for reduction, scale in (("mean", of_classes[1] + of_classes[0]), ("sum", 1.0)):
+        xs = values(ROWS)
+        loss = cross_entropy(xs, [1, 0], weight=weight, label_smoothing=smoothing, reduction=reduction)
+        loss.backward()
+        assert loss.data == close(sum(losses) / scale, rel=1e-14)
+        assert flat(grads(xs)) == close([x / scale for x in flat(gradients)], rel=1e-13, abs=1e-15)
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,19 @@ def test_steps_are_those_of_their_formulas(kind, options, start, gradients, expe
         assert p.data == number
 
 
+def test_two_steps_of_adam_follow_the_paper():
+    p = Value(1.0)
+    optimizer = Adam([p], learning_rate=0.1, betas=(0.5, 0.75), eps=0.25, weight_decay=0.5)
+    x, m, v = 1.0, 0.0, 0.0
+    for t in (1, 2):
+        p.grad = 2.0
+        optimizer.step()
+        g = 2 + 0.5 * x
+        m, v = 0.5 * m + 0.5 * g, 0.75 * v + 0.25 * g**2
+        x -= 0.1 * (m / (1 - 0.5**t)) / (math.sqrt(v / (1 - 0.75**t)) + 0.25)
+        assert p.data == close(x, rel=1e-14)
+
+
 def test_zero_grad_clears_every_gradient():
     ps = parameters()
     set_gradients(ps)
