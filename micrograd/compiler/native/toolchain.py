@@ -3,7 +3,7 @@
 A library's file is named by a hash of all that went into it: the C, the compiler with its flags, and the processor. It
 gets this name when it is whole, so processes may build the same library at once. The cache is a directory that only the
 user can write to; without one, libraries are built in a temporary directory. Whenever a library is added, the least
-recently used files above LIMIT bytes are removed, which includes what killed processes have left.
+recently used ones above LIMIT bytes are removed.
 """
 
 import _ctypes
@@ -47,8 +47,15 @@ double probe(double x)
 }
 """
 """A compiler is used if it builds this library, which needs the headers and the libm that generated code needs."""
-WATCHED = 'exec 3<&0; (read _ <&3; kill 0) 2>/dev/null & "$@" </dev/null; status=$?; kill $!; exit $status'
-"""Has a shell run a command, and end it with all that it has started when the shell's input ends."""
+WATCHED = """exec 3<&0
+(trap '' TERM; read _ <&3; kill 0; rm -f "$0".*) 2>/dev/null &
+"$@" </dev/null
+status=$?
+kill -KILL $!
+exit $status
+"""
+"""Has a shell run a command. When the shell's input ends, it ends that with all that it has started, and removes the
+files that are named $0."""
 
 
 class CompilerError(RuntimeError):
@@ -212,7 +219,7 @@ def _compiled(text: str, command: list[str], file: Path) -> ctypes.CDLL:
     try:
         source.write_text(text)
         with notice(f"compiling {text.count(chr(10)):,} lines of C with {compiler}"):
-            status, errors = _run([*command, str(source), "-o", str(built), "-lm"])
+            status, errors = _run([*command, str(source), "-o", str(built), "-lm"], source.with_suffix(""))
         if status != 0:
             raise CompilerError(f"{shlex.join(command)} failed:\n{errors[-2000:]}")
         library = _opened(built)  # if this fails, the file is not kept
@@ -223,16 +230,16 @@ def _compiled(text: str, command: list[str], file: Path) -> ctypes.CDLL:
     return library
 
 
-def _run(command: list[str]) -> tuple[int, str]:
+def _run(command: list[str], files: Path) -> tuple[int, str]:
     """Run a compiler. Returns its exit status and its errors.
 
     It ends when an exception ends this function, and when this process ends, even if it is killed: the pipe to its
-    shell is closed then. It is in a process group of its own, where a Ctrl-C in the terminal does not end it, since
-    another thread may need what it builds.
+    shell is closed then, which removes its `files`. It is in a process group of its own, where a Ctrl-C in the terminal
+    does not end it, since another thread may need what it builds.
     """
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     shell = os.name == "posix"
-    words, group = ([WATCHED, "sh", *command], 0) if shell else (command, None)
+    words, group = ([WATCHED, str(files), *command], 0) if shell else (command, None)
     with subprocess.Popen(words, shell=shell, text=True, errors="replace", process_group=group, **pipes) as process:
         errors = process.stderr.read()  # type: ignore[union-attr]
     return process.returncode, errors
@@ -255,7 +262,7 @@ def _tidy(directory: Path) -> None:
     """Remove the least recently used files above LIMIT."""
     room = LIMIT
     with suppress(OSError):  # another process may be tidying up, too
-        for file in sorted(directory.glob("*.*"), key=lambda file: -file.stat().st_mtime_ns):
+        for file in sorted(directory.glob("*.so"), key=lambda file: -file.stat().st_mtime_ns):
             room -= file.stat().st_size
             if room < 0:
                 file.unlink()
