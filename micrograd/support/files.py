@@ -1,6 +1,5 @@
 """Files that are written whole or not at all."""
 
-import errno
 import os
 import secrets
 import shutil
@@ -11,7 +10,7 @@ def replace(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file, or replace the one that exists.
 
     The content goes to a temporary file beside it that then takes its place, so `path` always holds either all of the
-    old content or all of the new. A device or a pipe is written to in place. A write-protected file stays as it is.
+    old content or all of the new. A device or a pipe is written to in place.
 
     Raises OSError, naming the path as it was given, if the file cannot be written.
     """
@@ -26,14 +25,11 @@ def replace(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def _replace_file(path: str, content: bytes) -> None:
-    exists = os.path.exists(path)
-    if exists and not os.stat(path).st_mode & 0o222:  # replacing it needs only permission to change the directory
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     temporary = f"{path}.{secrets.token_hex(4)}.tmp"
     try:
         with open(temporary, "xb") as file:
             file.write(content)
-        if exists:
+        if os.path.exists(path):
             shutil.copymode(path, temporary)
         os.replace(temporary, path)
     except BaseException:

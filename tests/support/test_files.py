@@ -47,15 +47,6 @@ def test_a_path_that_cannot_be_written_to_is_an_oserror_that_names_it(path):
         assert (caught.value.filename, str(caught.value).count("'")) == (str(target), 2)
 
 
-def test_a_write_protected_file_stays_as_it_is(path):
-    path.chmod(0o444)
-    with pytest.raises(PermissionError) as caught:
-        files.replace(path, b"new")
-    assert caught.value.filename == str(path)
-    assert path.read_bytes() == b"old"
-    path.chmod(0o644)
-
-
 @posix
 def test_permissions_and_links_are_kept(path):
     path.chmod(0o640)
