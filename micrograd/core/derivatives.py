@@ -189,22 +189,17 @@ class Sweeps:
             counted[forward] += found
 
     def _products(self, *, forward: bool) -> Iterator[int]:
-        """The number of products for each node, in the order of a sweep that carries a jacobian in that direction."""
+        """The number of products for each operand, in the order of a sweep that carries a jacobian forward or back."""
         variables = set(self._variables)
         directions: dict[Value, set[int]] = defaultdict(set)
         for i, start in enumerate(self._variables if forward else self._outputs):
             directions[start].add(i)
         for node in self._nodes if forward else reversed(self._nodes):
-            operands = [operand for operand in node._prev if operand._prev or operand in variables]
-            if forward:
-                reached = [directions[operand] for operand in operands]
-                directions[node] = set().union(*reached)
-                yield sum(map(len, reached))
-            else:
-                mine = directions.pop(node)
-                for operand in operands:
-                    directions[operand].update(mine)
-                yield len(mine) * len(operands)
+            for operand in node._prev:
+                if operand._prev or operand in variables:
+                    source, target = (operand, node) if forward else (node, operand)
+                    directions[target] |= directions[source]
+                    yield len(directions[source])
 
     def _partials(self, node: Value) -> list[tuple[Value, Any]]:
         """The operands of a node, each with the derivative by it (None for 1); structural zeros are left out."""
