@@ -26,6 +26,7 @@ from micrograd.optim import Optimizer, check_moments
 from micrograd.support.collector import gc_paused
 
 ADD = ctypes.CFUNCTYPE(None, POINTER, POINTER, ctypes.c_int64)  # to, from, n
+NO_STATE = nullcontext()  # of a generator
 TRAIN = ctypes.CFUNCTYPE(ctypes.c_int64, POINTER)  # arguments
 
 
@@ -191,7 +192,7 @@ class NativeLoop:
         for i, rate in enumerate(rates):
             self._rates[i] = rate
         arguments.steps, arguments.taken = n, attributes["steps"]
-        with self._buffers.lock, random_state(rng) if rng else nullcontext() as arguments.random:
+        with self._buffers.lock, random_state(rng) if rng else NO_STATE as arguments.random:
             try:
                 done = self._train(self._address)
             finally:  # also on a Ctrl-C, which Python notices when C has taken the steps
