@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Ends, Graph
 from micrograd.compiler.frontend.interpret import evaluate
-from micrograd.compiler.frontend.tracer import OPERATIONS
+from micrograd.compiler.frontend.operations import OPERATIONS
 from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Step, Sum, is_variable, start
 from micrograd.compiler.passes import Program, program
 from micrograd.compiler.targets.c import library_source

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import micrograd
 from micrograd import Backend, Value, scalar, take, where
-from micrograd.compiler.frontend.tracer import as_ieee
+from micrograd.compiler.frontend.operations import as_ieee
 from tests.helpers import graphs, has_compiler, needs_compiler, random_examples, run, value_and_gradient
 
 NUMBERS = [

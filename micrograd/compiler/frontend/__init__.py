@@ -2,6 +2,7 @@
 
 The files, in the order in which to read them:
 
+    operations   what each operation does to numbers
     tracer       numbers that record what is done with them, in a Trace
     redirect     Values whose numbers are elsewhere for a while: parameters hold Symbols, or are in training
     rows         many numbers as one operand: rows of weights, and sums of products however they are phrased

@@ -8,7 +8,7 @@ from typing import Any
 
 from micrograd import scalar
 from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph
-from micrograd.compiler.frontend.tracer import CONDITIONS, OPERATIONS
+from micrograd.compiler.frontend.operations import CONDITIONS, OPERATIONS
 from micrograd.core.errors import WHERE_HINT
 from micrograd.engine import Value, promote
 from micrograd.support.trees import flat, shape_of, unflatten

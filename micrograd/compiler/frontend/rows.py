@@ -22,7 +22,8 @@ from operator import attrgetter, is_
 from typing import Any
 
 from micrograd import reductions, scalar
-from micrograd.compiler.frontend.tracer import CONDITIONS, Slice, Symbol, Trace
+from micrograd.compiler.frontend.operations import CONDITIONS
+from micrograd.compiler.frontend.tracer import Slice, Symbol, Trace
 from micrograd.engine import Value
 
 SHORTEST_ROW = 3  # values, below which a row saves next to nothing

@@ -20,12 +20,11 @@ which operands become rows.
 
 import linecache
 import math
-import operator
 import os
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import repeat
 from numbers import Real
 from pathlib import Path
@@ -34,75 +33,24 @@ from traceback import walk_stack, walk_tb
 from typing import Any, NamedTuple, NoReturn
 
 from micrograd import reductions, scalar
+from micrograd.compiler.frontend.operations import (
+    ARITHMETIC,
+    COMMUTATIVE,
+    COMPARISONS,
+    CONDITIONS,
+    IEEE,
+    LOGIC,
+    OPERATIONS,
+)
 from micrograd.engine import Value
-
-ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "%": "mod", "**": "pow"}
-COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
-LOGIC = {"and": "and", "or": "or"}
-OPERATIONS: dict[str, Callable[..., Any]] = {
-    **{op: getattr(operator, name) for op, name in {**ARITHMETIC, **COMPARISONS}.items()},
-    "/": scalar.divide,
-    "%": scalar.remainder,
-    "**": scalar.power,
-    "and": operator.and_,
-    "or": operator.or_,
-    "neg": operator.neg,
-    "abs": abs,
-    "where": scalar.where,
-    "take": lambda index, *values: scalar.take(values, index),
-    "largest": lambda *numbers: scalar.largest(numbers),
-    "dot": lambda start, ws, xs: reduce(operator.add, map(operator.mul, ws, xs), start),
-    "take_at": lambda index, row: scalar.take(row, index),
-    **scalar.FUNCTIONS,
-}
-"""What each operation of a trace does to numbers."""
-POLES: dict[Any, float] = {
-    **dict.fromkeys([("log", 0.0), ("log2", 0.0), ("log10", 0.0), ("log1p", -1.0), ("atanh", -1.0)], -math.inf),
-    ("atanh", 1.0): math.inf,
-    "lgamma": math.inf,
-}
-"""The results that are infinite where math has a ValueError: at an operand, or wherever it has one."""
 
 NO_NUMBER = (
     "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of a "
     "branch, max() or float(), use micrograd's relu, maximum, abs or where(condition, a, b), which choose at each "
     "call. In closures and optimizers' rules, and in place of math, use the functions of micrograd.scalar"
 )
-CONDITIONS = frozenset([*COMPARISONS, *LOGIC])
-COMMUTATIVE = frozenset("+*")
 PACKAGE = f"{Path(sys._getframe().f_code.co_filename).parents[2]}{os.sep}"  # as its code has it
 _new = object.__new__  # which takes half the time of a call
-
-
-def as_ieee(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """An operation on floats as IEEE 754 and NumPy have it: an infinity or NaN where Python's raises an error."""
-
-    def without_errors(*operands: Any) -> Any:
-        try:
-            return function(*operands)
-        except OverflowError:
-            return math.copysign(math.inf, operands[0]) if name == "sinh" else math.inf
-        except (ArithmeticError, ValueError):
-            return POLES.get((name, operands[0]), POLES.get(name, math.nan))
-
-    return without_errors
-
-
-def _ieee_power(x: float, y: float) -> float:
-    try:
-        return math.pow(x, y)
-    except (ValueError, OverflowError):
-        if x < 0 and y % 1 and math.isfinite(x):
-            return math.nan
-        return math.copysign(math.inf, x) if abs(y) % 2 == 1 else math.inf
-
-
-IEEE = {
-    **{op: as_ieee(op, function) for op, function in OPERATIONS.items()},
-    "/": lambda x, y: x / y if y else x * math.copysign(math.inf, y),
-    "**": _ieee_power,
-}
-"""What each operation does where `errors` is "ieee"."""
 
 
 class TraceError(TypeError):
@@ -314,31 +262,23 @@ class Trace:
 
     def leaf(self, array: str, index: int = 0) -> Symbol:
         """A number from outside."""
-        known, place = self._known["leaf"], (array, index)
-        if place not in known:
-            known[place] = self._append("leaf", ())
-            self.leaves[known[place]] = place
-        return Symbol(self, known[place])
+        line = self._line("leaf", (array, index))
+        self.leaves[line] = array, index
+        return Symbol(self, line)
 
     def slice(self, *place: Any) -> int:
         """The line of a row from outside, from the parts of a Slice."""
-        known, found = self._known["slice"], Slice(*place)
-        if found not in known:
-            known[found] = self._append("slice", ())
-            self.slices[known[found]] = found
-        return known[found]
+        line = self._line("slice", place)
+        self.slices[line] = Slice(*place)
+        return line
 
     def stack(self, lines: tuple[int, ...]) -> int:
         """The line of a row of these lines: a slice, if they are numbers of an array at equal distances."""
-        known = self._known["stack"]
-        if lines not in known:
-            places = [self.leaves.get(line, ("", 0)) for line in lines]
-            (array, base), step = places[0], places[-1][1] - places[0][1]
-            step //= max(len(lines) - 1, 1)
-            found = Slice(array, base, step, len(lines))
-            is_slice = array and step > 0 and places == found.places
-            known[lines] = self.slice(*found) if is_slice else self._append("stack", lines)
-        return known[lines]
+        places = [self.leaves.get(line, ("", 0)) for line in lines]
+        (array, base), (_, end) = places[0], places[-1]
+        found = Slice(array, base, (end - base) // max(len(lines) - 1, 1), len(lines))
+        is_slice = array and found.step > 0 and places == found.places
+        return self.slice(*found) if is_slice else self._line("stack", lines, lines)
 
     def lines_of(self, row: int) -> Sequence[int]:
         """The line of each number of a slice or a stack."""
@@ -347,18 +287,20 @@ class Trace:
 
     def row(self, op: str, operands: tuple[int, ...]) -> int:
         """The line of an operation on rows."""
-        known = self._known[op]
-        if operands not in known:
-            known[operands] = self._append(op, operands)
-        return known[operands]
+        return self._line(op, operands, operands)
 
     def item(self, row: int, i: int) -> Symbol:
         """The i-th number of an axpy."""
-        known = self._known["item"]
-        if (row, i) not in known:
-            known[row, i] = self._append("item", (row,))
-            self.items[known[row, i]] = i
-        return Symbol(self, known[row, i])
+        line = self._line("item", (row, i), (row,))
+        self.items[line] = i
+        return Symbol(self, line)
+
+    def _line(self, op: str, key: Any, operands: tuple[int, ...] = ()) -> int:
+        """The line that a key stands for, which is recorded at its first use."""
+        known = self._known[op]
+        if key not in known:
+            known[key] = self._append(op, operands)
+        return known[key]
 
     def parts(self, row: int) -> list[tuple[str, int, int]]:
         """What a row of axpys and scatters adds up, in order: the operation, and its operands after the start."""
@@ -377,11 +319,9 @@ class Trace:
                 )
             return number.id
         value = number if isinstance(number, bool) else float(number)
-        key, known = repr(value), self._known["constant"]  # repr tells -0.0 from 0.0, and True from 1.0
-        if key not in known:
-            known[key] = self._append("constant", ())
-            self.constants[known[key]] = value
-        return known[key]
+        line = self._line("constant", repr(value))  # repr tells -0.0 from 0.0, and True from 1.0
+        self.constants[line] = value
+        return line
 
     def result(self, number: Any) -> int:
         """The line of a number to return: a condition becomes 1.0 or 0.0."""

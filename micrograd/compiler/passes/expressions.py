@@ -11,7 +11,8 @@ from functools import cache
 from itertools import chain, groupby, repeat
 from typing import Any, NamedTuple
 
-from micrograd.compiler.frontend.tracer import CONDITIONS, OPERATIONS, Slice, Trace
+from micrograd.compiler.frontend.operations import CONDITIONS, OPERATIONS
+from micrograd.compiler.frontend.tracer import Slice, Trace
 from micrograd.compiler.ir import Call
 
 SUMS = frozenset(("+", "-", "dot"))

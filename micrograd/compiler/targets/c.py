@@ -20,7 +20,7 @@ from itertools import groupby, zip_longest
 
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import Graph
-from micrograd.compiler.frontend.tracer import CONDITIONS
+from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Loop, Ref, Sum, innermost, is_variable
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.interchange import interchanged

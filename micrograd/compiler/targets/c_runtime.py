@@ -5,7 +5,7 @@ from functools import cache
 
 from micrograd import scalar
 from micrograd.compiler.dtype import DOUBLE, Precision
-from micrograd.compiler.frontend.tracer import IEEE
+from micrograd.compiler.frontend.operations import IEEE
 from micrograd.compiler.targets.spelling import filled, parts
 
 CALLS = {name: function.arity for name, function in scalar.FUNCTIONS.items() if not function.composed}

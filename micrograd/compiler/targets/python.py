@@ -17,7 +17,7 @@ from micrograd.compiler.dataset import Batch
 from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import CallSpec, Ends, Graph, SerializedGraph, name_of
 from micrograd.compiler.frontend.interpret import failure
-from micrograd.compiler.frontend.tracer import IEEE
+from micrograd.compiler.frontend.operations import IEEE
 from micrograd.compiler.passes.expressions import Expressions, Node
 from micrograd.compiler.targets.spelling import signed, spellings, terms, total
 from micrograd.support.collector import gc_paused

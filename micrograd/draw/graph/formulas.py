@@ -12,7 +12,8 @@ from functools import reduce
 from typing import Any
 
 from micrograd import losses, reductions, scalar
-from micrograd.compiler.frontend.tracer import CONDITIONS, OPERATIONS, Trace
+from micrograd.compiler.frontend.operations import CONDITIONS, OPERATIONS
+from micrograd.compiler.frontend.tracer import Trace
 from micrograd.compiler.passes.expressions import Expressions
 from micrograd.compiler.targets.javascript import TEMPLATES, literal
 from micrograd.compiler.targets.spelling import terms, total
