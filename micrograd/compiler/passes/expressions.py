@@ -8,7 +8,8 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
-from itertools import chain, groupby, repeat
+from itertools import chain, repeat
+from operator import add
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.operations import CONDITIONS, OPERATIONS
@@ -217,11 +218,14 @@ class Expressions(list[Node]):
     def _close(self, line: int, terms: Terms, parameter: int = -1) -> None:
         runs: list[Run] = []
         columns: list[Column] = []
-        for (sign, width, is_single), alike in groupby(terms, _kind):
-            of_each = [factors for _, factors in alike]
-            if is_single:
-                of_each = [tuple([tuple(chain(*column)) for column in zip(*of_each, strict=True)])]
-            for factors in of_each:
+        single: tuple[str, int] | None = None  # the sign and the number of factors of the last term, if it has lines
+        for sign, factors in terms:
+            width, before = len(factors), single
+            single = (sign, width) if type(factors[-1]) is tuple and len(factors[-1]) == 1 else None
+            if single and single == before:
+                columns[-width:] = map(add, columns[-width:], factors)
+                runs[-1] = sign, width, runs[-1][2] + 1
+            else:
                 columns += factors
                 runs.append((sign, width, _length(factors[0])))
         self.append(Node(line, tuple(runs), tuple(columns), parameter))
@@ -299,9 +303,3 @@ def numbers(column: Column) -> Sequence[Any]:
 def _length(column: Column) -> int:
     """How many numbers a column has."""
     return column.size if isinstance(column, Slice) else len(column)
-
-
-def _kind(terms: tuple[str, tuple[Column, ...]]) -> tuple[str, int, bool]:
-    """The sign of terms, the number of their factors, and whether it is a single term of lines."""
-    sign, factors = terms
-    return sign, len(factors), _length(factors[0]) == 1 and not isinstance(factors[-1], Slice)

@@ -48,6 +48,9 @@ class Layout(dict[Any, Place]):
 
         `columns` has, for each factor, its numbers.
         """
+        if type(columns[-1]) is tuple and len(columns[-1]) == 1:  # most sums have few terms
+            arrays, bases = _transposed([self[column[0]] for column in columns])
+            return ((sign, arrays, 1, ()),), bases
         key = sign, tuple(map(self._pattern, columns))
         if key not in self._shapes:  # most nodes share their patterns
             arrays, bases = _transposed(_transposed(places) for places in _transposed(map(self.places, columns)))
