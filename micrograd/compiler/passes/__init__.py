@@ -22,7 +22,7 @@ SMALL_BLOCKS = 2  # average number of like operations on a level, below which a 
 class Program(NamedTuple):
     """A kernel, the numbers in its table of constants, the names of its operations, and the length of its array y.
 
-    Rows only multiply and add. `passes` has the kernel after each pass.
+    Operations on rows are not named: they only multiply and add. `passes` has the kernel after each pass.
     """
 
     kernel: Kernel
@@ -38,9 +38,7 @@ def program(graph: Graph, ends: Ends) -> Program:
     lines = [*results, *ends.gradients.values()]
     nodes = Expressions(trace, lines, ends.rows, backward=graph.forward_end)
     leaves: dict[int, Place] = dict(trace.leaves)
-    leaves |= {
-        line: (f"&{row.array}", row.base) for line, row in trace.slices.items()
-    }  # of which `take_at` has a number
+    leaves |= {line: (f"&{row.array}", row.base) for line, row in trace.slices.items()}  # for `take_at`
     leaves |= {id: (f"={float(number)!r}", 0) for id, number in trace.constants.items()}
     table = _constants(graph, nodes, lines)
     leaves |= {id: ("c", i) for i, id in enumerate(table)}
