@@ -27,8 +27,7 @@ def jam(kernel: Sequence[Step]) -> Kernel:
     for step in kernel:
         if isinstance(step, Loop) and can_jam(step):
             whole, rest = divmod(step.rounds, JAM_FACTOR)
-            if whole:
-                found.append(Loop(whole, tuple(_copies(step.body))))
+            found.append(Loop(whole, tuple(_copies(step.body))))
             if rest:
                 found.append(Loop(rest, tuple([later(inner, whole * JAM_FACTOR) for inner in step.body])))
         else:

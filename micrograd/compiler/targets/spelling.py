@@ -1,6 +1,7 @@
 """Text in any language: files with words to fill in, and expressions, from a table of each operation's spelling."""
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -95,7 +96,7 @@ def signed(number: str) -> str:
     return f"({number})" if number[0] == "-" else number
 
 
-class Printer:
+class Printer(ABC):
     """Prints the steps of a kernel whose sums are steps, in a language with braces."""
 
     templates: Mapping[str, str]
@@ -131,17 +132,17 @@ class Printer:
                 text = self.templates["larger"].format(text, product) if text else product
         return text.strip().removeprefix("+ ")
 
+    @abstractmethod
     def loop(self, loop: Loop, depth: int) -> str:
         """The head of a loop over i0, i1, ..."""
-        raise NotImplementedError
 
+    @abstractmethod
     def statement(self, step: Assign | Accumulate, is_new: bool) -> Iterator[str]:
         """The lines of a step; with `is_new`, it declares its target."""
-        raise NotImplementedError
 
+    @abstractmethod
     def ref(self, ref: Ref) -> str:
         """A reference; of one whose array begins with "&", where it lies."""
-        raise NotImplementedError
 
 
 def indented(lines: Iterable[str]) -> Iterator[str]:
