@@ -83,10 +83,9 @@ class Optimizer:
     def rule(self) -> Update:
         """The function that the next step applies to each parameter.
 
-        It may branch on options, but not on the learning rate or the number of steps: while it is compiled these are
-        symbols, so do not check their types either. It computes with Python's operators and the functions of `scalar`.
-        A rule that does more, such as counting its calls or looking at the gradients of all parameters, cannot be
-        compiled to C and runs in Python.
+        It computes with Python's operators and the functions of `scalar`. It may branch on options, but not on the
+        learning rate or the number of steps: while it is compiled these are symbols. A rule that does more, such as
+        looking at the gradients of all parameters, cannot be compiled to C and runs in Python.
         """
         raise NotImplementedError(f"{type(self).__name__} is an Optimizer that does not define rule()")
 
@@ -192,8 +191,8 @@ class SGD(Optimizer):
 class Adam(Optimizer):
     """Adam: steps of about the learning rate, from running means of the gradient and its square (Kingma and Ba, 2015).
 
-    `betas` are the fractions of the mean gradient and of the mean square that a step keeps, `eps` is added to the root
-    of the mean square before dividing by it, and `weight_decay` is as in `SGD`.
+    `betas` are the fractions of both means that a step keeps, `eps` is added to the root of the mean square before
+    dividing by it, and `weight_decay` is as in `SGD`.
     """
 
     moments: ClassVar[dict[str, float]] = {"mean": -math.inf, "mean_square": 0.0}
@@ -288,13 +287,10 @@ class RMSprop(Optimizer):
 
 
 def clip_grad_norm(parameters: Iterable[Value], max_norm: float) -> float:
-    """Scale the gradients down so that their norm, the root of the sum of their squares, is at most `max_norm`.
+    """Scale the gradients down so that their norm is at most `max_norm`, and return the norm before scaling.
 
-    Returns the norm before scaling. As in PyTorch, the factor is max_norm / (norm + 1e-6) if that is below 1. A
-    `max_norm` of infinity only measures.
-
-    Raises ValueError if `max_norm` is negative or NaN or there are no parameters, TypeError if one of them is not a
-    Value or has no gradient.
+    As in PyTorch, the factor is max_norm / (norm + 1e-6) if that is below 1. Raises ValueError if `max_norm` is
+    negative or NaN or there are no parameters, TypeError if one of them is not a Value or has no gradient.
     """
     parameters, max_norm = _unique(parameters), number("max_norm", max_norm, finite=False)
     norm = math.hypot(*_gradients(parameters))

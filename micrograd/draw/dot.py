@@ -24,9 +24,8 @@ def draw_graph(root: Value, *, limit: float = LIMIT) -> str:
     """The graph that leads to `root`, as DOT text: the same text from run to run.
 
     Each Value is a record of its label, data and gradient, each operation a circle between its operands, in their
-    order, and its result; the operands of a dot are marked w0, x0, ... and b. Numbers have four significant digits.
-    Gradients appear once `backward()` has been called, but never for a constant. `limit` is the largest number of
-    Values to draw.
+    order, and its result; the operands of a dot are marked w0, x0, ... and b. Gradients appear once `backward()` has
+    been called, but never for a constant. `limit` is the largest number of Values to draw.
 
     Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit.
     """
