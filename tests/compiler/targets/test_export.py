@@ -13,7 +13,7 @@ import micrograd
 from micrograd import Value, dot
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.targets import c
-from tests.helpers import NESTS, assert_close, eager, grads, has_compiler, large, needs_compiler, products
+from tests.helpers import NESTS, assert_close, eager, has_compiler, large, needs_compiler, products
 from tests.operations import OPERATIONS
 
 MAIN = """#include <stdio.h>
@@ -124,25 +124,6 @@ def test_an_exported_function_may_use_every_operation_and_many_constants(tmp_pat
     assert "backward" not in fast.c_source
 
 
-@needs_compiler
-def test_an_exported_derivative_by_parameters_with_every_operation(tmp_path):
-    numbers = [x for operation in OPERATIONS for x in operation.points[0]]
-    parameters = [Value(x) for x in numbers]
-
-    def total():
-        each = iter(parameters)
-        return micrograd.sum(
-            [operation.apply(*[next(each) for _ in range(operation.arity)]) for operation in OPERATIONS]
-        )
-
-    fast = micrograd.compile(total, (), parameters=parameters, backend="python")
-    expected = total()
-    expected.backward()
-    results = run_exported(fast, tmp_path, [], 1, len(parameters))
-    assert_close(results[:2], [expected.data] * 2)
-    assert_close([g / 2 for g in results[2:]], grads(parameters))
-
-
 def test_the_exported_weights_are_those_of_now_to_the_last_bit():
     p = [Value(0.1), Value(-1e-310), Value(-0.0), Value(math.inf), Value(-math.inf), Value(math.nan), Value(3)]
     fast = micrograd.compile(lambda x: micrograd.sum(p) * x, (1.0,), parameters=p, backend="python")
@@ -232,33 +213,6 @@ def test_an_export_whose_header_would_be_taken_for_one_of_c_is_refused(tmp_path,
         exported(tmp_path, file)
     assert list(tmp_path.iterdir()) == []
     exported(tmp_path, f"model_{file}")
-
-
-CASES = """#include <stdio.h>
-#include "model.h"
-#include "Model.h"
-
-int main(void)
-{
-    double x[1] = {0.5}, y[1], z[1];
-    model_forward(model_parameters, x, y);
-    Model_forward(Model_parameters, x, z);
-    printf("%.17g\\n%.17g\\n", y[0], z[0]);
-    return 0;
-}
-"""
-
-
-@needs_compiler
-def test_exports_whose_names_differ_in_case_alone_make_one_program(tmp_path):
-    exported(tmp_path, "model.c", 2.0)
-    if (tmp_path / "MODEL.C").exists():
-        pytest.skip("file names that differ in case alone are the same here")
-    exported(tmp_path, "Model.c", 3.0)
-    (tmp_path / "main.c").write_text(CASES)
-    command = toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH")).command
-    numbers = compile_and_run(tmp_path, *command, "-std=c99", "main.c", "model.c", "Model.c")
-    assert numbers == pytest.approx([eager(lambda x, w=w: (w * x).sigmoid() * x, 0.5)[0] for w in (2.0, 3.0)])
 
 
 @pytest.mark.parametrize("name", ["model.h", "model.H", "model.cpp", "model.C", "model"])

@@ -1,7 +1,4 @@
-"""Exported JavaScript: in Node and in a browser it computes what Python does.
-
-Node is there where `node` is; the browser is that of test_page.py. Without them, these tests are skipped.
-"""
+"""Exported JavaScript: in Node it computes what Python does."""
 
 import math
 import os
@@ -15,7 +12,7 @@ from micrograd import Value, mean, nn, optim, scalar, take, where
 from micrograd import sum as total
 from micrograd.compiler.targets import javascript
 from tests.helpers import assert_close, eager, flat, softmaxes
-from tests.javascript import TELL, in_node, needs_node, told
+from tests.javascript import in_node, needs_node
 from tests.operations import OPERATIONS
 from tests.optimizers import ROWS
 
@@ -375,7 +372,7 @@ def test_an_optimizer_of_a_user_s_is_exported(tmp_path):
     test_a_hundred_steps_lead_where_python_s_do(tmp_path, Halving, {"learning_rate": 0.1})
 
 
-# In a browser
+# What comes from users
 
 
 HOSTILE = "*/ globalThis.ran = true; /*"
@@ -408,42 +405,6 @@ def test_the_name_of_a_moment_runs_nothing(tmp_path):
 
         def rule(self):
             return lambda p, grad, m: (p - self.learning_rate * (grad + m), grad)
-
-    w = Value(2.0)
-    fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend="python")
-    fast.export_js(tmp_path / "model.mjs", optimizer=Named([w], learning_rate=0.5))
-    script = """import { createState, update } from "./model.mjs";
-const p = [2.0], state = createState();
-update(p, [1.0], state);
-update(p, [1.0], state);
-const told = [p[0], typeof globalThis.ran];"""
-    assert in_node(tmp_path, script) == [0.5, "undefined"]
-
-
-def test_in_a_browser_it_trains_as_in_python(opened, tmp_path):
-    model, loss, xs, ys = network((3, 4, 1))
-    optimizer = optim.AdamW(model.parameters(), learning_rate=0.05)
-    fast = compiled(loss, (xs[0], 0.0), model)
-    fast.export_js(tmp_path / "model.js", optimizer=optimizer)
-    (tmp_path / "empty.html").write_text("<title>empty</title>")
-    train = f"""async source => {{
-  const model = await import("data:text/javascript," + encodeURIComponent(source));
-  const {{ parameters, backward, createState, update }} = model;
-  const p = parameters.slice(), g = new Float64Array(p.length), state = createState();
-  for (let step = 0; step < 100; step++) {{
-    g.fill(0);
-    backward(p, {numbers_of(xs, ys)}, g);
-    update(p, g, state);
-  }}
-  const told = [...p];
-  return {TELL};
-}}"""
-    found = told(opened(tmp_path / "empty.html").evaluate(train, (tmp_path / "model.js").read_text()))
-    for _ in range(100):
-        optimizer.zero_grad()
-        fast.backward(xs, ys)
-        optimizer.step()
-    assert_close(found, [p.data for p in model.parameters()])
 
 
 # What cannot be exported
