@@ -48,17 +48,8 @@ def export_c(
     numbers = ",\n".join(f"    {precision.literal(number)}" for number in parameters) or "    0 /* there are none */"
     array = f"const real {name}_parameters[] = {{\n{numbers}\n}};\n"
     header = _header(graph, name, precision, precision.size * max(writer.temporaries for writer in writers.values()))
-    own = f"typedef {precision.type} real;\n"
-    rest = [
-        "",
-        "#include <math.h>\n",
-        PARTS["no_patterns"],
-        own,
-        array,
-        definitions(body, precision, vectors=False),
-        body,
-    ]
-    return header, "\n".join(rest)
+    start = f"\n#include <math.h>\n\n{PARTS['no_patterns']}\ntypedef {precision.type} real;\n\n{array}\n"
+    return header, f"{start}{definitions(body, precision, vectors=False)}\n{body}"
 
 
 def _checked(stem: str) -> str:
