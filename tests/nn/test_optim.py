@@ -97,6 +97,9 @@ def test_ten_steps_agree_with_pytorch(kind, options):
         (SGD, {"learning_rate": 1.0, "momentum": 0.5, "nesterov": True}, 0.0, [1.0, 0.0], [-1.5, -1.75]),
         # 4 in the first step, then 4 / 2 + 4 / 4
         (SGD, {"learning_rate": 1.0, "momentum": 0.5, "dampening": 0.75}, 0.0, [4.0, 4.0], [-4.0, -7.0]),
+        (RMSprop, {"learning_rate": 0.5, "alpha": 0.75, "eps": 1.0}, 0.0, [2.0, 1.0], [-0.5, -0.75]),
+        (RMSprop, {"learning_rate": 0.5, "alpha": 0.5, "eps": 1.0, "centered": True}, 0.0, [2.0], [-0.5]),
+        (RMSprop, {"learning_rate": 0.5, "alpha": 0.75, "eps": 1.0, "momentum": 0.5}, 0.0, [2.0, 0.0], [-0.5, -0.75]),
     ],
 )
 def test_steps_are_those_of_their_formulas(kind, options, start, gradients, expected):
@@ -216,6 +219,7 @@ WRONG_STATES = [
     (SGD, {"velocity": None}, "velocity is None: expected a list of 4 numbers"),
     (SGD, {"velocity": [0.0, 0.0, math.nan, 0.0]}, r"velocity\[2\] is nan: expected a number$"),
     (Adam, {"mean_square": [0.0, 0.0, 0.0, -1.0]}, r"mean_square\[3\] is -1.0: expected a number, 0 or greater"),
+    (RMSprop, {"mean_square": [0.0, 0.0, 0.0, -1.0]}, r"mean_square\[3\] is -1.0: expected a number, 0 or greater"),
     (Adam, {"betas": [0.9]}, "betas is"),
     (Adam, {"betas": 0.9}, "betas is 0.9: expected two numbers"),
 ]
