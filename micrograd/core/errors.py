@@ -30,14 +30,6 @@ def require_ordered(name: str, items: Any, expected: str = "a list or an array")
         raise TypeError(f"{name} is of type {type(items).__name__}: expected {expected}")
 
 
-def not_copied(value: Any) -> str:
-    """Why a Value with a history can be neither copied nor pickled."""
-    return (
-        f"the result of {expression(value)} cannot be copied or pickled, since its history holds closures: "
-        "copy the leaves, or its .detach(), instead"
-    )
-
-
 def expression(node: Any) -> str:
     """The operation and its operands' numbers, for errors."""
     operands = [repr(operand.data) for operand in node._prev[:5]] + ["..."] * (len(node._prev) > 5)

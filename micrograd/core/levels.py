@@ -155,8 +155,7 @@ def adopt_level(value: Any, operands: tuple[Any, ...], op: str) -> tuple[Any, ..
     try:
         levels = {operand._level for operand in operands}
     except AttributeError:
-        stranger = next(operand for operand in operands if not hasattr(operand, "_level"))
-        raise TypeError(f"the operands of {op} must be Values, not {type(stranger).__name__}: {PROMOTE}") from None
+        raise TypeError(f"the operands of {op} must be Values, not {shown(operands)}: {PROMOTE}") from None
     if len(levels) > 1:
         raise TypeError(f"the operands of {op} belong to different derivatives: {PROMOTE}")
     if operands and value._level not in levels:

@@ -8,20 +8,12 @@ import random
 import sys
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, Protocol, SupportsIndex, cast
+from typing import Any, cast
 
 from micrograd import scalar
 from micrograd.core.errors import require_ordered, shown
 
-
-class Bits(Protocol):
-    """A source of random bytes, such as a NumPy generator, which can give a seed."""
-
-    def bytes(self, length: int, /) -> bytes:
-        """`length` random bytes."""
-
-
-Rng = random.Random | Bits | SupportsIndex | None
+Rng = Any  # a random.Random, a NumPy generator or a seed; None for Python's global generator
 
 
 def plain(value: Any) -> Any:

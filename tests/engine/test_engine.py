@@ -501,7 +501,7 @@ class TestErrors:
         ("an operand without a comma", 1.0, lambda v: Value(2.0, (v), "op"), TypeError, r"one operand, write \(x,\)$"),
         ("a label that is no operand", 1.0, lambda v: Value(2.0, "a"), TypeError, r"did you mean label='a'\?$"),
         ("numbers around the operand", 1.0, lambda v: Value(6.0, (2.0, v, 3), "op"), TypeError,
-         "operands of op must be Values, not float: .* promote"),
+         r"operands of op must be Values, not \(.*\): .* promote"),
         ("a list of conditions", 1.0, lambda v: where([False], v, v), TypeError, r"single condition, not \[False\]"),
         ("clip to None", 1.0, lambda v: v.clip(None, 1), TypeError,
          r"low must be a number, not None.*; for no bound, pass -math\.inf$"),
