@@ -70,10 +70,10 @@ def compile(
         shapes, and which are arrays: whatever you call it with, the function gets arrays in place of these, and lists
         in place of lists. For several numbers where the example has one, it gets an array. Keys of a dict are sorted.
     parameters
-        Leaf Values that get gradients. By default all that the function uses: in the order of its `parameters()` if it
-        has that method, as a Module does, and then of first use; `Compiled.parameters` lists them. The numbers of all
-        leaf Values are read at each call; if you give parameters, the others get no gradient. All else that the
-        function reads is constant: numbers, what `detach` returns, and Values that it makes itself.
+        Leaf Values that get gradients; `Compiled.parameters` lists them. By default, the function's `parameters()`, if
+        it has that method, as a Module does; then all others that it uses, in the order of first use. The numbers of
+        all leaf Values are read at each call; if you give parameters, the others get no gradient. Everything else that
+        the function reads is constant: numbers, what `detach` returns, and Values that it makes itself.
     backend
         "c" for C (this needs a C compiler); "python" for Python; "auto" for C if there is a compiler, otherwise Python;
         or a `Backend` to choose the threads, the precision and the workers as well.
@@ -102,7 +102,7 @@ def compile(
     TraceError
         If the function needs a number while it is traced, as `if x > 0`, `max` or a lookup in a dict do.
     CompilerError
-        If the backend is "c" and there is no C compiler; from a call, if the compiler does not build what it needs.
+        If the backend is "c" and there is no C compiler; from a call, if the compiler cannot build what the call needs.
     ValueError, TypeError
         If an argument is not as described above.
     """
@@ -120,7 +120,7 @@ class Compiled(Function):
 
     It can be copied, and pickled together with the model whose parameters it has: `pickle.dumps((model, fast))`. The
     pickle holds the trace instead of the function, so in another process it works for the shapes that it was compiled
-    for, and where there is no C compiler, in Python. As with all pickles, load only what you trust.
+    for; without a C compiler there, it runs in Python. As with all pickles, load only what you trust.
     """
 
     def map(self, *batches: Any, executor: Any = None, out: Any = None) -> Any:
@@ -409,7 +409,7 @@ class Compiled(Function):
         return export_c(graph, numbers, stem, of)
 
     def _to_export(self, of: Precision = DOUBLE) -> tuple[Graph, Sequence[float]]:
-        """The graph, in which numbers of Values that are no parameters are constants, and the parameters' numbers."""
+        """The graph, with the numbers of all Values but parameters as constants; and the parameters' numbers."""
         numbers = checked(self._numbers(), of)[: len(self.parameters)]
         if self.constants:
             return Graph(self._function, self._shapes, self.parameters, 0, self.options), numbers

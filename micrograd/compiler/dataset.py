@@ -136,7 +136,7 @@ class Batch:
         return tuple(numbers)
 
     def rows(self, indices: Sequence[int] | None = None) -> list[tuple[float, ...]]:
-        """All numbers of each example, or those with these indices."""
+        """All numbers of each example, or of the examples with these indices."""
         if indices is not None:
             return list(map(self.row, indices))
         rows: Iterable[tuple[float, ...]] = repeat((), self.n)
@@ -234,7 +234,7 @@ def pack(batches: Sequence[Any], precision: Precision = DOUBLE, shared: Sequence
 
 
 def _named(k: int, function: Callable[..., Any], batch: Any, *args: Any) -> Any:
-    """What the function makes of the k-th argument. An error names it, and where in it something is no number."""
+    """The function's result for the k-th argument. An error names it, and the place of what is not a number."""
     try:
         return function(batch, *args)
     except (TypeError, OverflowError) as error:
@@ -244,9 +244,9 @@ def _named(k: int, function: Callable[..., Any], batch: Any, *args: Any) -> Any:
 
 
 def _column(batch: Any, is_shared: bool, precision: Precision) -> tuple[Shape, int, Any]:
-    """The shape of the examples of an argument, how many they are, and their numbers: where they lie, or in an array.
+    """The shape of an argument's examples, how many there are, and their numbers: in place, or copied to an array.
 
-    An argument that all share is a single example.
+    An argument that all examples share counts as one example.
     """
     is_list = isinstance(batch, (list, tuple))
     if not (is_shared or is_list) and (
@@ -269,7 +269,7 @@ def _column(batch: Any, is_shared: bool, precision: Precision) -> tuple[Shape, i
             _extend(doubles, example, shape_of_each)
     if len(doubles) != n * size(shape_of_each):  # code in C relies on it
         raise ValueError(f"the {type(examples).__name__} of length {n} yielded {len(doubles)} numbers")
-    return shape_of_each, n, precision.array(doubles) or precision.zeros(1)  # no buffer is quite empty
+    return shape_of_each, n, precision.array(doubles) or precision.zeros(1)  # no buffer may be empty
 
 
 def _at_least_one(n: int) -> int:
@@ -279,8 +279,8 @@ def _at_least_one(n: int) -> int:
 
 
 def _lying(view: memoryview, precision: Precision) -> "memoryview | array[float]":
-    """The numbers of an array where they lie, if they are one after the other, and their address can be found."""
-    of: Any = view.obj  # which tells the address of what nobody may write to
+    """The numbers of an array: in place if they are contiguous and their address can be found, else a copy."""
+    of: Any = view.obj  # an array of NumPy gives its address even if it is read-only
     is_found = not view.readonly or (hasattr(of, "__array_interface__") and of.nbytes == view.nbytes)
     if view.c_contiguous and view.nbytes and is_found:
         return view

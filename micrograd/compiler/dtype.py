@@ -14,8 +14,8 @@ SMALLEST = 2.0**-150  # number that is rounded to 0
 class Precision(NamedTuple):
     """The type of numbers in C, where it is called `real`.
 
-    It has a name for users, a code in `array` and the like, and a size in bytes; the type in C, that of whole numbers
-    of this size, and the suffix of functions and literals.
+    It has a name for users, a code for `array` and the like, and a size in bytes; then its type in C, the integer type
+    of the same size, and the suffix of functions and literals.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Precision(NamedTuple):
         return VECTOR_BYTES // self.size
 
     def literal(self, number: float) -> str:
-        """A number as C writes it, to the last bit; what compilers would warn of is rounded here."""
+        """A literal in C with every bit of a number; where a compiler would warn of rounding, it is rounded here."""
         if number != number:
             return "NAN"
         if self == SINGLE:

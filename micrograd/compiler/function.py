@@ -41,8 +41,8 @@ MANY_SHAPES = 4  # above which the log says how many there are to compile
 class Function:
     """A compiled function: `Compiled` documents its public methods, `compile` its arguments.
 
-    Its `leaves` are all Values whose numbers are read at each call: the parameters, which get gradients, and after them
-    the constants, and others that the function is found to use. If no parameters are given, all these are parameters.
+    Its `leaves` are all Values whose numbers are read at each call: first the parameters, which get gradients, then the
+    constants, and any others that the function turns out to use. If no parameters are given, all are parameters.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Function:
         try:
             if self.in_c:
                 require_compiler()
-        except CompilerError as error:  # it comes from another machine
+        except CompilerError as error:  # it was pickled on another machine
             self._use_python(error)
 
     def __call__(self, *args: Any) -> Any:
@@ -117,7 +117,7 @@ class Function:
         return nested(numbers, self._backends[packed.shapes].stored.output_shape)
 
     def _numbers(self) -> Sequence[float]:
-        """The leaves' numbers: where they are in one buffer, this. Raises TracedError if they are being traced."""
+        """The leaves' numbers, as one buffer if they are in one. Raises TracedError if they are being traced."""
         if (buffer := data_buffer(self.leaves)) is not None:
             return buffer
         numbers = [leaf.data for leaf in self.leaves]
@@ -219,7 +219,7 @@ class Function:
             with notice("tracing the function"):
                 graph = self._graph(shapes)
                 found = still_there(graph.free)
-                # What the function makes in each call is gone with the graph, or used in this trace alone.
+                # A Value that the function makes in each call dies with its graph, or is used in this trace alone.
                 again = set(still_there(self._graph(shapes).free)) if found else {}
                 if found := [leaf for leaf in found if leaf in again]:
                     self._add_leaves(found, shapes)
@@ -236,9 +236,9 @@ class Function:
 
     def _add_leaves(self, found: Sequence[Value], shapes: Shapes) -> None:
         """Let the function read these, too, at each call: with gradients, if no parameters were given."""
-        if self._backends:  # whose code has no place for their numbers
+        if self._backends:  # their code has no place for these numbers
             raise TraceError(
-                f"for arguments of shape {shapes}, the function uses {shown(found[0])}, and for the example it does "
+                f"for arguments of shape {shapes}, the function uses {shown(found[0])}, but for the example it does "
                 "not, so compiled code would not read its number: give compile all Values that the function uses as "
                 "parameters, or fit a model that has it among its parameters()"
             )
@@ -306,7 +306,7 @@ class Function:
 
 
 def _parameters_of(function: Any) -> list[Value]:
-    """The function's own `parameters()`, each once, if it has that."""
+    """The function's own `parameters()`, each once, if it has that method."""
     own = function.parameters() if callable(getattr(function, "parameters", None)) else ()
     return list({id(each): each for each in own if isinstance(each, Value) and is_free(each)}.values())
 
@@ -328,7 +328,7 @@ def _given(parameters: Any) -> list[Value]:
 def lasting_leaves(function: Callable[..., Any], example_args: Sequence[Any], known: Iterable[Value]) -> list[Value]:
     """The leaf Values that the engine finds in two calls, in the order of first use, besides the known ones.
 
-    It takes a tenth of the time of a trace, which may find more: the function may not take the numbers in the example.
+    It takes a tenth of the time of a trace, but may find less, since the function may fail on the example's numbers.
     """
     leaves = set(known)
     with suppress(Exception):

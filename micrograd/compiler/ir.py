@@ -89,7 +89,7 @@ def start(terms: Sequence[Any]) -> Ref:
 
 
 def is_variable(ref: Ref) -> bool:
-    """Whether this is a variable, v0 or one that a sum is added up in, sum0, instead of an element of an array."""
+    """Whether this is a variable, such as v0, or sum0 in which a sum is added up, instead of an element of an array."""
     return ref.array.startswith(("v", "sum"))
 
 

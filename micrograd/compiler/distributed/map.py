@@ -24,7 +24,7 @@ from micrograd.support.arrays import as_ndarray
 PREFETCH = 2  # chunks in flight for each worker, so that it does not wait for the next
 
 _shipped: weakref.WeakKeyDictionary[Function, tuple[int, str, bytes]] = weakref.WeakKeyDictionary()
-"""Compiled functions as sent to workers: the number of shapes, the key under which workers keep it, its pickle."""
+"""Compiled functions as sent to workers: the number of shapes, the key under which workers keep each, its pickle."""
 
 
 def mapped(fast: Function, batches: Sequence[Any], executor: Any) -> Any:

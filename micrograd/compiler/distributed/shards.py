@@ -1,7 +1,7 @@
-"""Training on examples in shards, one for each worker, which keeps it.
+"""Training on examples in shards: each worker keeps one.
 
-A step is one task for each shard: it sends the parameters, and returns the sum of the losses with its gradient, which
-are then added in the order of the shards (training/compiled.py).
+A step is one task for each shard. The task takes the parameters, and returns the sum of the losses and its gradient;
+training/compiled.py adds these in the order of the shards.
 """
 
 import uuid

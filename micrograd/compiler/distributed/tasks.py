@@ -36,7 +36,7 @@ class Workers:
     def results(self, tasks: Iterable[Task], ahead: int) -> Iterator[Any]:
         """The results of the tasks, in their order. At most `ahead` tasks are submitted before their turn.
 
-        Raises what a task has raised, or BrokenExecutor if the executor fails.
+        Raises whatever a task raised, or BrokenExecutor if the executor fails.
         """
         coming, submitted = iter(tasks), deque[tuple[Task, Any]]()
         try:
@@ -46,7 +46,7 @@ class Workers:
                 if not submitted:
                     return
                 answer = self._answer(submitted[0][1])
-                for i, (task, future) in enumerate(submitted):  # all that are done, so that they are sent together
+                for i, (task, future) in enumerate(submitted):  # all that are done: they are sent again together
                     if future.done() and self._answer(future) is None:
                         submitted[i] = task, self._submit(task, whole=True)
                 if answer is not None:
@@ -60,7 +60,7 @@ class Workers:
                 future.cancel()  # if it has not begun
 
     def _submit(self, task: Task, whole: bool = False) -> Any:
-        """The future of a task: whole, or without what has been sent before."""
+        """Submit a task, whole or without what was sent before; return its future."""
         is_kept = not whole and (task.token, task.shard) in self.sent
         try:
             return self.executor.submit(run_task, task.without_kept() if is_kept else task)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from micrograd import _version
 from micrograd.compiler.function import Function
 
-MOST_KEPT = 2  # programs with their shards: that of a training, and one that is called between its steps
+MOST_KEPT = 2  # programs with their shards: one in training, and one that is called between its steps
 
 _serials = count()
 
@@ -25,9 +25,9 @@ class Task:
     do: Callable[..., Any]  # is called with the program, the examples and the arguments
     arguments: tuple[Any, ...]
     token: str  # the key under which the worker keeps the program
-    program: bytes | None  # None if the worker should have it
+    program: bytes | None  # None if the worker should have it already
     shard: int | None  # the key under which it keeps the examples; None if it does not
-    examples: Any  # None if the worker should have them
+    examples: Any  # None if the worker should have them already
     serial: int = field(default_factory=_serials.__next__)  # some executors compute equal calls only once
 
     def without_kept(self) -> "Task":
@@ -39,11 +39,11 @@ class Answer(NamedTuple):
     """A worker's answer to a task."""
 
     result: Any
-    error: Exception | None  # of the task: whatever else a future raises is the executor's
+    error: Exception | None  # raised by the task; errors that a future raises are the executor's
 
 
 _kept: dict[str, dict[int | None, Any]] = {}
-"""What has come with tasks, by their tokens, the most recently used one last: the program under None, and shards."""
+"""What came with tasks, by token, the most recently used last: the program under None, and shards by their keys."""
 
 
 def run_task(task: Task) -> Answer | None:

@@ -46,7 +46,7 @@ class Ends(NamedTuple):
 
     returned: Sequence[int]
     gradients: Mapping[int, int] = MappingProxyType({})  # by the index in g; each begins with the number there
-    rows: Sequence[tuple[Slice, int]] = ()  # and the slices of g that they are added to
+    rows: Sequence[tuple[Slice, int]] = ()  # each with the slice of g that it is added to
 
     @property
     def lines(self) -> list[int]:
@@ -78,13 +78,13 @@ class Graph:
         self.shapes, self.sizes = tuple(shapes), [size(shape) for shape in shapes]  # of each argument
         self.n_parameters, self.n_trained = len(parameters), len(parameters) - n_constants
         self.is_rolled = not options.backend.in_python
-        self.is_differentiable = False  # as it is if it returns a single number
+        self.is_differentiable = False  # True if it returns a single number
         self.parameter_gradients: dict[int, int] = {}  # the lines of those that change, by the parameters' indices
         self.rows: list[tuple[Slice, int]] = []  # slices of the parameters' gradients, and the row added to each
         self.argument_gradients: list[int] = []
         self.gradients: dict[int, int] = {}  # for the line of the gradient of a node, the line of the node
-        self.free: list[weakref.ref[Value]] = []  # the leaf Values with numbers that it uses besides the parameters
-        self.scales_with_seed = True  # as the chain rule has it
+        self.free: list[weakref.ref[Value]] = []  # leaf Values that it uses besides the parameters
+        self.scales_with_seed = True  # as the chain rule says
         inputs = [Value(trace.leaf("x", i)) for i in range(sum(self.sizes))]
         for x in inputs:
             x.__class__ = Argument
@@ -122,7 +122,7 @@ class Graph:
                     orders[root] = nodes, leaves
                 with ordered_by(order_of):
                     self._trace_backward(root, nodes, inputs, index, numbers["grad"])
-            if trace.refused:  # which the function, or a closure of the user's own, has caught
+            if trace.refused:  # the function, or a closure of the user's, caught the error
                 raise trace.refused
 
     @property
@@ -218,7 +218,7 @@ class Graph:
         self.scales_with_seed = (closures_are_ours and not begun) or self._scales_with_seed()
 
     def _scales_with_seed(self) -> bool:
-        """Whether what a call adds to the parameters' gradients is twice as much for twice the seed."""
+        """Whether what a call adds to the parameters' gradients is proportional to the seed."""
         trace = self.trace
         varying = {line for line, (array, _) in trace.leaves.items() if array in ("seed", "g")}
         scaled = varying.union(line for line, number in trace.constants.items() if number == 0)
@@ -273,7 +273,7 @@ def _in_order(nodes: Sequence[Value], first_use: dict[Value, int]) -> list[Value
 
 
 def is_free(leaf: Value) -> bool:
-    """Whether it holds a number that may change from call to call, or a traced one, as after the call it must not."""
+    """Whether its number may change from call to call, or is a traced one that must not outlive the call."""
     return type(leaf.data) in (int, float, Symbol) and not (leaf._prev or leaf._is_constant or type(leaf) is Argument)
 
 

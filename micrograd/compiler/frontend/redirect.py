@@ -7,9 +7,9 @@
     stored  in the buffers of a training in C   changes the buffer         `stored`         all threads
     frozen  where they were                     of `data` raises an error  `frozen`         all threads
 
-A Value may be in several of the last three states at once: the first of them has the numbers, and the slots keep those
-from before. For that time the Value has another class, whose `data` and `grad` are properties. So a plain Value, and
-with it the engine, is as fast as if there were no other states, and what reads a parameter always gets its number.
+A Value may be in several of the last three states at once: the topmost has its numbers, and the slots keep the old
+ones. Meanwhile the Value has a class whose `data` and `grad` are properties. So plain Values, and the engine with them,
+are as fast as if there were no other states, and code that reads a parameter always gets its latest number.
 """
 
 import threading
@@ -34,14 +34,14 @@ class _Thread(threading.local):
 
 
 class Storage(set[Value]):
-    """The Values of a block in which they are not plain, and their numbers, if the block has these in `buffers`.
+    """The Values that are not plain within a block, and the `buffers` with their numbers, if the block has any.
 
-    Number i of a buffer is that of `values[i]`. Whatever writes to a buffer holds the `lock`: C for all of a step.
+    Number i of a buffer belongs to `values[i]`. Code that writes to a buffer holds the `lock`; C, for a whole step.
     """
 
     def __init__(self, values: Sequence[Value]) -> None:
         super().__init__(values)
-        self.values = self.compared = values  # and another list of the same Values, which was compared last
+        self.values = self.compared = values  # the list that was last found to have the same Values
         self.buffers: dict[str, memoryview] = {}
         self.lock = threading.RLock()
 
@@ -71,9 +71,9 @@ _frozen: list[Storage] = []  # of blocks that freeze them
 
 
 class Traced(dict[Value, Any]):
-    """What Values hold while they are traced: what was assigned to them, else what `make` makes at each use.
+    """What Values hold while they are traced: what was assigned to them, or else what `make` returns at each use.
 
-    It makes this of the position that a Value has in `index`; `around` has the Values of a trace around this one.
+    `make` gets the position of the Value in `index`; `around` has the Values of an enclosing trace.
     """
 
     def __init__(self, index: dict[Value, int], make: Callable[[int], Any], around: dict[Value, Any]) -> None:
@@ -92,9 +92,9 @@ class Traced(dict[Value, Any]):
 def symbols(
     index: dict[Value, int], data: Callable[[int], Any], grad: Callable[[int], Any] = lambda i: 0
 ) -> Iterator[Table]:
-    """Within the block, and in this thread alone, Values hold the data and the gradients that are made of their index.
+    """Within the block, and in this thread alone, Values hold data and gradients that are made from their index.
 
-    The tables that it yields have what is assigned to them.
+    The tables that it yields collect what is assigned to them.
     """
     before = _thread.traced
     with _of_another_class([*index], _moved):
@@ -158,7 +158,7 @@ def stored(values: Sequence[Value], data: memoryview, grad: memoryview) -> Itera
 
 
 def data_buffer(values: Sequence[Value]) -> memoryview | None:
-    """The numbers of the Values where a block has them in one buffer, in this order, and no trace hides them."""
+    """The Values' numbers as one buffer, if a block has them in one, in this order, and no trace hides them."""
     if is_tracing() or not values:
         return None
     for block in _frozen:
@@ -190,7 +190,7 @@ def assign(values: Iterable[Value], name: str, to: Iterable[Any]) -> None:
 
 @contextmanager
 def _of_another_class(values: Sequence[Value], blocks: list[Storage]) -> Iterator[Storage]:
-    """Within the block, which is in `blocks`, the class of the Values is one that looks where their numbers are."""
+    """Within the block, the Values have a class that looks up where their numbers are. `blocks` lists the block."""
     block = Storage(values)
     try:
         with GRADIENT_LOCK:
@@ -210,7 +210,7 @@ def _change_class(values: set[Value], change: Callable[[Any], Any]) -> None:
 
 @cache
 def _class_for(kind: Any) -> Any:
-    """The class for Values of a class, while they are not plain.
+    """The class that Values of a class have while they are not plain.
 
     Its methods refer to `kind` itself, since another thread may change the class of `self` while one runs.
     """

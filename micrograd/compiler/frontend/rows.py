@@ -2,17 +2,17 @@
 
 While a function is traced, `dot` and `take` get their operands from `Rows`: a tuple of Values becomes a Row, which is a
 Value. Its `data` is a RowSymbol, a line of the trace, and its `grad` adds up what is sent to all of its values. So the
-closure of `dot`, which sends a product to each weight, sends a single one to a Row, and what walks the graph touches
-rows, not weights:
+closure of `dot` sends one product to a Row instead of one to each weight, and code that walks the graph touches rows,
+not weights:
 
     data += w.data * x.data     a "dot" of two rows
     w.grad += grad * x.data     an "axpy": a row plus a number times a row
 
 A Row is either a slice of the parameters, whose sum is added to a slice of their gradients, or a stack of any traced
-Values. When its turn comes in the backward pass, a stack passes on an item of its sum to each of them.
+Values. When its turn comes in the backward pass, a stack passes an item of its sum on to each Value.
 
-A sum of products may also be phrased by hand, as in `total = total + w * x`, which leaves two nodes and two lines of
-the trace for each product. `join_products` makes a `dot` of them.
+A sum of products may also be written by hand: `total = total + w * x` leaves two nodes and two lines of the trace for
+each product. `join_products` turns them into a `dot`.
 """
 
 from collections import Counter
@@ -26,8 +26,8 @@ from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.frontend.tracer import Slice, Symbol, Trace
 from micrograd.engine import Value
 
-SHORTEST_ROW = 3  # values, below which a row saves next to nothing
-_new = object.__new__  # which takes half the time of a call
+SHORTEST_ROW = 3  # values: a shorter row saves next to nothing
+_new = object.__new__  # takes half the time of calling the class
 
 
 class RowSymbol:
@@ -46,7 +46,7 @@ class RowSymbol:
     __rmul__ = __mul__
 
     def __add__(self, other: "RowSymbol") -> "RowSymbol":
-        """The sum of a row and an axpy or a scatter from nothing: the same from that row."""
+        """The sum of the row and an axpy or scatter from nothing: the same operation, starting from the row."""
         _, *operands = self.trace.operands[other.id]
         return RowSymbol(self.trace, self.trace.row(self.trace.ops[other.id], (self.id, *operands)))
 
@@ -83,7 +83,7 @@ scalar.ZEROS[RowSymbol] = 0
 
 
 class Row(Value):
-    """Several Values as one operand. `place` is the slice of the parameters that they are, if they are one."""
+    """Several Values as one operand. `place` is their slice of the parameters, if they are one."""
 
     __slots__ = ("_distinct", "_rows", "_sum", "place", "values")
 
@@ -105,7 +105,7 @@ class Row(Value):
 
     @property
     def grad(self) -> Any:
-        """The sum of what has been sent to the row, and not been passed on."""
+        """The sum of what was sent to the row and has not been passed on."""
         return self._sum
 
     @grad.setter
@@ -121,7 +121,7 @@ class Row(Value):
 
     def overlaps(self, other: "Row") -> bool:
         """Whether the rows share Values, without being the same."""
-        if not self._distinct:  # it takes time, and most rows need it not
+        if not self._distinct:  # this takes time, and most rows never need it
             self._distinct = frozenset(self.values)
         return self is not other and not self._distinct.isdisjoint(other.values)
 
@@ -134,16 +134,16 @@ def _send(gradients: Sequence[Any], values: Sequence[Value]) -> None:
 class Rows:
     """The Rows of a trace; `assigned` has the parameters whose numbers the traced function has set.
 
-    Where they `add_up`, the gradients that are sent to a Row become one row; else each is passed on at once, for
-    closures that read gradients midway, or to add them up in the engine's order. Of the `final` backward pass, what
-    `take` sends to a slice of parameters stays there in any case.
+    If they `add_up`, the gradients sent to a Row become one row. Otherwise each is passed on at once: for closures that
+    read gradients midway, or to add up in the engine's order. In the `final` backward pass, what `take` sends to a
+    slice of parameters stays there in any case.
     """
 
     def __init__(self, trace: Trace, index: dict[Value, int], n_trained: int, assigned: dict[Value, Any]) -> None:
         self.trace, self.add_up, self.final = trace, False, False
         self._index, self._n_trained, self._assigned = index, n_trained, assigned
         self._parameters = list(index)
-        self._found: dict[Any, Row] = {}  # slices, and by their lines, stacks
+        self._found: dict[Any, Row] = {}  # slices, and stacks by their lines
 
     def of(self, ws: tuple[Value, ...], xs: tuple[Value, ...]) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
         """Each as a tuple of one Row; or both as they are, if they are short, overlap, or not all are traced."""
@@ -154,7 +154,7 @@ class Rows:
         return ws, xs
 
     def slice(self, values: tuple[Value, ...]) -> Row | None:
-        """The row of parameters at equal distances, if the Values are such: all trained, or none."""
+        """The Row of these parameters, if they lie at equal distances and all of them, or none, are trained."""
         base, n = self._index.get(values[0]), len(values)
         step = self._index.get(values[-1], -1) - (base or 0)
         if base is None or n < 2 or step <= 0 or step % (n - 1):
@@ -191,7 +191,7 @@ class Rows:
         return self.add_up or (self.final and row.place is not None and self.trace.ops[total.id] == "scatter")
 
     def clear(self) -> None:
-        """Forget the Rows, which refer to this."""
+        """Forget the Rows, since they refer to this object."""
         self._found.clear()
 
     def added(self) -> list[tuple[Slice, int]]:

@@ -13,9 +13,9 @@ What starts there may be -0.0 where the engine has 0.0, except in the gradients 
 A trace of finite numbers also drops products with 0.0, and what adds them. Only the sign of a zero may change.
 
 Many numbers may be one operand, a row: a "slice" of an array, or a "stack" of lines. A "dot" adds up the products of
-two rows. An "axpy" is a row, or nothing, plus a number times a row, as in BLAS; a "scatter" a row, or nothing, plus a
-number at an index; an "item" is a number of such a row; and "take_at" the number of a slice at an index. rows.py says
-which operands become rows.
+two rows. An "axpy" is a row, or nothing, plus a number times a row, as in BLAS. A "scatter" is a row, or nothing, plus
+a number at an index. An "item" is one number of such a row, and "take_at" is the number of a slice at an index. rows.py
+says which operands become rows.
 """
 
 import linecache
@@ -242,9 +242,9 @@ class Trace:
     the fourth parameter; for a row, it is `slices[i]`. A constant is one too: its number is `constants[i]`. An item is
     the number `items[i]` of its operand. Leaves and stacks compute nothing, so their lines may come after their uses.
 
-    If it `keeps_composed` functions, one that is made of others, such as sigmoid, is one operation, as people write it;
-    otherwise it is those that it is made of, which every language has. `finite` and `ieee` are as in Options. While it
-    has `rows`, these find the operands that are rows.
+    If it `keeps_composed` functions, a function composed of others, such as sigmoid, is one operation, as people write
+    it; otherwise it becomes its parts, and every language has those. `finite` and `ieee` are as in Options. While it
+    has `rows`, they find the operands that are rows.
     """
 
     def __init__(self, *, keeps_composed: bool = False, finite: bool = False, ieee: bool = False) -> None:
