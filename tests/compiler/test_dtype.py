@@ -68,6 +68,23 @@ def test_every_operation_and_its_derivatives_agree_with_doubles(operation):
         assert single.map([point] * 40) == pytest.approx([value] * 40, rel=16 * EPSILON)
 
 
+@pytest.mark.parametrize("n", [1, 4, 5, 40, 203])
+def test_lanes_and_single_examples_agree_with_doubles(network, n):
+    model, loss, xs, ys = network
+    double, single = both(loss, (xs[0], ys[0]), parameters=model.parameters(), batch_size=n)
+    values, floats = double.map(xs[:n], ys[:n]), single.map(xs[:n], ys[:n])
+    assert close(floats, values, 32)
+    assert values != floats
+    assert all(map(is_single, floats))
+    found = []
+    for fast in (double, single):
+        for parameter in model.parameters():
+            parameter.grad = 0.0
+        found.append((fast.backward(xs[:n], ys[:n]), [parameter.grad for parameter in model.parameters()]))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-6)
+    assert close(found[1][1], found[0][1], 64)
+
+
 def test_lookups_and_loops_agree_with_doubles():
     rows = [[Value(math.sin(i * j)) for j in range(1, 30)] for i in range(1, 40)]
     parameters = list(itertools.chain(*rows))
@@ -233,6 +250,23 @@ def test_norms_and_what_a_rule_computes_once_are_doubles():
     with fast.training(optimizer) as step:
         step([1.0])
     assert weight.data == pytest.approx(-0.6, abs=1e-6)
+
+
+def test_a_number_of_an_optimizer_that_is_too_large_is_an_error():
+    weight = Value(1.0)
+    fast = micrograd.compile(lambda x: weight * x, (1.0,), parameters=[weight], backend=SINGLE)
+    optimizer = Adam([weight], learning_rate=0.1, betas=(0.9, 0.5))
+    with fast.training(optimizer) as step:
+        step([1e20])  # whose square is taken by the engine
+        with pytest.raises(OverflowError, match=r"a moment is 5.*e\+39, beyond the range of single precision"):
+            step([1.0])
+        with pytest.raises(OverflowError, match="a moment is"):
+            optimizer.mean[0] = HUGE
+        with pytest.raises(OverflowError, match="data of a parameter in training is"):
+            weight.data = HUGE
+    weight.grad = HUGE
+    with pytest.raises(OverflowError, match="the gradient of a parameter is"), fast.training(SGD([weight], 0.1)):
+        pass
 
 
 def test_a_copy_and_a_pickle_are_in_single_precision_too(network):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import micrograd
-from micrograd import Backend, Value, scalar, take, where
+from micrograd import Backend, Value, optim, scalar, take, where
 from micrograd.compiler.frontend.operations import as_ieee
 from tests.helpers import graphs, has_compiler, needs_compiler, random_examples, run, value_and_gradient
 
@@ -154,6 +154,18 @@ def test_single_precision_overflows_to_infinity():
     assert fast(1e30) == math.inf
     assert fast.map(np.array([1e30, 2.0], np.float32)).tolist() == [math.inf, 4.0]
     assert fast.value_and_grad(1e30) == (math.inf, pytest.approx(2e30))
+
+
+def test_a_training_step_still_raises(backend):
+    p = Value(0.0)
+    fast = micrograd.compile(lambda x: (p * x).log(), (1.0,), parameters=[p], backend=backend, errors="ieee")
+    assert fast.backward([1.0]) == -math.inf
+    with (
+        fast.training(optim.SGD([p], 0.1)) as step,
+        pytest.raises((ArithmeticError, ValueError)),
+    ):
+        step([1.0])
+    assert p.data == 0.0
 
 
 def test_least_squares_tries_a_step_that_overflows_and_converges(backend):

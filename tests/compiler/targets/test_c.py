@@ -411,6 +411,17 @@ def test_what_single_statements_of_one_function_use_is_in_variables():
     assert "y[i0] = exp(x[i0])" in micrograd.compile(lambda xs: [x.exp() for x in xs], ([1.0] * 5,)).c_source
 
 
+def test_more_than_eight_constants_are_in_a_table_whole_numbers_first():
+    for n in (8, 9):
+        fast = micrograd.compile(lambda x, n=n: [x * (i + 0.5) for i in range(n)], (1.0,), backend="python")
+        assert ("static const real forward_one_c[]" in fast.c_source) == (n == 9)
+    classes = [2, 0, 1, *range(3, 10)]
+    fast = micrograd.compile(
+        lambda x: micrograd.sum([0.5 * x, *(where(x == k, x, 0.0) for k in classes)]), (1.0,), backend="python"
+    )
+    assert "{\n    0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 0.5\n}" in fast.c_source
+
+
 def test_a_slot_is_used_again_once_nothing_reads_its_number():
     assert all("Needs 80 bytes of the stack, and what the compiler adds" in looped(n).c_source for n in (3, 9))
 

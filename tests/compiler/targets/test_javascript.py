@@ -406,6 +406,16 @@ def test_the_name_of_a_moment_runs_nothing(tmp_path):
         def rule(self):
             return lambda p, grad, m: (p - self.learning_rate * (grad + m), grad)
 
+    w = Value(2.0)
+    fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend="python")
+    fast.export_js(tmp_path / "model.mjs", optimizer=Named([w], learning_rate=0.5))
+    script = """import { createState, update } from "./model.mjs";
+const p = [2.0], state = createState();
+update(p, [1.0], state);
+update(p, [1.0], state);
+const told = [p[0], typeof globalThis.ran];"""
+    assert in_node(tmp_path, script) == [0.5, "undefined"]
+
 
 # What cannot be exported
 
