@@ -25,20 +25,19 @@ def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
     if n != len(xs):
         raise ValueError(f"dot() expects two lists of the same length, not of lengths {n} and {len(xs)}")
     operands = promote(*ws, *xs, bias)
-    first, start = operands[0], operands[-1]
-    ws, xs = operands[:n], operands[n:-1]
-    if n and type(xs[0].data) is not float and hasattr(xs[0].data, "as_rows"):  # traced numbers are operands by the row
-        ws, xs = xs[0].data.as_rows(ws, xs)
-        operands = (*ws, *xs, start)
-    data = start.data
-    for w, x in zip(ws, xs, strict=True):
+    first = operands[0]
+    if n and type(operands[n].data) is not float and hasattr(operands[n].data, "as_rows"):  # traced: whole rows
+        ws, xs = operands[n].data.as_rows(operands[:n], operands[n:-1])
+        operands, n = (*ws, *xs, operands[-1]), len(ws)
+    data = operands[-1].data
+    for w, x in zip(operands[:n], operands[n:-1], strict=True):
         data += w.data * x.data
 
     def _backward(grad: Any) -> None:
-        for w, x in zip(ws, xs, strict=True):
+        for w, x in zip(operands[:n], operands[n:-1], strict=True):
             w.grad += grad * x.data
             x.grad += grad * w.data
-        start.grad += grad
+        operands[-1].grad += grad
 
     return first._node(data, operands, "dot", _backward)
 
