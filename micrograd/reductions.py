@@ -27,8 +27,8 @@ def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
     operands = promote(*ws, *xs, bias)
     first = operands[0]
     if n and type(operands[n].data) is not float and hasattr(operands[n].data, "as_rows"):  # traced: whole rows
-        ws, xs = operands[n].data.as_rows(operands[:n], operands[n:-1])
-        operands, n = (*ws, *xs, operands[-1]), len(ws)
+        rows, others = operands[n].data.as_rows(operands[:n], operands[n:-1])
+        operands, n = (*rows, *others, operands[-1]), len(rows)
     data = operands[-1].data
     for w, x in zip(operands[:n], operands[n:-1], strict=True):
         data += w.data * x.data
