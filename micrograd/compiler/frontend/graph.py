@@ -150,10 +150,12 @@ class Graph:
         nodes, leaves = end._topological_order()
         del nodes[-1:]  # the end itself, which without operands is no node but a leaf
         _check_symbolic(nodes)
-        if rows.add_up:
-            rows.add_up = _have_own_closures(nodes)
+        if self.output_shape == ():
+            rows.add_up &= _have_own_closures(nodes)
             if rows.add_up:
                 join_products(self.trace, nodes, end._prev, first_use)
+            elif _have_own_closures(nodes):
+                rows.find_alone(nodes)
             nodes, leaves = end._topological_order()
             del nodes[-1:]
         self.has_where = any(node._op == "where" for node in nodes)

@@ -85,8 +85,9 @@ scalar.ZEROS[RowSymbol] = 0
 class Row(Value):
     """Several Values as one operand. `place` is their slice of the parameters, if they are one."""
 
-    __slots__ = ("_distinct", "_rows", "_sum", "place", "values")
+    __slots__ = ("_distinct", "_rows", "_sum", "is_alone", "place", "values")
 
+    is_alone: bool  # nothing else uses its values, so that their gradients are sums of what it gets, in that order
     _distinct: frozenset[Value]
     _rows: "Rows"
     _sum: Any
@@ -96,12 +97,12 @@ class Row(Value):
     def __init__(self, rows: "Rows", values: tuple[Value, ...], line: int, place: Slice | None = None) -> None:
         self._rows, self.values, self.place = rows, values, place
         self.data, self._sum, self._distinct = RowSymbol(rows.trace, line), 0, frozenset()
-        self._op, self.label, self._is_constant = "row", "", False
+        self._op, self.label, self._is_constant, self.is_alone = "row", "", False, False
 
     @property
     def _prev(self) -> tuple[Value, ...]:  # type: ignore[override]
         """What it passes its gradient on to."""
-        return () if self.place and self._rows.add_up else self.values
+        return () if self.place and (self.is_alone or self._rows.add_up) else self.values
 
     @property
     def grad(self) -> Any:
@@ -134,9 +135,9 @@ def _send(gradients: Sequence[Any], values: Sequence[Value]) -> None:
 class Rows:
     """The Rows of a trace; `assigned` has the parameters whose numbers the traced function has set.
 
-    If they `add_up`, the gradients sent to a Row become one row. Otherwise each is passed on at once: for closures that
-    read gradients midway, or to add up in the engine's order. In the `final` backward pass, what `take` sends to a
-    slice of parameters stays there in any case.
+    If they `add_up`, the gradients sent to a Row become one row. Otherwise only a Row that is alone adds them up, which
+    gives the engine's sums then; the others pass on each at once, as closures need that read gradients midway. In the
+    `final` backward pass, what `take` sends to a slice of parameters stays there in any case.
     """
 
     def __init__(self, trace: Trace, index: dict[Value, int], n_trained: int, assigned: dict[Value, Any]) -> None:
@@ -186,9 +187,17 @@ class Rows:
             row = self._found[lines] = Row(self, values, trace.stack(lines))
         return row
 
+    def find_alone(self, nodes: Sequence[Value]) -> None:
+        """Note which Rows are alone, in a graph of these nodes."""
+        uses = Counter(map(id, chain.from_iterable([node._prev for node in nodes])))
+        for node in nodes:
+            if isinstance(node, Row):
+                node.is_alone = {*map(uses.__getitem__, map(id, node.values))} == {1}
+
     def keeps(self, row: Row, total: RowSymbol) -> bool:
         """Whether a Row keeps what is sent to it, to pass on or to return the sum."""
-        return self.add_up or (self.final and row.place is not None and self.trace.ops[total.id] == "scatter")
+        is_scatter = self.trace.ops[total.id] == "scatter"
+        return self.add_up or row.is_alone or (self.final and is_scatter and row.place is not None)
 
     def clear(self) -> None:
         """Forget the Rows, since they refer to this object."""

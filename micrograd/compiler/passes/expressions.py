@@ -49,7 +49,10 @@ class Node(NamedTuple):
     items: tuple[int | None, ...] = ()  # the lines of a row's numbers, unless they are added to gradients
 
     def singly(self) -> "Iterator[Node]":
-        """A node for each number of a row that is needed; of any other node, itself."""
+        """A node for each number of a row that is needed; of any other node, itself.
+
+        What several products add to a gradient has a node of its own, since it is added up first.
+        """
         if not self.size:
             yield self
             return
@@ -57,8 +60,13 @@ class Node(NamedTuple):
         adds = self.parameter >= 0
         lines = repeat(self.line, self.size) if adds else self.items
         for i, (line, *others) in enumerate(zip(lines, *map(numbers, rows), strict=True)):
+            if adds and len(factors) > 1:
+                line = self.line, i
             if line is not None:
-                yield Node(line, self.form, (factors, tuple(others)), self.parameter + i * self.step if adds else -1)
+                parameter = self.parameter + i * self.step if adds and len(factors) == 1 else -1
+                yield Node(line, self.form, (factors, tuple(others)), parameter)
+            if adds and len(factors) > 1:
+                yield Node(line, (("+", 1, 1),), ((line,),), self.parameter + i * self.step)
 
     @property
     def operands(self) -> Lines:

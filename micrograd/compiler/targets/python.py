@@ -183,7 +183,7 @@ def _names(graph: Graph, nodes: Sequence[Node], scattered: Collection[int]) -> d
     for count, node in enumerate(nodes):
         id, of = node.line, graph.gradients.get(node.line)
         if node.parameter >= 0:
-            names[id] = names["g", node.parameter]
+            names.setdefault(id, names["g", node.parameter])
         elif of in names and f"d{names[of]}" not in taken:
             names[id] = f"d{names[of]}"
             taken.add(names[id])

@@ -551,3 +551,36 @@ def test_derivatives_within_a_compiled_function_go_through_an_index(backend):
     fast = micrograd.compile(f, (1.0, 0), backend=backend)
     assert [fast(2.0, i) for i in range(3)] == [12.0, 32.0, 4.0]
     assert [fast.value_and_grad(2.0, i)[1][0] for i in range(3)] == [12.0, 48.0, 2.0]
+
+
+@pytest.mark.parametrize("form", ["layers", "a residual", "a row twice", "windows", "lookups"])
+def test_python_has_the_gradients_of_the_engine_to_the_last_bit(form: str) -> None:
+    """Whether rows are used alone, so that each adds up its gradients, or with others."""
+    rng = random.Random(2)
+    ws, vs, us = ([[Value(rng.uniform(-1, 1)) for _ in range(6)] for _ in range(6)] for _ in range(3))
+
+    def function(x: Any) -> Any:
+        hidden = [dot(w, x).tanh() for w in ws]
+        if form == "a residual":
+            hidden = [dot(v, hidden) + a * 0.1 for a, v in zip(hidden, vs, strict=True)]
+        if form == "a row twice":
+            hidden = [dot(v, hidden).tanh() * dot(v, x) for v in vs]
+        if form == "windows":
+            hidden = [dot(vs[0][:3], (hidden + hidden)[i : i + 3]) for i in range(6)]
+        if form == "lookups":
+            hidden = [a * b for a, b in zip(take(vs, x[0] - x[0] + 2.0), hidden, strict=True)]
+        return micrograd.sum([dot(u, hidden).tanh() for u in us])
+
+    parameters = [w for row in (*ws, *vs, *us) for w in row]
+    example = [rng.uniform(-1, 1) for _ in range(6)]
+    fast = micrograd.compile(function, (example,), parameters=parameters, backend="python")
+    value, gradients = fast.value_and_grad(example)
+    xs = list(map(Value, example))
+    result = function(xs)
+    result.backward()
+    expected = [parameter.grad for parameter in parameters]
+    assert (value, gradients) == (result.data, [x.grad for x in xs])
+    for parameter in parameters:
+        parameter.grad = 0.0
+    fast.backward([example])
+    assert [parameter.grad for parameter in parameters] == expected
