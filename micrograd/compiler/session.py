@@ -3,7 +3,7 @@
 One of two loops takes the steps, chosen where the block begins. If the function is compiled to C, all numbers live in a
 buffer for the length of the block, and a NativeLoop does all of a step in C (native/loop.py). Otherwise a PythonLoop
 takes the optimizer's own steps. A step in which an operation fails or a number is not finite changes nothing: then the
-engine takes it, and raises what it raises. An optimizer of another library gets an Objective.
+engine takes it, and raises any error. An optimizer of another library gets an Objective.
 """
 
 import math
@@ -91,7 +91,7 @@ class Training:
             return self.take(latest, [self._optimizer.learning_rate])[0]
 
     def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
-        """Take steps as a Loop does: those that fail in generated code with the engine."""
+        """Take steps as a Loop does. The engine takes those that fail in generated code."""
         self._check_parameters()
         losses: Sequence[float] = self._loop.take(batches, rates)
         if not losses:

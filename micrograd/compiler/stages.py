@@ -11,7 +11,7 @@ from micrograd.compiler.targets.c import Writer
 
 
 def stages(graph: Graph) -> dict[str, str]:
-    """What `backward` computes for an example after each stage, by its name."""
+    """What `backward` computes for an example after each stage, by the name of the stage."""
     compiled = program(graph, graph.ends("backward"))
     in_parts = Writer(compiled, vectors=True).passes
     kernels = compiled.passes | {name: [*chain(*parts)] for name, parts in in_parts.items()}

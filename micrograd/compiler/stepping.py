@@ -76,8 +76,8 @@ class Loop(Protocol):
     def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
         """Take steps at these learning rates, up to one that fails, and count them. Returns their losses.
 
-        A step that fails changes nothing. If it is the first, generated code returns no losses, and the engine, which
-        takes it then, raises NotFinite if a loss or a parameter is not finite, and whatever the model, the loss or the
+        A step that fails changes nothing. If it is the first, generated code returns no losses. The engine then takes
+        it, and raises NotFinite if a loss or a parameter is not finite, or whatever the model, the loss or the
         optimizer raises.
         """
 

@@ -30,7 +30,7 @@ from micrograd.training.trainer import Engine
 log = logging.getLogger("micrograd")
 
 OnCompiled = Callable[[int, int], None]
-"""Is told how many shapes of examples are compiled, and how many there are."""
+"""Called with how many shapes of examples are compiled, and how many there are."""
 
 CALLS = 3  # of an example: two draw the same mask for two units a quarter of the time
 SECONDS = 0.02  # of calls: a small network takes ten times as long to compile
@@ -44,9 +44,9 @@ NOT_THE_SAME = (
 def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batches, on_compiled: OnCompiled) -> Loop:
     """A Loop that does in generated code what the engine does, until the stack is closed; `on_compiled` reports.
 
-    It is the engine if the loss does not depend on the parameters, which is for the engine to say; and the log says why
-    if the loss of an example is not the same each time, or cannot be compiled. The last is an error unless the backend
-    is "auto" without an executor.
+    It is the engine itself if the loss does not depend on the parameters, so that the engine says so; or if the loss of
+    an example is not the same each time, or cannot be compiled, and then the log says why. The last is an error unless
+    the backend is "auto" without an executor.
     """
     try:
         check_rule(engine.update.optimizer)
@@ -56,7 +56,7 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
                 try:
                     loop = CompiledLoop(stack, engine, backend, batches, on_compiled)
                 finally:
-                    trial.call(0)  # which also replaces traced numbers that the model has stored, as activations
+                    trial.call(0)  # this also replaces traced numbers that the model stored, such as activations
                 trial.compare(0, *loop.first_loss())
         if not trial.differ:
             if not loop.depends:
@@ -74,7 +74,7 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
 
 
 class CompiledLoop:
-    """A Loop in generated code. The engine takes steps, and computes losses, that may be errors: it raises them.
+    """A Loop in generated code. The engine takes steps and computes losses that may fail, and raises their errors.
 
     Its steps are those of a `session`, within its block; gradients from workers are added in the order of the shards.
     `depends` says whether a loss depends on one of the model's parameters.
@@ -134,7 +134,7 @@ class CompiledLoop:
 class Trial:
     """Calls of the model and its loss by the engine. `differ` has two losses of one example, if they are different.
 
-    The first example is called several times, one call after the other, and so are more, while that takes no time.
+    The first example is computed several times in a row, and so are further ones until SECONDS are over.
     """
 
     @gc_paused()
@@ -165,7 +165,7 @@ class Trial:
 
 @contextmanager
 def generators_set_back(other: Any) -> Iterator[None]:
-    """After the block, the global generators of random numbers, and another one of Python's, are where they were."""
+    """After the block, the global random number generators, and another of Python's, are where they were."""
     before = [(random.setstate, random.getstate())]
     if isinstance(other, random.Random) and not isinstance(other, random.SystemRandom):
         before.append((other.setstate, other.getstate()))

@@ -51,8 +51,8 @@ def fit(
     Parameters
     ----------
     model, loss
-        A function of one input, with `parameters()`; and a function of a prediction and its target, as most of `losses`
-        are, that returns the loss of this one example. A step follows the gradient of the mean over a batch.
+        A function of one input, with `parameters()`; and a function of a prediction and its target, like most in
+        `losses`, that returns the loss of this one example. A step follows the gradient of the mean over a batch.
     xs, ys
         The inputs and targets of the examples: lists, arrays or tables with a row for each. The model and the loss get
         rows as lists of Python's own numbers.
@@ -70,9 +70,9 @@ def fit(
     backend
         "eager" for the engine; "c" or "python" for generated code; or "auto" for C if there is a compiler, otherwise
         Python, or the engine if the model cannot be compiled. A `Backend` adds threads, single precision or workers.
-        Before it is compiled, the model is called on some examples, and what it counts goes on. If an example's loss is
-        not the same each time, as with dropout, the engine trains. Whenever it does in place of generated code, the log
-        says why.
+        Before the model is compiled, it is called on some examples; if it counts calls, it counts these, too. If an
+        example's loss is not the same each time, as with dropout, the engine trains. Whenever the engine replaces
+        generated code, the log says why.
     """
     backend, parameters = Backend.of(backend), _checked(model, loss, optimizer, schedule, progress)
     data, validation = _examples(loss, xs, ys, validation, patience)
@@ -101,8 +101,8 @@ def fit(
             left, advice = trainer.set_back(), _advice(data, validation, parameters)
             error.failure.message += f": the parameters are those {left}; {advice}"
             raise Diverged(error.failure, history) from None
-        except (BrokenExecutor, ArithmeticError) as error:  # the latter of a loss of one's own, as of a large square
-            if not (noted and isinstance(error, BrokenExecutor)):  # for a Ctrl-C in a terminal ends the workers, too
+        except (BrokenExecutor, ArithmeticError) as error:  # such as OverflowError from a square in a user's loss
+            if not (noted and isinstance(error, BrokenExecutor)):  # a Ctrl-C in a terminal ends the workers, too
                 error.add_note(f"the parameters are those {trainer.set_back()}; the error has the history")
                 vars(error).update(history=history)
                 raise

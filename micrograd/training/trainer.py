@@ -1,4 +1,4 @@
-"""A Trainer has a Loop take the steps of `fit`, and records what they give. An Engine is the Loop that uses the engine.
+"""A Trainer lets a Loop take the steps of `fit`, and records the results. Engine is the Loop that uses the engine.
 
 Generated code has its own Loop (compiled.py). Whichever takes the steps, the examples come in the same order, and the
 losses are the same up to rounding.
@@ -92,7 +92,7 @@ class Engine(StepLoop):
 
 
 class Trainer:
-    """Has a `loop` take steps at the rates of a schedule, and records each epoch in a history.
+    """Lets a `loop` take steps at the rates of a schedule, and records each epoch in a history.
 
     The loop is the engine, unless generated code takes its place. With patience, what is trained is kept as it was
     after the epoch with the lowest validation loss.

@@ -16,7 +16,7 @@ class Buffers:
     """The buffer, and the Values and the optimizer that show its numbers while it is in use.
 
     `numbers` has the `n` parameters and constants, then their first moments, and so on, then the gradients. The numbers
-    of the `n_trainable` parameters live here, the constants' are only read. `indices` has the positions of the
+    of the `n_trainable` parameters live here; those of constants are only read. `indices` has the positions of the
     optimizer's parameters.
     """
 

@@ -75,7 +75,7 @@ class CBackend:
     def start_build(self, kind: CallSpec, n: float) -> None:
         """Start building the library for calls of this kind with n examples, unless it is built or being built.
 
-        If it cannot be built, `library` says so.
+        If it cannot be built, `library` raises the error.
         """
         key = self._key(kind, n)
         if key not in self._libraries and key not in self._started:
@@ -161,7 +161,7 @@ class Library:
     C goes on with an infinity or NaN where Python raises an error, and notes it: then the examples are computed again
     step by step, and the call raises the same error.
 
-    `function` is the address of the generated function, and `room` how many bytes it works in.
+    `function` is the address of the generated function, and `room` the bytes that it works in.
     """
 
     def __init__(self, stored: SerializedGraph, kind: CallSpec, precision: Precision, library: ctypes.CDLL) -> None:

@@ -125,7 +125,7 @@ class NativeLoop:
         return bool(self._run([self._optimizer.learning_rate], None))  # on no examples, since none are bound
 
     def _load(self, started: LoopBuild | None = None) -> None:
-        """Trace the optimizer's rule as it is now, and have C that applies it."""
+        """Trace the optimizer's rule as it is now, and load C that applies it."""
         buffers, kernel = self._buffers, UpdateKernel(self._optimizer)
         text, n = source(kernel, buffers.precision), buffers.n
         library = started.task.result() if started and started.text == text else build(text)
@@ -145,7 +145,7 @@ class NativeLoop:
             n_examples=1,
             size=1,
         )
-        self._address, self._kept = ctypes.addressof(self._arguments), (before, ranges)  # to which it points
+        self._address, self._kept = ctypes.addressof(self._arguments), (before, ranges)  # the arguments point to these
         self._rates = self._losses = array("d")
         self._room: tuple[array[float], array[int], array[int]] = array("d"), array("q"), array("q")
         self._batches: Batches | None = None
@@ -153,7 +153,7 @@ class NativeLoop:
         self._known = dict(vars(self._optimizer))
 
     def _prepare(self) -> None:
-        """Before steps: see to what has been assigned to the optimizer since the last ones, and to constants."""
+        """Take in what has been assigned to the optimizer and to constants since the last steps."""
         attributes, known = vars(self._optimizer), self._known
         known["learning_rate"], known["steps"] = attributes["learning_rate"], attributes["steps"]
         if len(known) != len(attributes) or not all(map(is_, known.values(), attributes.values())):

@@ -1,9 +1,9 @@
 """From C to a loaded library: the machine's compiler, and a cache of the libraries that it has built.
 
-A library's file is named by a hash of all that went into it: the C, the compiler with its flags, and the processor. It
-gets this name when it is whole, so processes may build the same library at once. The cache is a directory that only the
-user can write to; without one, libraries are built in a temporary directory. Whenever a library is added, the least
-recently used ones above LIMIT bytes are removed.
+A library's file is named by a hash of all that it is built from: the C, the compiler with its flags, and the processor.
+It gets this name once it is complete, so processes may build the same library at once. The cache is a directory that
+only the user can write to; without one, libraries are built in a temporary directory. Whenever a library is added, the
+least recently used ones above LIMIT bytes are removed.
 """
 
 import _ctypes
@@ -54,8 +54,8 @@ status=$?
 kill -KILL $!
 exit $status
 """
-"""Has a shell run a command. When the shell's input ends, it ends that with all that it has started, and removes the
-files that are named $0."""
+"""Lets a shell run a command. When the shell's input ends, it kills the command and everything that it started, and
+removes the files whose names begin with $0."""
 
 
 class CompilerError(RuntimeError):
@@ -211,7 +211,7 @@ def _found(file: Path) -> ctypes.CDLL | None:
 
 
 def _compiled(text: str, command: list[str], file: Path) -> ctypes.CDLL:
-    """Compile a text and load the library, which is in this file then. Raises CompilerError if the text is rejected."""
+    """Compile a text to this file and load it as a library. Raises CompilerError if the text is rejected."""
     source = file.with_name(f"{os.urandom(16).hex()}.c")
     built = source.with_suffix(".so")
     slow = "ziglang; the first time can take a minute or two"  # it builds a C library, too
@@ -233,9 +233,9 @@ def _compiled(text: str, command: list[str], file: Path) -> ctypes.CDLL:
 def _run(command: list[str], files: Path) -> tuple[int, str]:
     """Run a compiler. Returns its exit status and its errors.
 
-    It ends when an exception ends this function, and when this process ends, even if it is killed: the pipe to its
-    shell is closed then, which removes its `files`. It is in a process group of its own, where a Ctrl-C in the terminal
-    does not end it, since another thread may need what it builds.
+    The compiler ends when an exception ends this function, and when this process ends, even if it is killed: then the
+    pipe to its shell closes, and the shell removes the `files`. It has its own process group, so that a Ctrl-C in the
+    terminal does not end it: another thread may need what it builds.
     """
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     shell = os.name == "posix"

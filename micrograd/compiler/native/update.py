@@ -33,8 +33,8 @@ class UpdateKernel:
     `trace` is the traced rule, which begins with clipping if the optimizer clips; `results` are its lines for the new
     parameter and moments. `uniform` has the lines that are the same for all parameters, and `before` those of them that
     other lines or the results use. `moments` are the names of the moments; those after the first `n_changed` do not
-    change. `traced_with` is the `key` of the optimizer then: once it has another one, the kernel is outdated. What else
-    the rule reads is constant.
+    change. `traced_with` is the `key` of the optimizer when it was traced: once that differs, the kernel is outdated.
+    Anything else that the rule reads is constant.
 
     Raises TypeError if the rule returns anything else, changes the optimizer, or is not the same each time.
     """
@@ -63,7 +63,7 @@ class UpdateKernel:
 
     @staticmethod
     def key(optimizer: Optimizer) -> tuple[Any, ...]:
-        """The attributes that do not change with each step: numbers, texts, tuples, functions; of others, the ids."""
+        """The attributes that do not change with each step: numbers, strings, tuples, functions; of others, the ids."""
         varying = {"learning_rate", "steps", "parameters", *optimizer.moments}
         attributes = [(name, x) for name, x in vars(optimizer).items() if name not in varying]
         return tuple([(name, x if type(x) in PLAIN else id(x)) for name, x in attributes])
@@ -116,7 +116,7 @@ class UpdateKernel:
 
 
 def check_rule(optimizer: Any) -> None:
-    """Raise TypeError if the steps of an optimizer are not those of its rule, or it states none."""
+    """Raise TypeError if an optimizer's steps may do anything but apply its rule, or it has no rule."""
     kind, names = type(optimizer).__name__, ("rule", "step", "zero_grad")
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"optimizer is {shown(optimizer)}: expected an Optimizer, such as optim.Adam(parameters)")
@@ -126,7 +126,7 @@ def check_rule(optimizer: Any) -> None:
             "or by a schedule, or train eagerly"
         )
     if getattr(optimizer.rule, "__func__", None) is Optimizer.rule:
-        optimizer.rule()  # which raises NotImplementedError; any other may count how often it is called
+        optimizer.rule()  # this raises NotImplementedError; others are not called, since they may count calls
     owners = [vars(optimizer), *map(vars, type(optimizer).__mro__)]
     rule, *others = [next(i for i, owner in enumerate(owners) if name in owner) for name in names]
     for name, i in zip(names[1:], others, strict=True):

@@ -81,11 +81,11 @@ Terms = list[tuple[str, tuple[Column, ...]]]
 class Expressions(list[Node]):
     """The nodes that some results need, each after its operands.
 
-    The lines in `results` and `named` are nodes of their own; `rows` are added to slices of gradients. What is added to
-    a gradient is added `in_order` as the engine does it, a part at a time; else the parts are added up first.
+    The lines in `results` and `named` are nodes of their own; `rows` are added to slices of gradients. If `in_order`,
+    the parts of a gradient are added to it one at a time, as in the engine; else they are added up first.
 
-    `live` are the operations among the lines that the results need; `scatters` have for each number that is added to
-    one of a slice of gradients the slice, the line of the position there, and that of the number.
+    `live` has the operations among the lines that the results need. `scatters` has, for each number added somewhere in
+    a slice of gradients, the slice, the line of the index in it, and the line of the number.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Expressions(list[Node]):
         self._sums: dict[int, Terms] = {}
 
         def is_term(line: int) -> bool:
-            """Whether only sums use a product: in the backward pass, several may, as it takes longer to store it."""
+            """Whether only sums use a product: in the backward pass, several may, as storing it takes longer."""
             if line in self._sum or line < backward or line in stay:
                 return line in self._sum
             only_sums = uses[line] == added[line] + subtracted[line] and subtracted[line] <= 1
@@ -140,7 +140,7 @@ class Expressions(list[Node]):
                 if items.get(line):
                     self.extend(self._row(line, items[line]))
             elif op == "*" and is_term(line) and self._conditions.keys().isdisjoint(of):
-                self._products[line] = of  # of each sum that uses it: to multiply again takes less time than to store
+                self._products[line] = of  # in each sum that uses it: multiplying again is faster than storing
             elif op in SUMS:
                 self._add_sum(line, op)
             elif op in PLAIN and self._conditions.keys().isdisjoint(of):
@@ -153,7 +153,7 @@ class Expressions(list[Node]):
                 self.append(node._replace(parameter=place.base, step=place.step, items=()))
 
     def _factors(self, row: int, i: int) -> tuple[Column, Column] | None:
-        """What the i-th number of a row is the sum of the products of, if that are two columns."""
+        """The two columns whose products add up to the i-th number of a row, if there are such columns."""
         numbers, *rows = self._columns(row)
         slices = [row for row in rows if isinstance(row, Slice)]
         if not slices:
@@ -166,13 +166,13 @@ class Expressions(list[Node]):
         return numbers, found._replace(base=first.base + i * first.step)
 
     def _columns(self, row: int) -> tuple[Column, ...]:
-        """What a row adds up: numbers, and for each a row that it is multiplied by."""
+        """What a row adds up: numbers, and for each the row that it multiplies."""
         found = [(number, other) for op, number, other in self._trace.parts(row) if op == "axpy"]
         numbers, rows = zip(*found, strict=True) if found else ((), ())
         return numbers, *map(self._column, rows)
 
     def _row(self, line: int, items: dict[int, int]) -> Iterator[Node]:
-        """The node of a row, if anything else than scatters adds to it."""
+        """The node of a row, if anything other than scatters adds to it."""
         columns = self._columns(line)
         if len(columns) > 1:
             size = _length(columns[1])

@@ -52,7 +52,7 @@ def later(step: Any, k: int) -> Any:
 
 
 def _apart(ref: Ref, k: int) -> Ref:
-    """A reference in a loop that goes on by several rounds, the k-th of which has its own variables."""
+    """A reference in the k-th of the rounds that run together: each round has its own variables."""
     if is_variable(ref):
         return Ref(f"{ref.array}_{k}")
     return ref._replace(strides=(JAM_FACTOR * ref.strides[0], *ref.strides[1:])) if ref.strides else ref

@@ -20,7 +20,7 @@ Range = tuple[str, int, int]
 def allocate(kernel: Kernel, most: int, size: Callable[[Kernel], int] = length) -> tuple[list[Kernel], int]:
     """The kernel in parts of at most this size, or of a single step, with an array t; and how many elements t has.
 
-    What only single lines of one part use, or single rounds of one loop, goes to variables v0, v1, ...
+    Numbers that only single lines of one part use, or single rounds of one loop, go to variables v0, v1, ...
     """
     parts = list(_parts(kernel, most, size))
     ranges = _ranges(parts)
@@ -74,7 +74,7 @@ def _parts(kernel: Kernel, most: int, size: Callable[[Kernel], int]) -> Iterator
 
 
 def _ranges(parts: Sequence[Kernel]) -> dict[str, list[Range]]:
-    """What loops use of each array, or several parts do."""
+    """The ranges of each array that loops or several parts use."""
     spans: dict[str, set[tuple[int, int]]] = defaultdict(set)
     user: dict[tuple[str, int], int] = {}
     for number, part in enumerate(parts):

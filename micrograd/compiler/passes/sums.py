@@ -6,14 +6,14 @@ from typing import Any
 
 from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Step, Sum, Term, start
 
-LONG = 8  # terms of a statement: with 60, a sum of 60 takes 7% longer in lanes, and a line that nobody can read
+LONG = 8  # terms of a statement: with 60, a sum of 60 takes 7% longer in lanes, and its line is unreadable
 
 
 def in_steps(kernel: Sequence[Step], *, dots: bool = False, totals: bool = False) -> Kernel:
     """The kernel with its sums as steps, in variables sum0, sum1, ...
 
     With `dots`, a loop of terms that makes a dot product is a Call. With `totals`, what is added to a gradient is a
-    variable, which has a number for each of several examples.
+    variable, with a number for each of several examples.
     """
     variables = (Ref(f"sum{i}") for i in count())
 

@@ -23,7 +23,7 @@ Place = tuple[str, int]
 """An array and an index."""
 Bases = tuple[int, ...]
 Items = Column | tuple[int | None, ...]
-"""A column, or the numbers of a row, which have no line if they are not needed."""
+"""A column, or the lines of a row's numbers, None for numbers that are not needed."""
 Block = tuple[Any, list[Node]]
 """The operation that nodes share, and the nodes."""
 
@@ -59,7 +59,7 @@ class Layout(dict[Any, Place]):
         return shape, tuple([self._index(column, term) for term in starts for column in columns])
 
     def _pattern(self, column: Column) -> Any:
-        """What columns share whose numbers are in the same arrays, at the same distances from each other."""
+        """The same for all columns whose numbers are in the same arrays, at the same distances from each other."""
         if isinstance(column, Slice):
             return column._replace(base=0)
         if column not in self._patterns:
@@ -84,7 +84,7 @@ class Layout(dict[Any, Place]):
         return self._runs[column]
 
     def slices(self, row: Node) -> Iterator[tuple[int, int, list[Slice]]]:
-        """The parts of a row that advance evenly: first and number, and from there on, a slice of each factor."""
+        """The parts of a row that advance evenly: first position, size, and a slice of each factor from there on."""
         runs = list(map(self.runs, row.columns[1:]))
         needed = [item is not None for item in row.items or repeat(0, row.size)]
         ends = {i for i in range(1, row.size) if needed[i] != needed[i - 1]}.union(
@@ -96,7 +96,7 @@ class Layout(dict[Any, Place]):
 
 
 def _from(starts: Sequence[int], slices: Sequence[Slice], first: int) -> Slice:
-    """The slice that one of the numbers is in, from there on."""
+    """The slice that contains a number, from that number on."""
     at = bisect(starts, first) - 1
     found = slices[at]
     skipped = first - starts[at]
@@ -150,7 +150,7 @@ class Levels:
 
 
 def _place_in_block(node: Node, used: dict[int, int]) -> int:
-    """What nodes of a block are sorted by."""
+    """The key by which nodes of a block are sorted."""
     return node.parameter if node.size and node.parameter >= 0 else used.get(node.line, node.line)
 
 

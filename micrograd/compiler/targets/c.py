@@ -45,7 +45,7 @@ TOTAL = CONDITIONS | {
 
 
 def templates(precision: Precision = DOUBLE, *, vectors: bool, checks: bool = False) -> dict[str, str]:
-    """Each operation in C, on vectors or on numbers; with `checks`, those that note errors of Python's."""
+    """Each operation in C, on vectors or on numbers; with `checks`, noting where Python raises errors."""
     operands = ["", "{0}", "{0}, {1}"]
     calls = {op: f"v_{op}({operands[n]})" if vectors else f"{op}SUFFIX({operands[n]})" for op, n in CALLS.items()}
     found = {**spellings("c"), **calls, **(spellings("vectors") if vectors else {})}
@@ -173,8 +173,8 @@ def library_source(
 
     It computes up to `tile` vectors of examples at once, or if that is 0, one example after the other. A tile is
     smaller if its numbers would not stay in the processor's cache, or if the code has many lines and few loops.
-    `shared` says which arguments all examples share. Up to so many `threads` share the examples, with at least as many
-    as `least` for each.
+    `shared` says which arguments all examples share. Up to `threads` threads share the examples, if each gets at least
+    `least` of them.
     """
     ieee = graph.trace.ieee
     writer = Writer(program, precision, vectors=tile > 0, dots=tile == 0, checks=not ieee)

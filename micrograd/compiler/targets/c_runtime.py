@@ -23,7 +23,7 @@ PROBES = (-math.inf, -1e308, -1e3, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1e3, 1e308, 
 
 NO_NUMBER, INFINITE = "((r != r) & (x == x))", "((r - r != U(0)) & (x - x == U(0)))"
 TOO_LARGE = "((r == U(INFINITY)) & (x < U(INFINITY)))"
-"""Results r that Python refuses: NaN of a number x, an infinity of a finite one, and faster, of a large one."""
+"""Results r that Python refuses: NaN if x is not NaN; an infinity if x is finite; and a faster test for large x."""
 
 
 @cache
@@ -42,7 +42,7 @@ def refused(name: str, precision: Precision = DOUBLE) -> list[str]:
 
 
 def definitions(body: str, precision: Precision = DOUBLE, *, vectors: bool) -> str:
-    """The functions that the C library lacks: those that are called, and those that these call."""
+    """The functions that the C library lacks: those that the body calls, and those that these call in turn."""
     known = {
         f"{name}{precision.suffix}": PARTS[name] for name in ("chosen", "larger", "remainder_", "take_at", "add_at")
     }
@@ -67,7 +67,7 @@ def _of_vectors(precision: Precision) -> dict[str, str]:
 
 
 def _checked(precision: Precision, prefix: str, suffix: str) -> dict[str, str]:
-    """Functions that note results which are errors in Python."""
+    """Functions that note the results that are errors in Python."""
     known = {}
     for name in CALLS:
         rules = " | ".join(refused(name, precision))

@@ -100,7 +100,7 @@ class Writer(Printer):
             yield f"{head} {self.value(step.value)};"
 
     def ref(self, ref: Ref) -> str:
-        """A reference; of one whose array begins with "&", the array and the index."""
+        """A reference; for an array that begins with "&", the array and the index."""
         array = ref.array
         if array[0] == "=":
             return literal(float(array[1:]))

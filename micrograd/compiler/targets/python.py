@@ -169,7 +169,7 @@ def _text(graph: Graph, kind: CallSpec) -> str:
 
 
 def _names(graph: Graph, nodes: Sequence[Node], scattered: Collection[int]) -> dict[Any, str]:
-    """What each line is called, and each number of a slice, by its array and its index."""
+    """The name of each line, and of each number of a slice, by its array and its index."""
     trace = graph.trace
     taken: set[str] = set()  # two nodes may have equal data, but each has a gradient of its own
     names: dict[Any, str] = {
@@ -193,7 +193,7 @@ def _names(graph: Graph, nodes: Sequence[Node], scattered: Collection[int]) -> d
 
 
 def _write(graph: Graph, ends: Ends) -> tuple[list[str], dict[Any, str]]:
-    """The body of a function, and what each line is called in it."""
+    """The body of a function, and the name of each line in it."""
     results = [*ends.returned, *ends.gradients.values()]
     found = Expressions(graph.trace, results, ends.rows, named=graph.gradients, in_order=True)
     nodes = [single for node in found for single in node.singly()]

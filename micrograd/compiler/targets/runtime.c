@@ -241,8 +241,8 @@ CLEAR
     int64_t examples[WIDTH] = {0};
 ONCE
     for (int64_t b = first, m = (end - first - 1) % WIDTH + 1; b < end; b += m, m = WIDTH) {
-        /* Lanes that are left share an example, and the seed of its gradient: as many as a power of two, so that nothing
-           is rounded. */
+        /* Lanes that are left over share an example, and the seed of its gradient. A power of two of lanes share one,
+           so nothing is rounded. */
         int64_t half = 1, lanes[WIDTH] = {0}, of[WIDTH];
         while (2 * half < m)
             half *= 2;

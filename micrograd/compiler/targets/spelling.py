@@ -142,7 +142,7 @@ class Printer(ABC):
 
     @abstractmethod
     def ref(self, ref: Ref) -> str:
-        """A reference; of one whose array begins with "&", where it lies."""
+        """A reference; for an array that begins with "&", its address."""
 
 
 def indented(lines: Iterable[str]) -> Iterator[str]:
