@@ -18,11 +18,10 @@ from micrograd.compiler.native.background import BackgroundTask
 from micrograd.compiler.native.toolchain import CompilerError, build, function_of
 from micrograd.compiler.options import Options
 from micrograd.compiler.passes import Program, program
-from micrograd.compiler.targets.c import library_source
+from micrograd.compiler.targets.c import TILES, library_source
 from micrograd.support.collector import gc_paused
 
 FEW_EXAMPLES = 4  # up to so many are computed one by one
-TILE_SIZES = (4, 2, 1)  # vectors of examples
 A_THREAD = 1 << 25  # operands of additions and products, about a millisecond: a thread takes 20 us to begin and end
 A_GRADIENT = 100  # operands, which take as long as adding the gradient of a parameter to that of another thread
 
@@ -152,7 +151,7 @@ def check_constants(graph: Graph, precision: Precision) -> None:
 
 def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
     """The vectors of examples in a tile, if most calls have n examples; 0 to compute them one by one."""
-    return 0 if n <= FEW_EXAMPLES else next(size for size in TILE_SIZES if size * lanes <= n or size == 1)
+    return 0 if n <= FEW_EXAMPLES else next(size for size in TILES if size * lanes <= n or size == 1)
 
 
 class Library:

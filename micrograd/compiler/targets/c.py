@@ -31,11 +31,9 @@ from micrograd.compiler.targets.c_runtime import CALLS, FOR_DOUBLES, FOR_TILES, 
 from micrograd.compiler.targets.spelling import Printer, filled, indented, index, spellings
 
 LINES = 150  # of a function: gcc takes 2.4 s for 7,500 lines in lanes, and 2.8 if they are in functions of 600
-MANY_LINES = (
-    500  # outside loops, above which a tile is one vector: 900 run 1.16 times as long, and compile 4 times faster
-)
+MANY_LINES = 500  # outside loops, above which a tile is one vector: 900 take 1.16 times as long, a quarter to compile
 CACHE = 1 << 20  # bytes, beyond which a tile is smaller: 256-256-10 takes 602 us on AVX-512, and 768 with half of it
-TILES = (4, 2, 1)  # vectors
+TILES = (4, 2, 1)  # vectors of examples in a tile
 
 TOTAL = CONDITIONS | {
     *("+", "-", "*", "dot", "neg", "abs", "where", "largest"),

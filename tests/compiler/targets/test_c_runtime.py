@@ -1,4 +1,4 @@
-"""The C around kernels: functions of vectors, and divisions that raise a flag."""
+"""The C around kernels: functions of vectors, errors that are noted, lanes without an example, harmless infinities."""
 
 import math
 import random
