@@ -256,7 +256,7 @@ def _column(batch: Any, is_shared: bool, precision: Precision) -> tuple[Shape, i
     examples: Any = batch if is_list and not is_shared else _plain(batch, precision)
     if isinstance(examples, memoryview) and examples.shape:
         n, *shape = (1, *examples.shape) if is_shared else examples.shape
-        return tuple(shape), _at_least_one(n), _lying(examples, precision)
+        return tuple(shape), _at_least_one(n), _in_place(examples, precision)
     examples = [examples] if is_shared else examples
     n = _at_least_one(len(examples))
     first = next(iter(examples))
@@ -278,7 +278,7 @@ def _at_least_one(n: int) -> int:
     return n
 
 
-def _lying(view: memoryview, precision: Precision) -> "memoryview | array[float]":
+def _in_place(view: memoryview, precision: Precision) -> "memoryview | array[float]":
     """The numbers of an array: in place if they are contiguous and their address can be found, else a copy."""
     of: Any = view.obj  # an array of NumPy gives its address even if it is read-only
     is_found = not view.readonly or (hasattr(of, "__array_interface__") and of.nbytes == view.nbytes)

@@ -137,7 +137,7 @@ class Function:
     # Examples
 
     def _example(self, args: Sequence[Any]) -> Batch:
-        """One example as buffers: those of an earlier call if the arguments fit in, which is much faster."""
+        """One example as buffers, reused from an earlier call if the arguments fit, since this is much faster."""
         try:
             packed = self._reusable.pop()
         except IndexError:  # it is the first call, or other threads are calling
@@ -218,9 +218,9 @@ class Function:
         try:
             with notice("tracing the function"):
                 graph = self._graph(shapes)
-                found = still_there(graph.free)
+                found = surviving(graph.free)
                 # A Value that the function makes in each call dies with its graph, or is used in this trace alone.
-                again = set(still_there(self._graph(shapes).free)) if found else {}
+                again = set(surviving(self._graph(shapes).free)) if found else {}
                 if found := [leaf for leaf in found if leaf in again]:
                     self._add_leaves(found, shapes)
                     graph = self._graph(shapes)
@@ -261,7 +261,7 @@ class Function:
         if not stored.is_differentiable:
             came = f"the function returns a list of shape {stored.output_shape}, but a gradient needs a single Value"
             if self._backends[self._shapes].stored.is_differentiable:
-                remedy = "give arguments like those of the example, as x[0] for a number"
+                remedy = "give arguments like the example's, such as x[0] for a number"
                 raise ShapeError(packed.shapes, self._shapes, f"{came}: {remedy}")
             raise TypeError(f"{came}: return its mean, for instance")
 
@@ -347,7 +347,7 @@ def _leaves(function: Callable[..., Any], args: Sequence[Any]) -> list[Value]:
     return [leaf for leaf in end._topological_order()[1] if is_free(leaf) and leaf not in given]
 
 
-def still_there(free: Sequence[Callable[[], Value | None]]) -> list[Value]:
+def surviving(free: Sequence[Callable[[], Value | None]]) -> list[Value]:
     """The Values that outlive the graph of a function that used them."""
     return [leaf for each in free if (leaf := each()) is not None]
 

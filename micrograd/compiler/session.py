@@ -32,7 +32,7 @@ from micrograd.support.arrays import as_ndarray, is_array
 from micrograd.support.trees import mapped, shape_of
 
 BY_ENGINE = (
-    "a step was taken by the engine, since an operation failed in generated code, which also differentiates what "
+    "a step was taken by the engine, since an operation failed in generated code: it also differentiates what "
     "take() does not choose"
 )
 BEYOND_SINGLE = f"a step was taken by the engine, in doubles, since numbers are beyond single precision: {REMEDY}"

@@ -36,8 +36,8 @@ CALLS = 3  # of an example: two draw the same mask for two units a quarter of th
 SECONDS = 0.02  # of calls: a small network takes ten times as long to compile
 NOT_THE_SAME = (
     "the loss of an example is not the same each time: it was {!r}, then {!r}. Compiled code would repeat the random "
-    "numbers of one call, as for dropout or noise, and what the model keeps from call to call, as a counter or a "
-    'running mean: make them a part of the examples, or give backend="eager"'
+    "numbers of one call, as in dropout or noise, and what the model keeps from call to call, such as a counter or "
+    'a running mean: make them part of the examples, or give backend="eager"'
 )
 
 
@@ -50,7 +50,7 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
     """
     try:
         check_rule(engine.update.optimizer)
-        with generators_set_back(batches.rng):
+        with generators_restored(batches.rng):
             trial = Trial(engine)
             if not trial.differ:
                 try:
@@ -164,7 +164,7 @@ class Trial:
 
 
 @contextmanager
-def generators_set_back(other: Any) -> Iterator[None]:
+def generators_restored(other: Any) -> Iterator[None]:
     """After the block, the global random number generators, and another of Python's, are where they were."""
     before = [(random.setstate, random.getstate())]
     if isinstance(other, random.Random) and not isinstance(other, random.SystemRandom):

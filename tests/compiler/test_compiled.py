@@ -246,7 +246,7 @@ def test_gradients_of_a_single_argument_may_be_asked_for(backend):
 
 
 @pytest.mark.parametrize("argnum", [2, -3, 0.5, "0", True, (0, 2), (0, None), [[0]]])
-def test_what_is_no_position_of_an_argument_is_refused(argnum):
+def test_only_the_position_of_an_argument_is_accepted(argnum):
     fast = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend="python")
     with pytest.raises(TypeError, match="argnum is .*: expected the position of one of 2 arguments, or a tuple"):
         fast.value_and_grad(1.0, 2.0, argnum=argnum)

@@ -68,7 +68,7 @@ BATCHES = [
 
 
 @pytest.mark.parametrize(("call", "error", "message"), BATCHES)
-def test_what_is_no_batch_is_refused(call, error, message):
+def test_anything_but_a_batch_is_refused(call, error, message):
     with pytest.raises(error, match=message):
         call(micrograd.compile(lambda x, y: x * y, (1.0, 2.0), backend="python"))
 
@@ -139,7 +139,7 @@ def test_what_holds_no_numbers_one_after_the_other_is_refused_everywhere(backend
     ],
     ids=lambda case: f"{case!s:.20}",
 )
-def test_what_is_no_real_number_is_refused_everywhere(backend, thing, reason):
+def test_anything_but_a_real_number_is_refused_everywhere(backend, thing, reason):
     single = micrograd.compile(lambda y, x: 2 * x, (1.0, 1.0), backend=backend)
     pair = micrograd.compile(lambda y, x: x[0] * x[1], (1.0, [1.0, 2.0]), backend=backend)
     for call in (

@@ -140,7 +140,7 @@ def test_all_leaves_that_a_function_uses_are_parameters_in_the_order_of_first_us
     assert (w.data, b.data) == (0.3, 3.95)
 
 
-def test_leaves_that_are_no_parameters_are_read_at_each_call_and_get_no_gradient(backend):
+def test_leaves_that_are_not_parameters_are_read_at_each_call_and_get_no_gradient(backend):
     function, w, b = leaves_and_constants()
     fast = micrograd.compile(function, (1.0,), parameters=[w], backend=backend)
     assert list(map(id, fast.parameters)) == [id(w)]
@@ -165,7 +165,7 @@ def test_leaves_that_are_no_parameters_are_read_at_each_call_and_get_no_gradient
     assert copied(0.0) == 0.5
 
 
-def test_leaves_that_are_no_parameters_are_constants_in_what_is_exported():
+def test_leaves_that_are_not_parameters_are_exported_as_constants():
     w, b = Value(2.0), Value(10.0)
     found = micrograd.compile(lambda x: w * x + b, (1.0,), parameters=[w], backend="python")
     constant = micrograd.compile(lambda x: w * x + 10.0, (1.0,), parameters=[w], backend="python")
@@ -244,7 +244,7 @@ def test_a_function_may_assign_to_the_data_of_a_leaf_only_before_it_reads_it(nam
         micrograd.compile(averaging, (1.0,), parameters=[w], backend=backend)
 
 
-def test_a_function_may_set_the_data_of_a_leaf_that_is_no_parameter_where_the_engine_finds_it(backend):
+def test_a_function_may_set_the_data_of_a_leaf_that_is_not_a_parameter_where_the_engine_finds_it(backend):
     w, b = Value(2.0), Value(3.0)
 
     def counting(x):

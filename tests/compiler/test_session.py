@@ -341,7 +341,7 @@ def test_what_is_changed_within_a_block_counts(name, backend):
 
 
 class Configured(Optimizer):
-    """Options of a class of one's own, some of which come and go."""
+    """Options of a user's class; some come and go."""
 
     def __init__(self, parameters):
         super().__init__(parameters, learning_rate=0.1, decay=0.1)
@@ -367,7 +367,7 @@ class Configured(Optimizer):
         ),
     ],
 )
-def test_options_of_a_rule_of_ones_own_count_as_they_are_at_each_step(change, backend):
+def test_each_step_uses_the_options_of_a_users_rule_as_they_are_then(change, backend):
     line, eager = Line(backend, Configured), Line("python", Configured)
     with line.block as step:
         for _ in range(3):
@@ -732,7 +732,7 @@ def test_a_step_outside_of_its_block_is_an_error(line):
 
 
 def own(base, **members):
-    """An optimizer of a class of one's own."""
+    """An optimizer of a user's class."""
     return lambda p: type("Own", (base,), members)(p, learning_rate=0.1)
 
 
@@ -800,7 +800,7 @@ def test_a_function_of_several_results_has_no_gradient(backend):
 
 @needs_compiler
 @pytest.mark.parametrize("backend", ["auto", "c"])
-def test_a_compiler_that_is_gone_after_compile_is_an_error_and_no_reason_for_another_language(backend, monkeypatch):
+def test_a_compiler_that_disappears_after_compile_is_an_error_rather_than_a_switch_to_python(backend, monkeypatch):
     line = Line(backend, lambda p: SGD(p, 0.1, weight_decay=0.123))
     with line.block as step:
         step(*BATCH)

@@ -532,7 +532,7 @@ class TestErrors:
         assert (v.data, v.grad, v.label, v._prev) == (data, 0.75, "v", ())
 
     @pytest.mark.parametrize("data", ["3", None, [1.0], 1j, (1.0,), {}, b"1", Decimal(1), object, print, *NO_NUMBERS])
-    def test_what_is_no_number_is_named_with_what_is_accepted(self, data):
+    def test_an_error_names_what_came_and_what_is_accepted(self, data):
         with pytest.raises(TypeError) as caught:
             Value(data)
         message = str(caught.value)
@@ -557,7 +557,7 @@ class TestComparisons:
         assert v != v
 
     @pytest.mark.parametrize("other", [None, "2", [2.0], object()])
-    def test_a_value_is_unequal_to_what_is_no_number(self, other):
+    def test_a_value_is_unequal_to_anything_but_a_number(self, other):
         assert (Value(2.0) == other) is False
         assert (Value(2.0) != other) is True
 

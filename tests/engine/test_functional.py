@@ -582,7 +582,7 @@ def add(before, grad, slope):
 
 
 def own(f, slope, passed=add):
-    """An operation of one's own on one number, whose `_backward` says that its derivative is the slope."""
+    """A user's operation on one number, whose `_backward` says that its derivative is the slope."""
 
     def operation(x):
         def _backward(grad):
@@ -729,14 +729,14 @@ def test_a_function_defined_at_one_point_alone_has_no_slope():
         gradcheck(lone, 0.0)
 
 
-def test_an_operation_of_ones_own_need_not_know_in_which_derivative_it_runs():
+def test_a_users_operation_need_not_know_in_which_derivative_it_runs():
     assert grad(RIGHT)(2.0) == 12.0
     assert grad(grad(RIGHT))(2.0) == 12.0
     assert grad(grad(grad(RIGHT)))(2.0) == 6.0
 
 
 def product_of(*values):
-    """An operation of one's own on any number of operands."""
+    """A user's operation on any number of operands."""
     values = promote(*values)
 
     def _backward(grad):
@@ -747,7 +747,7 @@ def product_of(*values):
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0), (0, 2, 1), (2, 0, 1), (2, 1, 0), (2, 2, 0, 2, 1, 2)])
-def test_an_operation_of_ones_own_takes_operands_of_every_derivative(order):
+def test_a_users_operation_takes_operands_of_every_derivative(order):
     def f(x, y):
         return product_of(*[(x, y, 3.0)[i] for i in order]) * x
 

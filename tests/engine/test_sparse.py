@@ -271,7 +271,7 @@ def test_an_error_names_the_operation():
         (hessian(lambda x: x[0][0] ** 2), [[1.0]], r"of a result of shape \(1, 1\) by an argument of shape \(1, 1\)"),
     ],
 )
-def test_what_is_no_matrix_is_refused(function, argument, message):
+def test_anything_but_a_matrix_is_refused(function, argument, message):
     with pytest.raises(TypeError, match=message):
         micrograd.compile(function, (argument,), sparse=True)
 

@@ -149,7 +149,7 @@ def test_choices_are_recalled_as_choices(backend):
 
 
 def straight_through(x):
-    """Rounded, with the gradient of what is not: an operation of one's own."""
+    """Rounded, with the gradient of what is not: a user's operation."""
 
     def _backward(grad):
         x.grad += grad

@@ -495,7 +495,7 @@ def test_what_could_not_be_loaded_as_it_was_is_not_saved(tmp_path, model, messag
     assert os.listdir(tmp_path) == [path.name]
 
 
-def test_the_remedy_for_a_module_of_ones_own_can_be_carried_out_word_for_word(tmp_path):
+def test_the_remedy_for_a_users_module_can_be_carried_out_word_for_word(tmp_path):
     model, again = Slotted(), Slotted()
     model.w[0].data = math.inf
     with pytest.raises(ValueError) as error:

@@ -172,7 +172,7 @@ WAYS = ("fit in eager", "fit in c", "loop in python", "loop in c", "block in pyt
 
 
 def train(seed: int, way: str) -> list[float]:
-    """The parameters of a network, trained by `fit`, by steps of a loop of one's own, or in a block."""
+    """The parameters of a network, trained by `fit`, by steps in a loop, or in a block."""
     xs, ys = data.moons(12, rng=seed)
     model = nn.MLP(2, [4, 1], rng=seed)
     kind, _, backend = way.partition(" in ")

@@ -217,7 +217,7 @@ def test_a_model_that_has_changed_since_it_was_trained_trains_as_it_is(change, c
     same(Setting(trained, xs=XS, ys=YS, optimizer=lambda model: SGD(model.parameters(), 0.001)), backend)
 
 
-def test_a_model_may_hold_a_library_beside_a_schedule_of_ones_own(backend):
+def test_a_model_may_hold_a_library_beside_a_users_schedule(backend):
     interpolate = pytest.importorskip("scipy.interpolate")
 
     def shifted(model, hidden):

@@ -139,7 +139,7 @@ def test_validation_is_measured_after_each_epoch_and_not_learned_from():
 
 
 class Walk:
-    """An optimizer of one's own that sets weights to one number after the other, until Ctrl-C is pressed."""
+    """An optimizer that sets weights to one number after the other, until Ctrl-C is pressed."""
 
     learning_rate = 0.0
 
@@ -652,7 +652,7 @@ def test_a_real_terminal_gets_a_line_that_fits(columns, width):
 
 
 @pytest.mark.parametrize("backend", ["eager", "auto"])
-def test_a_loss_of_ones_own_that_overflows_sets_back_to_the_best_epoch_and_has_the_history(backend):
+def test_a_users_loss_that_overflows_sets_back_to_the_best_epoch_and_has_the_history(backend):
     model = Line(1.0)
     with pytest.raises(OverflowError) as error:
         fit(

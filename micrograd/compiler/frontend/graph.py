@@ -250,7 +250,7 @@ def _have_own_closures(nodes: Sequence[Value]) -> bool:
 
 
 def _in_order(nodes: Sequence[Value], first_use: dict[Value, int]) -> list[Value]:
-    """The nodes level by level, each as soon as its operands are there; those of a level as they were computed.
+    """The nodes level by level, each as soon as its operands are there; within a level, in the order of the program.
 
     A sum of many terms is on one level. So a gradient adds up alike parts one after the other, however the program was
     written. A node in `first_use` is sorted by the line given there, not by its own.
@@ -330,7 +330,7 @@ class SerializedGraph:
         self._graph: Callable[[], Graph | None] = weakref.ref(graph)
 
     def n_results(self, kind: CallSpec) -> int:
-        """How many numbers a call computes for an example, but for the gradients that it adds up."""
+        """How many numbers a call computes for an example, besides the gradients that it adds up."""
         return self._n_outputs + (sum(map(self.sizes.__getitem__, kind)) if isinstance(kind, tuple) else 0)
 
     def n_operands(self, kind: CallSpec) -> int:

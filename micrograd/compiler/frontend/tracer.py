@@ -139,7 +139,7 @@ class Symbol:
 
     def __floordiv__(self, other: Any) -> Any:
         remainder = self % other
-        # As CPython's: a whole number but for rounding, and -1 where x % y is y itself
+        # As CPython's: a whole number up to rounding, and -1 where x % y is y itself
         quotient = scalar.where(remainder == other, -1, (self - remainder) / other)
         whole = scalar.floor(quotient)
         whole = scalar.where(quotient - whole > 0.5, whole + 1, whole)

@@ -152,9 +152,7 @@ def _text(graph: Graph, kind: CallSpec) -> str:
     takes, doc = "p, x", "The outputs for the parameters p and one example x, all flat."
     if kind == "backward":
         takes = "p, g, seed, examples"
-        doc = (
-            "The output for each example, last first, and the gradients g with those of all outputs, times seed, added."
-        )
+        doc = "The output for each example, last first; and g plus the gradients of all outputs, times seed."
         loop = [*_unpack(graph, "x"), *lines, f"outputs.append({results[0]})"]
         start = [*_unpack(graph, "p", "g"), "outputs = []", "for x in reversed(examples):"]
         sums = [names[ends.gradients.get(i, ("g", i))] for i in range(graph.n_parameters)]

@@ -71,7 +71,7 @@ def call(value: Any, text: Callable[[Any], str], templates: Mapping[str, str]) -
 
 
 def terms(node: Node, text: Callable[[Any], str], templates: Mapping[str, str]) -> list[str]:
-    """The terms of a sum, each with its sign; or what is no sum as the only term."""
+    """The terms of a sum, each with its sign; or anything else as the only term."""
     if isinstance(node.form, Call):
         return ["+ " + call(node.form, lambda position: text(node.operands[position]), templates)]
     runs: Any = node.form

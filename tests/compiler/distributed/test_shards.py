@@ -359,7 +359,7 @@ def test_what_diverges_does_so_as_in_one_process(options, backend):
 # What is given
 
 
-def test_what_is_no_executor_is_named():
+def test_an_error_names_the_object_that_should_be_an_executor():
     with pytest.raises(TypeError, match="executor is 3: expected a concurrent.futures.Executor, such as"):
         trained(executor=3)
 
@@ -444,7 +444,7 @@ def test_an_error_in_a_chunk_leaves_gradients_and_says_where(executor):
         assert caught.value.__notes__[0].endswith(", of which the error counts the first as 0")
 
 
-def test_what_is_no_chunk_is_named(executor):
+def test_an_error_names_the_object_that_should_be_a_chunk(executor):
     f = Squares("python")
     with pytest.raises(TypeError, match=r"chunk 1 is \[1.0\]: expected a tuple with a batch for each argument"):
         f.fast.backward(iter([([1.0], [1.0]), [1.0]]), executor=executor)

@@ -127,13 +127,13 @@ def test_a_network_with_a_users_activation_is_computed_in_tiles(of, scales):
 
 
 @pytest.mark.parametrize("operation", [gauss, leaky, staircase, kindred])
-def test_an_operation_of_ones_own_compiles(backend, operation):
+def test_a_users_operation_compiles(backend, operation):
     fast = micrograd.compile(operation, (1.0,), backend=backend)
     for x in (-1.5, -0.5, 0.0, 0.5, 2.0, 3.0):
         assert close(fast.value_and_grad(x), eager(operation, x))
 
 
-def test_an_operation_of_ones_own_compiles_within_a_derivative(backend):
+def test_a_users_operation_compiles_within_a_derivative(backend):
     def slope(x):
         return functional.grad(lambda v: gauss(v) * v)(x)
 

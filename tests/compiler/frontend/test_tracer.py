@@ -183,7 +183,7 @@ def test_long_conditions_have_names(backend):
     )
 
 
-def test_a_number_may_be_the_condition_in_an_operation_of_ones_own(backend):
+def test_a_number_may_be_the_condition_in_a_users_operation(backend):
     def operation(x):
         def _backward(grad):
             x.grad += grad * scalar.where(x.data, 2.0, 3.0)

@@ -38,7 +38,7 @@ def test_the_eager_calls_of_a_function_of_a_number_get_an_array_too():
     assert micrograd.jacobian(fast)(np.array([1.0, 2.0])).tolist() == [[2.0, 0.0], [0.0, 2.0]]
 
 
-def test_what_is_no_array_is_refused_where_the_example_has_a_number(monkeypatch):
+def test_only_an_array_is_accepted_for_several_numbers_where_the_example_has_one(monkeypatch):
     fast = micrograd.compile(lambda x: x * 2, (0.0,), backend="python")
     with pytest.raises(ValueError, match="expected a number, as in the example of this argument, not rows of unequal"):
         fast([[1.0, 2.0], [3.0]])
