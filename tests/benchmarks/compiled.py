@@ -16,7 +16,7 @@ NAMES = cold.NAMES[1:]  # without the names, each of which has a length of its o
 
 
 def benchmarks() -> list[Benchmark]:
-    """Of each program how long it takes to compile, and to call."""
+    """How long each program takes to compile, and to call."""
     return [
         benchmark
         for name in NAMES

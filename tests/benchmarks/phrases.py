@@ -20,7 +20,7 @@ NAMES = (GPT, *PROGRAMS)
 
 
 def benchmarks() -> list[Benchmark]:
-    """Of each program the lines of the kernel, the time to compile, and that of a call."""
+    """The lines of each program's kernel, the time to compile it, and that of a call."""
     return [
         Benchmark(
             f"{what}: {name}",

@@ -629,7 +629,7 @@ class TwoParts(nn.Module):
 
 
 def fit_from_a_schedule(way):
-    """Two heads on one body, of which the second is trained while the first one is."""
+    """Two heads on one body: the second is trained while the first is."""
     one, two = (TwoParts(body, seed) for body in [nn.Layer(2, 3, rng=1)] for seed in (2, 3))
     options = {"epochs": 4, "progress": False, "backend": way}
 
@@ -656,7 +656,7 @@ def test_a_fit_within_a_fit_on_the_same_parameters_is_right_or_refused_where_it_
 
 @needs_compiler
 def test_gradients_that_another_thread_leaves_in_a_step_are_not_the_steps_own():
-    """As of another loss of the same parameters, which the engine differentiates."""
+    """The other thread uses the engine, on another loss of the same parameters."""
 
     def trained(disturbed):
         line, is_over = Line("c"), threading.Event()

@@ -200,7 +200,7 @@ def every(xs):
 
 
 def results_of_every(target, directory, tile, precision):
-    """What a library notes and computes of an example without an error, and what it notes of those with one."""
+    """What a library notes and computes for an example without an error, and what it notes for those with one."""
     good = [x for _, point in ROWS for x in point] + [1.5 if f is scalar.acosh else 0.5 for f, _ in ERRORS]
     first, width = len(good) - len(ERRORS), 1 + len(ROWS) + len(ERRORS)
     examples = [good]

@@ -86,7 +86,7 @@ def ctrl_c(delay: float) -> Iterator[None]:
 
 
 BACKENDS = {"eager": 20, "python": 20, "c": 60}
-"""Where trainings are interrupted, and after how many steps they are over."""
+"""The backends whose trainings are interrupted, and how many steps these take."""
 
 
 class Fitting:

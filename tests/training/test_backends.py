@@ -84,7 +84,7 @@ def test_every_schedule_gives_the_same_rates(schedule, make, backend):
 
 
 class Patient(random.Random):
-    """Which does something else than Random when it shuffles."""
+    """A generator that shuffles in its own way."""
 
     def shuffle(self, x):
         super().shuffle(x)
@@ -92,7 +92,7 @@ class Patient(random.Random):
 
 
 class Recurrent(Line):
-    """Which remembers something within a call."""
+    """A model that remembers something within a call."""
 
     def __call__(self, xs):
         self.state = self.b
@@ -134,7 +134,7 @@ class Array(nn.MLP):
 
 
 class Tempered(Line):
-    """With a temperature in the loss, which is the optimizer's and not the model's."""
+    """A model with a temperature in its loss: the optimizer has it, but the model does not."""
 
     def __init__(self):
         super().__init__()

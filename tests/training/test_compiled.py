@@ -63,7 +63,7 @@ def running_mean_of_values(model, hidden):
 
 
 def rarely(model, hidden):
-    """Other numbers from the fourth call on an example on, which is the one that is traced."""
+    """Return other numbers from the fourth call on: the one that is traced."""
     model.calls += 1
     return [h * (1.0 if model.calls <= 3 * len(XS) else 2.0) for h in hidden]
 
@@ -185,7 +185,7 @@ def test_an_error_of_tracing_counts_where_the_model_catches_it(backend, caplog):
 
 
 class Sloped(Line):
-    """With what tests change."""
+    """A model with what tests change."""
 
     def __init__(self):
         super().__init__()
@@ -289,7 +289,7 @@ def test_values_that_are_not_learned_are_read_at_each_step(model, loss, change, 
 
 
 class Positions(Line):
-    """With a Value for each position, which are not learned."""
+    """A model with a Value for each position; these are not learned."""
 
     def __init__(self):
         super().__init__()

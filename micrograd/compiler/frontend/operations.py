@@ -33,7 +33,7 @@ POLES: dict[Any, float] = {
     ("atanh", 1.0): math.inf,
     "lgamma": math.inf,
 }
-"""The results that are infinite where math has a ValueError: at an operand, or wherever it has one."""
+"""Results that are infinite where math raises ValueError: for one operand, or for every one."""
 
 CONDITIONS = frozenset([*COMPARISONS, *LOGIC])
 COMMUTATIVE = frozenset("+*")

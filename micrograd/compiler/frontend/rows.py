@@ -87,7 +87,7 @@ class Row(Value):
 
     __slots__ = ("_distinct", "_rows", "_sum", "is_alone", "place", "values")
 
-    is_alone: bool  # nothing else uses its values, so that their gradients are sums of what it gets, in that order
+    is_alone: bool  # nothing else uses its values: their gradients are the sums of what it gets, in that order
     _distinct: frozenset[Value]
     _rows: "Rows"
     _sum: Any
@@ -135,8 +135,8 @@ def _send(gradients: Sequence[Any], values: Sequence[Value]) -> None:
 class Rows:
     """The Rows of a trace; `assigned` has the parameters whose numbers the traced function has set.
 
-    If they `add_up`, the gradients sent to a Row become one row. Otherwise only a Row that is alone adds them up, which
-    gives the engine's sums then; the others pass on each at once, as closures need that read gradients midway. In the
+    If they `add_up`, the gradients sent to a Row become one row. Otherwise only a Row that is alone adds them up, since
+    this gives the engine's sums; the others pass each on at once, for closures that read gradients midway. In the
     `final` backward pass, what `take` sends to a slice of parameters stays there in any case.
     """
 

@@ -296,7 +296,7 @@ class Trace:
         return Symbol(self, line)
 
     def _line(self, op: str, key: Any, operands: tuple[int, ...] = ()) -> int:
-        """The line that a key stands for, which is recorded at its first use."""
+        """The line that a key stands for, recorded at its first use."""
         known = self._known[op]
         if key not in known:
             known[key] = self._append(op, operands)

@@ -51,7 +51,7 @@ class Node(NamedTuple):
     def singly(self) -> "Iterator[Node]":
         """A node for each number of a row that is needed; of any other node, itself.
 
-        What several products add to a gradient has a node of its own, since it is added up first.
+        What several products add to a gradient has its own node, since it is added up first.
         """
         if not self.size:
             yield self

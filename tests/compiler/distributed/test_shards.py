@@ -209,7 +209,7 @@ class Times(nn.Module):
 
 
 def test_an_operation_that_fails_without_harm_is_none(backend):
-    """In C, the engine takes a step whose flags say so."""
+    """In C, the engine takes a step whose flags say that it may have failed."""
     xs = [1.0 + i / 100 for i in range(40)]
     options = {"model": Times, "xs": xs, "ys": xs, "backend": backend, "batch_size": 20}
     options["loss"] = lambda x, y: (x - y) ** 2 + 1.0 / (x * 1e308 * 1e308 + 3)

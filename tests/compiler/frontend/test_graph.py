@@ -87,7 +87,7 @@ def with_gradient(of):
     ],
 )
 def test_whatever_a_users_closure_adds_counts_once_for_each_example(backend, of, scales):
-    """Also where lanes of the last tile share one of them, and its gradient."""
+    """Lanes of the last tile may share an example, and its gradient."""
     own, w = with_gradient(of), Value(0.5)
     graph = Graph(lambda x: own(w) * x, [()], [w])
     assert graph.scales_with_seed is scales
@@ -118,7 +118,7 @@ def test_what_a_backward_within_the_function_adds_counts_once_for_each_example(b
 
 @pytest.mark.parametrize(("of", "scales"), [(lambda grad, x: grad, True), (lambda grad, x: 1.0, False)])
 def test_a_network_with_a_users_activation_is_computed_in_tiles(of, scales):
-    """If each product in its gradients has one factor that the seed scales."""
+    """Each product in its gradients must have one factor that the seed scales."""
     layers = nn.Layer(3, 4, "linear"), nn.Layer(4, 2, "linear")
     parameters = [p for layer in layers for p in layer.parameters()]
     own = with_gradient(of)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("cache")
 
 
 class Given(Optimizer):
-    """With a rule that a test gives."""
+    """An optimizer with a rule that a test gives."""
 
     moments = {"kept": 0.0}  # noqa: RUF012
 
