@@ -584,3 +584,26 @@ def test_python_has_the_gradients_of_the_engine_to_the_last_bit(form: str) -> No
         parameter.grad = 0.0
     fast.backward([example])
     assert [parameter.grad for parameter in parameters] == expected
+
+
+def test_without_a_compiler_rows_are_written_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "/nonexistent")
+    ws, vs = [values(6) for _ in range(3)], [values(3) for _ in range(3)]
+
+    def recurrence(xs: Any) -> Any:  # which multiplies computed numbers and arguments by one row
+        state: list[Any] = [dot(v, xs[0]) for v in vs]
+        for x in xs[1:]:
+            state = [dot(w, [*state, *x]).tanh() for w in ws]
+        return dot(state, state) + take(vs[0], xs[0][0])
+
+    examples = [[[1.0, -0.5, 0.25], [0.5, 0.75, -1.0], [0.1, 0.2, 0.3]]]
+    parameters = [weight for row in (*ws, *vs) for weight in row]
+    fast = micrograd.compile(recurrence, (examples[0],), parameters=parameters)
+    for example in examples:
+        recurrence([list(map(Value, x)) for x in example]).backward()
+    expected = [parameter.grad for parameter in parameters]
+    for parameter in parameters:
+        parameter.grad = 0.0
+    fast.backward(examples)
+    assert "Python" in repr(fast)
+    assert [parameter.grad for parameter in parameters] == pytest.approx(expected, rel=1e-13)
