@@ -273,7 +273,7 @@ class Compiled(Function):
             yield
 
     def pack(self, *batches: Any) -> Batch:
-        """A data set as buffers of numbers, which `backward`, `map` and training steps use without further conversion.
+        """A data set as buffers of numbers. `backward`, `map` and training steps use it without further conversion.
 
         A C-contiguous array of doubles, or of floats for single precision (NumPy, PyTorch, or the buffer protocol), is
         used in place, so later changes to it count. Lists, other arrays, and pandas tables and Series are copied.

@@ -179,7 +179,7 @@ class Buckets:
         return self.size * batch.n / len(self)
 
     def part(self, numbers: range) -> "Buckets":
-        """These among the examples, which are counted from 0 there."""
+        """The examples with these numbers; the part counts them from 0."""
         batches, members = [], []
         for bucket, batch in enumerate(self.batches):
             mine = [number for number in numbers if self.bucket[number] == bucket]

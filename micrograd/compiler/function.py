@@ -148,7 +148,7 @@ class Function:
         return packed
 
     def _packed(self, batches: Sequence[Any]) -> Batch:
-        """The batch for each argument as buffers, whose shapes the function is compiled for."""
+        """The batch for each argument as buffers, in shapes that the function is compiled for."""
         return self._compiled_for(pack(batches, self.precision, self._shared))
 
     def _compiled_for(self, packed: Batch) -> Batch:
@@ -372,7 +372,7 @@ def _takes(function: Callable[..., Any], *args: Any) -> bool:
 
 
 def checked(numbers: Sequence[Any], precision: Precision = DOUBLE) -> Sequence[float]:
-    """The parameters' numbers. The error names the first one that is no number, or that is beyond this precision."""
+    """The parameters' numbers. The error names the first that is not a number, or is beyond this precision."""
     for i, number in enumerate(numbers):
         try:
             array("d", [number])

@@ -21,7 +21,7 @@ class Ref(NamedTuple):
 
 
 class Term(NamedTuple):
-    """The product of one or two factors, to be added or subtracted; or after ">", one that replaces what is smaller."""
+    """The product of one or two factors, to be added or subtracted; or after ">", one that replaces a smaller total."""
 
     sign: str
     factors: tuple[Ref, ...]
@@ -106,7 +106,7 @@ def refs(part: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Ref, tuple[i
 
 
 def innermost(step: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Any, tuple[int, ...]]]:
-    """The steps in a step that are no loops themselves, in order, with the rounds of the loops around each."""
+    """The steps in a step that are not loops, in order, with the rounds of the loops around each."""
     if isinstance(step, Loop):
         for inner in step.body:
             yield from innermost(inner, (*rounds, step.rounds))
@@ -121,7 +121,7 @@ def span(ref: Ref, rounds: Sequence[int]) -> tuple[int, int]:
 
 
 def replace(part: Any, change: Callable[[Ref], Any]) -> Any:
-    """The part with something in place of each of its references, in the order of `refs`."""
+    """The part with each of its references replaced, in the order of `refs`."""
     if type(part) is Ref:
         return change(part)
     if not isinstance(part, tuple):

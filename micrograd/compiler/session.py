@@ -74,7 +74,7 @@ class Training:
             self._block.close()
 
     def __call__(self, *batches: Any) -> float:
-        """Take a step along the gradient of the mean loss of a batch, which is returned; threads take turns.
+        """Take a step along the gradient of the mean loss of a batch, and return that loss; threads take turns.
 
         The batch is what `pack` has made of it, or a list or array of examples for each argument, of one shape or
         several. Raises FloatingPointError if the loss, or a parameter after the step, is infinite or NaN: then the
@@ -110,14 +110,14 @@ class Training:
 
     def start_build(self) -> None:
         """Start building the loop in C before the block begins. Errors are ignored here: the block meets them again."""
-        optimizer = self._optimizer  # of which another one's rule might change parameters, which are in no buffer yet
+        optimizer = self._optimizer  # a user's rule might change parameters, and they are in no buffer yet
         is_ours = type(optimizer).__module__ == Optimizer.__module__ and "rule" not in vars(optimizer)
         if is_ours and self._function.in_c:
             with suppress(Exception), trained(optimizer.parameters):
                 self._started = start_build(optimizer, self._function.precision)
 
     def update(self, parts: Sequence["array[float]"]) -> None:
-        """Take a step along the sum of these gradients, of workers, which the parameters have then."""
+        """Take a step along the sum of these gradients, from workers; the parameters then have it as their grad."""
         self._check_parameters()
         if not self._loop.update(parts):
             self._engine.update()

@@ -29,7 +29,7 @@ class Shards(AbstractContextManager["Shards"]):
         forget(self._token)  # where threads of this process are the workers; others forget when new programs come
 
     def ship(self, program: Function, examples: Buckets) -> None:
-        """Let workers compute with this program, which they are sent with the first step, and so are the examples."""
+        """Let workers compute with this program. They get it and the examples with the first step."""
         n, parts = len(examples), min(len(examples), self._workers.n)
         self._starts = [n * k // parts for k in range(parts + 1)]  # the last one is where the examples end
         self._examples = [examples.part(range(*ends)) for ends in pairwise(self._starts)]
@@ -63,6 +63,6 @@ class Shards(AbstractContextManager["Shards"]):
 def sum_losses(
     program: Function, examples: Buckets, parameters: "array[float]", numbers: Sequence[int], seed: float, size: float
 ) -> tuple[float, "array[float]"]:
-    """The sum of losses and its gradient, times `seed`; code is built for batches of `size`, which most steps have."""
+    """The sum of losses and its gradient, times `seed`; code is built for `size`, the size of most batches."""
     examples.size = size
     return program._sums(parameters, examples, numbers, seed)

@@ -58,12 +58,12 @@ class Graph:
     """The forward and the backward pass of a function, as one trace, with gradients with respect to the parameters.
 
     The last `n_constants` of them have none. Sums of products written with operators become dots, and the backward pass
-    goes level by level, so that similar operations are next to each other; for the backend "python" it goes the
-    engine's way, whose sums it then has to the last bit.
+    goes level by level, so that similar operations are next to each other; for the backend "python" it goes in the
+    engine's order, and its sums then equal the engine's to the last bit.
 
     The leaves of the `trace` are the arrays "p" of parameters, "x" of all arguments, flat, "seed" for the gradient of
-    the result, and "g" for the parameters' gradients before the call, which are added to. The backward pass begins at
-    the line `forward_end`.
+    the result, and "g" for the parameters' gradients before the call. The backward pass begins at the line
+    `forward_end`.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Graph:
         return ends._replace(gradients=self.parameter_gradients, rows=self.rows) if kind == "backward" else ends
 
     def _trace_forward(self, result: Any, first_use: dict[Value, int]) -> Order:
-        """Record the function's result. Returns what it was computed from, in which sums of products become dots."""
+        """Record the function's result, and turn sums of products into dots. Returns what it was computed from."""
         self.output_shape = shape_of(result)
         values = flat(result)
         end = Value(0.0)
@@ -195,7 +195,7 @@ class Graph:
     ) -> None:
         """Record the gradients. `gradients` has those that were assigned to parameters, by their `index`."""
         trace = self.trace
-        # A backward() within the function has left gradients on these, which are added to.
+        # A backward() within the function has left gradients on these: add to them.
         begun = {
             p: trace.leaf("g", index[p]) + grad for p, grad in gradients.items() if p in index and type(grad) is not int
         }
@@ -344,7 +344,7 @@ class SerializedGraph:
         vars(self).update(state, pickled=zlib.decompress(state["pickled"]), _graph=lambda: None)
 
     def graph(self) -> Graph:
-        """The graph, which is freed when it is no longer in use."""
+        """The graph. It is freed when it is no longer in use."""
         graph = self._graph()
         if graph is None:
             with gc_paused():

@@ -241,7 +241,7 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
         chains[node] = start, products, partial_sums
     joined = {total for total, (start, products, _) in chains.items() if _join(trace, total, start, products)}
     for node in nodes if joined else ():
-        if type(node.data) is Symbol:  # a `where` on a constant condition may give a plain number, which has no line
+        if type(node.data) is Symbol:  # a `where` on a constant condition may give a plain number, without a line
             for total in joined.intersection(node._prev):
                 first_use[total] = min(first_use.get(total, node.data.id), node.data.id)
 

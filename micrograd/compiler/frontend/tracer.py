@@ -118,7 +118,7 @@ class Symbol:
         return self.trace.record("take", (self, *values))
 
     def largest(self, numbers: Sequence[Any]) -> Any:
-        """The largest of some numbers, which this is one of."""
+        """The largest of some numbers; this is one of them."""
         return self.trace.record("largest", numbers)
 
     def as_rows(self, ws: tuple[Value, ...], xs: tuple[Value, ...]) -> Any:
@@ -256,7 +256,7 @@ class Trace:
         self.items: dict[int, int] = {}
         self.constants: dict[int, float] = {}
         self._known: dict[str, dict[Any, int]] = defaultdict(dict)  # the lines of each operation, by their operands
-        self.refused: TraceError | None = None  # the first error, which the function may have caught
+        self.refused: TraceError | None = None  # the first error; the function may have caught it
         self._thread = get_ident()
         self.rows: Any = None
 
@@ -311,7 +311,7 @@ class Trace:
         return found[::-1]
 
     def id(self, number: Any) -> int:
-        """The line of a Symbol, or that of a constant, which is recorded at its first use."""
+        """The line of a Symbol, or of a constant, recorded at its first use."""
         if isinstance(number, Symbol):
             if number.trace is not self:
                 raise OutsideTraceError(
@@ -362,7 +362,7 @@ class Trace:
         return self.add(op, tuple([self.id(operand) for operand in operands]))
 
     def add(self, op: str, lines: tuple[int, ...]) -> Symbol:
-        """The result of an operation on lines: a Symbol even if it is constant, which tells that it was traced."""
+        """The result of an operation on lines: a Symbol even if it is constant, to show that it was traced."""
         known = self._known[op]
         key = (lines[1], lines[0]) if op in COMMUTATIVE and lines[0] > lines[1] else lines
         line = known.get(key)
@@ -382,7 +382,7 @@ class Trace:
         return len(self.ops) - 1
 
     def _simplified(self, op: str, lines: tuple[int, ...]) -> int | None:
-        """The line that an operation with a constant comes to, if it needs none of its own."""
+        """The line that an operation with a constant simplifies to, or None."""
         constants = [self.constants.get(line) for line in lines]
         if None not in constants:
             return self.id((IEEE if self.ieee else OPERATIONS)[op](*constants))

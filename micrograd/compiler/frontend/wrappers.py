@@ -15,7 +15,7 @@ from micrograd.support.trees import Shape, flat, is_regular, replaced, shape_of
 
 
 def on_arrays(function: Callable[..., Any], example_args: Sequence[Any]) -> Callable[..., Any]:
-    """The function, taking numbers and nested lists, which it gets as arrays where the example arguments are arrays.
+    """The function, taking numbers and nested lists; it gets arrays where the example arguments are arrays.
 
     Where an example argument has a number and a call gives several, the function gets an array too, which does the
     arithmetic of a number; `*` would repeat a list. A list may be longer than in the example: its further items are

@@ -65,7 +65,7 @@ class Buffers:
             self.data[self.n_trainable :] = self.precision.array(constants, "a Value")
 
     def take_moments(self) -> None:
-        """Take over moments that were assigned to the optimizer, which shows those here from then on."""
+        """Take over moments that were assigned to the optimizer; from then on it shows the ones here."""
         attributes, ours = vars(self.optimizer), self.moments
         assigned = {name: list(attributes[name]) for name, moment in ours.items() if attributes[name] is not moment}
         for name, numbers in assigned.items():  # all of which are read before one is changed
@@ -84,7 +84,7 @@ class Buffers:
 
 
 class Moments(Sequence[float]):
-    """A moment in the buffer, in the order of the optimizer's parameters, which mostly is that of the buffer, too."""
+    """A moment in the buffer, in the order of the optimizer's parameters: usually also the buffer's order."""
 
     def __init__(self, owner: Buffers, start: int) -> None:
         self._numbers: Any = memoryview(owner.numbers)

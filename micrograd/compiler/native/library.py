@@ -23,7 +23,7 @@ from micrograd.support.collector import gc_paused
 
 FEW_EXAMPLES = 4  # up to so many are computed one by one
 A_THREAD = 1 << 25  # operands of additions and products, about a millisecond: a thread takes 20 us to begin and end
-A_GRADIENT = 100  # operands, which take as long as adding the gradient of a parameter to that of another thread
+A_GRADIENT = 100  # operands that take as long as adding a parameter's gradient to that of another thread
 
 POINTER = ctypes.c_void_p
 RUN = ctypes.CFUNCTYPE(ctypes.c_int, *[POINTER] * 3, ctypes.c_double, *[POINTER] * 3, ctypes.c_int64)

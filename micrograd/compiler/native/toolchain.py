@@ -46,7 +46,7 @@ double probe(double x)
     return exp(x);
 }
 """
-"""A compiler is used if it builds this library, which needs the headers and the libm that generated code needs."""
+"""A compiler is used if it builds this library: it needs the headers and the libm that generated code needs."""
 WATCHED = """exec 3<&0
 (trap '' TERM; read _ <&3; kill 0; rm -f "$0".*) 2>/dev/null &
 "$@" </dev/null
@@ -115,7 +115,7 @@ def find_compiler(cc: str | None, path: str | None) -> Compiler:
 
 
 def _words(cc: str) -> tuple[str, ...]:
-    """The words of a command, or the path of a program, which may have spaces in it."""
+    """The words of a command, or the path of a program, even with spaces in it."""
     return (cc,) if os.path.isfile(cc) else tuple(cc.split())
 
 
@@ -246,12 +246,12 @@ def _run(command: list[str], files: Path) -> tuple[int, str]:
 
 
 def function_of(library: ctypes.CDLL, name: str, kind: Any) -> Any:
-    """A function in a library, which must be kept. (One that ctypes looks up refers to itself, and to the library.)"""
+    """A function in a library that the caller keeps. (One that ctypes looks up refers to itself, and to the library.)"""
     return kind(ctypes.addressof(ctypes.c_char.in_dll(library, name)))
 
 
 def _opened(file: Path) -> ctypes.CDLL:
-    """The library in a file, which is unloaded when nothing refers to it any more."""
+    """The library in a file. It is unloaded when nothing refers to it any more."""
     library = ctypes.CDLL(str(file))
     close = getattr(_ctypes, "dlclose" if os.name == "posix" else "FreeLibrary")
     weakref.finalize(library, close, library._handle).atexit = False  # when threads may be at work in it

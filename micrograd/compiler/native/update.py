@@ -50,7 +50,7 @@ class UpdateKernel:
             except TraceError as error:
                 raise TraceError(f"the rule of {kind} cannot be traced, {error}; {ONLY}") from error
         one, other = (repr((trace.ops, trace.operands, trace.constants, lines)) for trace, lines in traced)
-        if one != other:  # as text, in which NaN is NaN
+        if one != other:  # as text, since NaN equals NaN there
             raise TypeError(f"the rule of {kind} is not the same each time: {ONLY}")
         trace, self.results = traced[0]
         self.trace, self.uniform = trace, _uniform(trace)

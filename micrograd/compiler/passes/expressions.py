@@ -291,7 +291,7 @@ def _plain(op: str, n: int) -> Call:
 
 
 def _form(part: Any, operands: list[int]) -> Any:
-    """A tree with positions in `operands`, which it fills, in place of lines."""
+    """A tree whose lines are appended to `operands`, with their positions in their place."""
     if isinstance(part, Call):
         return Call(part.op, tuple([_form(inner, operands) for inner in part.operands]))
     operands.append(part)

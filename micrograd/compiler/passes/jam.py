@@ -1,4 +1,4 @@
-"""Unroll and jam: rounds of an outer loop that read the same numbers share one inner loop, which loads them once."""
+"""Unroll and jam: rounds of an outer loop that read the same numbers share one inner loop that loads them once."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -36,7 +36,7 @@ def jam(kernel: Sequence[Step]) -> Kernel:
 
 
 def _copies(body: Sequence[Step]) -> list[Step]:
-    """Steps of several rounds at a time, which share their inner loops."""
+    """Steps of several rounds at a time, with shared inner loops."""
     found: list[Step] = []
     for step in body:
         if isinstance(step, Loop):

@@ -319,7 +319,7 @@ def _step(kind: Any, bases: Bases, following: Bases | None) -> Step:
 
 
 def _filled(form: Any, operands: Sequence[Ref]) -> Any:
-    """A form with its operands in place of their positions."""
+    """A form with its operands instead of their positions."""
     if isinstance(form, Call):
         return Call(form.op, tuple([_filled(inner, operands) for inner in form.operands]))
     return operands[form]

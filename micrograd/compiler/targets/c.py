@@ -39,7 +39,7 @@ TOTAL = CONDITIONS | {
     *("+", "-", "*", "dot", "neg", "abs", "where", "largest"),
     *(name for name in CALLS if not refused(name)),
 }
-"""The operations with a result, which may be infinite, for all operands; the others may raise in Python."""
+"""The operations that have a result for all operands, even if infinite; the others may raise in Python."""
 
 
 def templates(precision: Precision = DOUBLE, *, vectors: bool, checks: bool = False) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Export: a graph as one C99 file that needs only libm, or as an ES module, which may have an optimizer's rule."""
+"""Export: a graph as one C99 file that needs only libm, or as an ES module, with an optimizer's rule if wanted."""
 
 import json
 import re
@@ -67,7 +67,7 @@ def _checked(stem: str) -> str:
 
 
 def _header(graph: Graph, name: str, precision: Precision, room: int) -> str:
-    """The header, which documents the functions; `room` is the number of bytes in their arrays on the stack."""
+    """The header: it documents the functions; `room` is the number of bytes in their arrays on the stack."""
     places = arguments(graph, "\n     {}: argument {}")
     words: dict[str, object] = {
         "NAME": name,
@@ -140,7 +140,7 @@ def arguments(graph: Graph, line: str) -> str:
 
 
 def of_shape(shape: tuple[object, ...]) -> str:
-    """The words for a shape that is nested, in which no key of a dict ends the comment they stand in."""
+    """The words for a nested shape; no key of a dict in them may end the comment that they stand in."""
     return f", of shape {shape}".replace("*", r"\x2a") if len(shape) > 1 else ""
 
 

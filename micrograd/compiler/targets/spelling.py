@@ -31,7 +31,7 @@ def source(name: str, **words: object) -> str:
 
 
 def filled(text: str, **words: object) -> str:
-    """A text with its words in capitals replaced: one alone on its line by whole lines, which may be none."""
+    """A text with its words in capitals replaced: one alone on its line by whole lines, perhaps none."""
     return re.sub("(?m)^[A-Z]{4,}\n|[A-Z]{4,}", lambda word: str(words.get(word[0].strip(), word[0])), text)
 
 
@@ -50,7 +50,7 @@ def spellings(language: str) -> dict[str, str]:
 
 
 def call(value: Any, text: Callable[[Any], str], templates: Mapping[str, str]) -> str:
-    """An operation as text: a Call, or an operand, which `text` prints.
+    """An operation as text: a Call, or an operand that `text` prints.
 
     A template has `{0}`, `{1}`, ... for the operands, `{*}` for all but the first, SIZE for the number of these, or for
     the last number in the operation's name, and STEP for the one before. A power to a constant has its own template,
