@@ -246,7 +246,7 @@ def _run(command: list[str], files: Path) -> tuple[int, str]:
 
 
 def function_of(library: ctypes.CDLL, name: str, kind: Any) -> Any:
-    """A function in a library that the caller keeps. (One that ctypes looks up refers to itself, and to the library.)"""
+    """A function in a library that callers keep. (One that ctypes looks up refers to itself, and to the library.)"""
     return kind(ctypes.addressof(ctypes.c_char.in_dll(library, name)))
 
 
