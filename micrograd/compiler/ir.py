@@ -4,8 +4,8 @@ A kernel is a list of steps. Passes make it from a trace (passes/), and a target
 and tests, who read it as `fast.ir`.
 
 The arrays of a kernel: "p", the parameters; "x", the inputs of one example; "seed"; "c", a table of constants; "g", the
-gradients; "y", the results; "t0", "t1" and so on, what is computed between. A constant has no array: its reference is
-"=" and the number.
+gradients; "y", the results; "t0", "t1" and so on, intermediate results. A constant has no array: its reference is "="
+and the number.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -29,7 +29,7 @@ class OptimizerLike(Protocol):
 class Batches:
     """The examples of each step: in each epoch all `n`, `size` at a time, shuffled by `rng` or as they come.
 
-    `position` is how many of this epoch have been taken: all of them where the next epoch has not been shuffled.
+    `position` is how many of this epoch have been taken; it stays at `n` until the next epoch is shuffled.
     """
 
     def __init__(self, n: int, size: int, rng: Any = None, examples: Any = None) -> None:
@@ -55,7 +55,7 @@ class Batches:
         return min(((self.steps - 1) % self.per_epoch + 1) * self.size, self.n) if self.steps else 0
 
     def next(self) -> Sequence[int]:
-        """The numbers of the examples in the next step, before the first of an epoch in a new order."""
+        """The numbers of the examples in the next step; the first step of an epoch shuffles them."""
         if self.position == self.n:
             self.position = 0
             if self.rng is not None:

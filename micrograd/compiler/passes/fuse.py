@@ -1,4 +1,4 @@
-"""Fusion: one loop for neighbouring loops of equal rounds, so that what a round sets is at hand where it is read."""
+"""Fusion: neighbouring loops of equal rounds become one, so that a number is read soon after it is set."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,7 +10,7 @@ MOST_STEPS = (
 
 
 def fuse(steps: Sequence[Step], around: tuple[int, ...] = ()) -> Kernel:
-    """The steps, in loops of so many rounds `around`, with each loop joined to the one before it where it may be."""
+    """The steps, in loops of so many rounds `around`, with each loop joined to the one before it if possible."""
     found: Kernel = []
     for step in steps:
         before = found[-1] if found else None

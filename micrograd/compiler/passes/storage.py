@@ -1,4 +1,4 @@
-"""Storage: a kernel in parts, each a function, and one array for all that it computes on the way.
+"""Storage: a kernel in parts, each a function, and one array for its intermediate results.
 
 A slot of the array is used again once no step reads its number any more.
 """

@@ -1,9 +1,8 @@
 """Loops from the dependence graph: similar expressions that do not depend on one another are brought together.
 
-Expressions with the same operation on one level of the graph (as soon as their operands are computed) make a
-block. Its results are adjacent, in the order of the trace, so that what reads them can advance evenly, too. Within a
-block, expressions of one kind, which read the same arrays, roll into loops, whatever the order in which the program
-computed them.
+Expressions with the same operation on one level of the graph (as soon as their operands are computed) make a block. Its
+results are adjacent, in the order of the trace, so that what reads them can advance evenly, too. Within a block,
+expressions of one kind that read the same arrays roll into loops, in whatever order the program computed them.
 """
 
 from bisect import bisect

@@ -1,4 +1,4 @@
-"""Writing C: a trace as C99, for a library that is loaded here (library.py) or a file to take elsewhere (export.py).
+"""Writing C: a trace as C99, for a library that is loaded here (library.py) or a file to use elsewhere (export.py).
 
 The loops of a kernel (ir.py) are printed in functions of about 150 lines. A library for many examples computes a tile
 of them at once: vectors with an example in each lane, and up to four vectors for each weight that is read; rounds that
@@ -11,7 +11,7 @@ so its last bits may differ between few examples and many, and it may overflow w
 last bits of exp and tanh may differ, too: in lanes, they are computed by vector arithmetic instead of the C library.
 
 Examples are counted by int64_t inside a library and outside, since on Windows a long has 32 bits and their numbers may
-take more than 16 GB. The numbers of one example, which were traced one by one, are counted by long.
+take more than 16 GB. The numbers of one example were traced one by one: a long counts them.
 """
 
 import textwrap

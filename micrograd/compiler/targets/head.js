@@ -16,4 +16,4 @@ export const parameters = PARAMETERS;
 
 const x = new Float64Array(INPUTS); // one example
 const y = new Float64Array(RESULTS); // its results
-const t = new Float64Array(TEMPORARIES); // what is computed between
+const t = new Float64Array(TEMPORARIES); // intermediate results
