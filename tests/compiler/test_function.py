@@ -403,7 +403,7 @@ def test_bad_input_is_refused_at_the_door(given, kind, message):
         micrograd.compile(**{"function": lambda x: x, "example_args": (1.0,), **given})
 
 
-def test_a_backend_is_named_by_any_text_and_arguments_may_be_in_a_list():
+def test_a_backend_is_named_by_any_string_and_arguments_may_be_in_a_list():
     name = type("Name", (str,), {})("python")
     assert micrograd.compile(lambda x, y: x + y, [1.0, 2.0], backend=name)(1.0, 2.0) == 3.0
 

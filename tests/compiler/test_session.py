@@ -103,7 +103,7 @@ def c_line(cache):
         AdamW,
     ],
 )
-def test_a_step_is_what_zero_grad_backward_and_step_do_and_shows_it(make, backend):
+def test_a_step_does_what_zero_grad_backward_and_step_do_and_shows_it(make, backend):
     make = partial(make, learning_rate=0.1)
     line, eager = Line(backend, make), Line("python", make)
     assert repr(line.block) == f"<training of {line.fast!r} by {line.optimizer!r}>"
@@ -769,7 +769,7 @@ STEP = {"step": lambda self: None}
         (lambda p: SGD([p[0], Value(7.0)]), ValueError, r"the optimizer changes .*Value\(data=7\.0.*give compile all"),
     ],
 )
-def test_an_optimizer_whose_rule_is_not_all_is_refused(make, kind, message, line):
+def test_an_optimizer_that_does_more_than_its_rule_is_refused(make, kind, message, line):
     with pytest.raises(kind, match=message):
         line.fast.training(make(line.parameters))
 

@@ -394,7 +394,7 @@ def test_all_numbers_that_a_derivative_adds_to_the_graph_are_constants(of):
     assert {leaf for leaf in leaves if not leaf._is_constant} == {x, w}
 
 
-def test_an_array_of_no_dimensions_is_a_number_and_a_number_in_brackets_has_a_gradient():
+def test_an_array_without_dimensions_is_a_number_and_a_number_in_brackets_has_a_gradient():
     x = np.array(2.0)
     assert value_and_grad(lambda x: scalar.tanh(x) * 0 + x * x)(x) == (4.0, 4.0)
     assert hvp(lambda x: np.array(x**3))(x, np.array(1.0)) == 12.0

@@ -178,7 +178,7 @@ def test_arrays_are_split_and_standardized_into_arrays():
         (lambda: standardize([[1.0]])[1]([[1.0, 2.0]]), ValueError, r"xs\[0\] has 2 numbers: expected 1"),
     ],
 )
-def test_arguments_that_make_no_sense_are_errors_that_name_them(call, error, message):
+def test_invalid_arguments_raise_errors_that_name_them(call, error, message):
     with pytest.raises(error, match=message):
         call()
 

@@ -450,7 +450,7 @@ def test_weights_and_smoothing_are_those_of_their_formula(weight, smoothing):
         *[(huber_loss, {"delta": delta}, f"delta is {delta:g}") for delta in (0, -1.0, math.inf)],
     ],
 )
-def test_options_that_make_no_sense_are_errors(loss, options, message):
+def test_invalid_options_are_errors(loss, options, message):
     with pytest.raises(ValueError, match=message):
         loss(values([0.0, 0.0]), 0 if loss is cross_entropy else [0.0, 0.0], **options)
 
@@ -483,7 +483,7 @@ def test_tables_are_their_rows():
     "kind", [float, Fraction, Value, lambda x: Level1(Value(x)), np.int8, np.bool_, np.float32, np.array]
 )
 @pytest.mark.parametrize("loss", [cross_entropy, nll_loss])
-def test_a_class_may_be_what_equals_a_whole_number(loss, kind):
+def test_a_class_may_be_anything_that_equals_a_whole_number(loss, kind):
     logits, others = values([1.0, 2.0]), values([1.0, 2.0])
     one, other = loss(logits, kind(1)), loss(others, 1)
     one.backward()

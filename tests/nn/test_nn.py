@@ -231,7 +231,7 @@ def test_an_index_chooses_a_row(index):
     assert len(Embedding(1, 1)(0)) == 1  # a list all the same
 
 
-def test_an_index_of_no_row_is_an_error_that_names_both():
+def test_an_index_without_a_row_is_an_error_that_names_both():
     for index in (4, -1, 0.5, Value(4.0), "0", None, [0]):
         with pytest.raises(ValueError, match=r"the index is .*: expected a whole number from 0 to 3$"):
             Embedding(4, 3)(index)

@@ -307,7 +307,7 @@ OUT_OF_RANGE = [
         (lambda: warmup(0.1, 10), TypeError, r"schedule is 0\.1: expected a schedule, such as constant\(0\.1\)"),
     ],
 )
-def test_arguments_that_make_no_sense_are_errors_that_name_them(call, error, message):
+def test_invalid_arguments_raise_errors_that_name_them(call, error, message):
     with pytest.raises(error, match=message):
         call()
 

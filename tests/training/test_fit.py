@@ -387,7 +387,7 @@ def test_a_loss_that_has_grown_a_thousandfold_is_told_once(backend, caplog):
         ({"rng": "1"}, TypeError, "rng is '1': expected a random.Random, a NumPy generator or a seed"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused_before_anything_happens(options, kind, message):
+def test_invalid_arguments_are_refused_before_anything_happens(options, kind, message):
     model = options.pop("model", mlp())
     with pytest.raises(kind, match=message):
         train(model, **options)

@@ -318,7 +318,7 @@ def test_ctrl_c_ends_the_training_after_the_step_and_a_second_one_what_is_under_
 
 
 @pytest.mark.parametrize("error", [BrokenExecutor, KeyboardInterrupt])
-def test_ctrl_c_that_workers_get_too_ends_the_training_as_ever(error):
+def test_ctrl_c_that_workers_get_too_ends_the_training_as_usual(error):
     def interrupt(i):
         if i == 9:  # the last of three tasks for the third step
             if error is BrokenExecutor:

@@ -205,7 +205,7 @@ def test_a_function_can_be_compiled_and_called_once_the_main_thread_has_ended():
 
 @needs_compiler
 @pytest.mark.parametrize("can_begin", ["0", "part == parts + 1 && pthread_create(&t, 0, entry, part) == 0"])
-def test_if_no_thread_can_begin_the_calling_one_does_its_work(can_begin, monkeypatch, threads_pay):
+def test_if_no_thread_can_start_the_calling_one_does_its_work(can_begin, monkeypatch, threads_pay):
     def results():
         model, fast, batch = noisy()
         return [fast.backward(batch), *grads(model.parameters()), *fast.map(batch)]

@@ -259,7 +259,7 @@ def test_what_a_failing_compiler_says_is_passed_on(own_cache, fake):
 
 
 @pytest.mark.parametrize("done", [":", 'echo garbage > "$2"', ': > "$2"'], ids=["nothing", "garbage", "an empty file"])
-def test_a_compiler_that_only_says_it_has_done_it_is_found_out(own_cache, fake, done):
+def test_a_compiler_that_only_claims_success_is_found_out(own_cache, fake, done):
     fake(f'while [ "$1" != -o ]; do shift; done; {done}')
     with pytest.raises(CompilerError, match="cannot be built"):
         called("auto")

@@ -133,7 +133,7 @@ SPECIAL = {
 
 @needs_node
 @pytest.mark.parametrize("name", SPECIAL)
-def test_special_numbers_are_those_of_ieee(tmp_path, name):
+def test_special_numbers_follow_ieee_754(tmp_path, name):
     function, points = SPECIAL[name]
     fast = micrograd.compile(function, tuple(points[0]), backend="python", errors="ieee")
     fast.export_js(tmp_path / "model.mjs")
