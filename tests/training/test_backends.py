@@ -194,7 +194,7 @@ TRAININGS = {
 
 
 @pytest.mark.parametrize("name", TRAININGS)
-def test_a_training_is_what_it_is_eager(name, backend):
+def test_a_training_gives_what_it_gives_eagerly(name, backend):
     assert same(TRAININGS[name], backend)["error"] is None
 
 

@@ -316,6 +316,6 @@ def test_a_value_that_only_some_shapes_use_is_refused_and_one_that_each_call_mak
     assert len(caplog.messages) == 1
 
 
-def test_a_first_example_that_fails_fails_as_it_does_eager(backend):
+def test_a_first_example_that_fails_fails_as_it_does_eagerly(backend):
     logarithmic = Setting(Line, loss=lambda p, y: p.log() * y, xs=[-1.0, 1.0], ys=[1.0, 1.0])
     failing(logarithmic, backend, ValueError, "log(")

@@ -87,7 +87,7 @@ def test_the_seed_decides_the_order_of_the_examples():
     assert first == second == third != fourth != fifth == sixth
 
 
-def test_the_rows_of_tables_are_examples_and_by_default_a_step_is_of_all_by_adam():
+def test_the_rows_of_tables_are_examples_and_by_default_adam_steps_on_all_of_them():
     model, other, tables = mlp(), mlp(), (Table(XS), Table(YS))
     history = train(model, xs=tables[0], ys=tables[1], validation=tables, batch_size=None)
     adam = Adam(other.parameters(), learning_rate=0.01)

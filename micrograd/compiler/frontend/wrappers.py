@@ -17,9 +17,9 @@ from micrograd.support.trees import Shape, flat, is_regular, replaced, shape_of
 def on_arrays(function: Callable[..., Any], example_args: Sequence[Any]) -> Callable[..., Any]:
     """The function, taking numbers and nested lists; it gets arrays where the example arguments are arrays.
 
-    Where an example argument has a number and a call gives several, the function gets an array too, which does the
-    arithmetic of a number; `*` would repeat a list. A list may be longer than in the example: its further items are
-    treated as the last one is.
+    Where an example argument has a number and a call gives several, the function gets an array too: it computes as a
+    number does, while `*` would repeat a list. A list may be longer than in the example: its further items are treated
+    as the last one is.
     """
     kinds = _kinds(list(example_args))
 
@@ -31,14 +31,14 @@ def on_arrays(function: Callable[..., Any], example_args: Sequence[Any]) -> Call
 
 
 def _kinds(tree: Any) -> Any:
-    """The class of an array or a table; for a list or a dict, those of its items; None for a number."""
+    """The class of an array or a table; for a list or a dict, the classes of its items; None for a number."""
     if isinstance(tree, dict):
         return {key: _kinds(branch) for key, branch in tree.items()}
     if isinstance(tree, (list, tuple)):
         return [_kinds(branch) for branch in tree]
     if not hasattr(tree, "__array__") or getattr(tree, "shape", None) == ():
         return None
-    import numpy as np  # here, since only those need it who have an array
+    import numpy as np  # here, since only users of arrays need it
 
     return type(np.asanyarray(tree))
 

@@ -68,12 +68,12 @@ class Buffers:
         """Take over moments that were assigned to the optimizer; from then on it shows the ones here."""
         attributes, ours = vars(self.optimizer), self.moments
         assigned = {name: list(attributes[name]) for name, moment in ours.items() if attributes[name] is not moment}
-        for name, numbers in assigned.items():  # all of which are read before one is changed
+        for name, numbers in assigned.items():  # all are read before any is changed
             ours[name][:] = numbers
             attributes[name] = ours[name]
 
     def ranges(self) -> "array[int]":
-        """The parameters that the optimizer changes, as ranges: the first of each, and how many they are."""
+        """The parameters that the optimizer changes, as ranges: the first of each, and its length."""
         found = array("q")
         for i in sorted(self.indices):
             if found and found[-2] + found[-1] == i:

@@ -141,7 +141,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("given", REFUSED)
-def test_a_rule_that_a_trace_cannot_follow_is_refused_and_trains_as_it_does_eager(given, caplog):
+def test_a_rule_that_a_trace_cannot_follow_is_refused_and_trains_as_it_does_eagerly(given, caplog):
     toolchain.warn_once.cache_clear()
     setting = Setting(optimizer=lambda model: Given(model.parameters(), given), epochs=4)
     eager = setting.run("eager")
