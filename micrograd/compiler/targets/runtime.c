@@ -63,7 +63,7 @@ static inline V checked_pow(V x, V y, M *failed)
 {
     const V r = PREFIXpowSUFFIX(x, y);
     const M refused = (r - r != U(0)) & ((x - x) + (y - y) == U(0));
-    *failed |= sizeof(real) == 8 ? refused : (refused & ((x == U(0)) | (r != r))) | 2 * refused; /* a float may be large */
+    *failed |= sizeof(real) == 8 ? refused : (refused & ((x == U(0)) | (r != r))) | 2 * refused; /* floats may be big */
     return r;
 }
 
