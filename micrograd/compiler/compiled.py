@@ -71,7 +71,7 @@ def compile(
         in place of lists. For several numbers where the example has one, it gets an array. Keys of a dict are sorted.
     parameters
         Leaf Values that get gradients; `Compiled.parameters` lists them. By default, the function's `parameters()`, if
-        it has that method, as a Module does; then all others that it uses, as a walk from the result back meets them,
+        it has that method, as a Module does; then all others that it uses, in the order of a walk back from the result,
         operands from left to right. The numbers of all leaf Values are read at each call; if you give parameters, the
         others get no gradient. Everything else that the function reads is constant: numbers, what `detach` returns, and
         Values that it makes itself.
