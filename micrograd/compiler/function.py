@@ -16,7 +16,7 @@ from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, Trace
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph, is_free
 from micrograd.compiler.frontend.interpret import GraphFunction
-from micrograd.compiler.frontend.redirect import data_buffer
+from micrograd.compiler.frontend.redirect import data_buffer, reads
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
 from micrograd.compiler.frontend.wrappers import Entries, on_arrays
 from micrograd.compiler.native.background import BackgroundTask
@@ -29,6 +29,7 @@ from micrograd.engine import Value
 from micrograd.support import validation
 from micrograd.support.arrays import are_plain, empty
 from micrograd.support.collector import gc_paused
+from micrograd.support.generators import generators_restored
 from micrograd.support.trees import as_lists, flat, mapped, nested, plain_numbers
 
 log = logging.getLogger("micrograd")
@@ -326,12 +327,12 @@ def _given(parameters: Any) -> list[Value]:
 
 @gc_paused()
 def lasting_leaves(function: Callable[..., Any], example_args: Sequence[Any], known: Iterable[Value]) -> list[Value]:
-    """The leaf Values, besides the known ones, that the engine finds in two calls, in the order of a walk back.
+    """The leaf Values, besides the known ones, that the engine reads in each of two calls, in the order of first use.
 
-    It takes a tenth of the time of a trace, but may find less, since the function may fail on the example's numbers.
+    The calls leave no gradients behind, and the generators of random numbers where they were.
     """
     leaves = set(known)
-    with suppress(Exception):
+    with suppress(Exception), generators_restored():  # the function may fail on the example's numbers
         found = [leaf for leaf in _leaves(function, example_args) if leaf not in leaves]
         again = set(_leaves(function, example_args) if found else ())
         return [leaf for leaf in found if leaf in again]
@@ -339,12 +340,12 @@ def lasting_leaves(function: Callable[..., Any], example_args: Sequence[Any], kn
 
 
 def _leaves(function: Callable[..., Any], args: Sequence[Any]) -> list[Value]:
-    """The leaf Values that a call uses besides its arguments."""
+    """The leaf Values that a call reads besides its arguments."""
     arguments = [mapped(Value, as_lists(argument)) for argument in args]
-    end = Value(0.0).detach()
-    end._prev = tuple([x for x in flat(function(*arguments)) if isinstance(x, Value)])
+    with reads() as found:
+        function(*arguments)
     given = {x for argument in arguments for x in flat(argument)}
-    return [leaf for leaf in end._topological_order()[1] if is_free(leaf) and leaf not in given]
+    return [leaf for leaf in found if is_free(leaf) and leaf not in given]
 
 
 def surviving(free: Sequence[Callable[[], Value | None]]) -> list[Value]:

@@ -6,11 +6,10 @@ first: only if they do the same each time, generated code takes the steps.
 
 import logging
 import math
-import random
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +22,10 @@ from micrograd.compiler.native.update import check_rule
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.session import BY_ENGINE, Training
 from micrograd.compiler.stepping import Batches, Loop
+from micrograd.engine import Value
+from micrograd.nn import Module
 from micrograd.support.collector import gc_paused
+from micrograd.support.generators import generators_restored
 from micrograd.support.trees import as_lists
 from micrograd.training.trainer import Engine
 
@@ -35,7 +37,7 @@ OnCompiled = Callable[[int, int], None]
 CALLS = 3  # of an example: two draw the same mask for two units a quarter of the time
 SECONDS = 0.02  # of calls: a small network takes ten times as long to compile
 NOT_THE_SAME = (
-    "the loss of an example is not the same each time: it was {!r}, then {!r}. Compiled code would repeat the random "
+    "{} is not the same each time: it was {!r}, then {!r}. Compiled code would repeat the random "
     "numbers of one call, as in dropout or noise, and what the model keeps from call to call, such as a counter or "
     'a running mean: make them part of the examples, or give backend="eager"'
 )
@@ -132,20 +134,27 @@ class CompiledLoop:
 
 
 class Trial:
-    """Calls of the model and its loss by the engine. `differ` has two losses of one example, if they are different.
+    """Calls of the model and its loss by the engine. `differ` names what is not the same each time, if something is.
 
-    The first example is computed several times in a row, and so are further ones until SECONDS are over.
+    The first example is computed several times in a row, and so are further ones until SECONDS are over. The losses of
+    an example have to be equal, and so have the numbers that the model holds after each call.
     """
 
     @gc_paused()
     def __init__(self, engine: Engine) -> None:
-        self.differ: tuple[float, float] | None = None
+        self.differ: tuple[str, Any, Any] | None = None  # its name, and two of its values
         self._engine = engine
         self._losses: dict[int, float] = {}  # of each example, the first one
         end = time.perf_counter() + SECONDS
         for i in range(len(engine.data[0])):
-            for _ in range(CALLS):
+            self.call(i)
+            before = held(engine.model) if i == 0 else {}  # a model may begin to keep something at its first call
+            for _ in range(CALLS - 1):
                 self.call(i)
+            after = held(engine.model) if i == 0 else {}
+            for name in before.keys() & after.keys():
+                if repr(before[name]) != repr(after[name]):  # of which NaN is the same
+                    self.differ = self.differ or (name, before[name], after[name])
             if time.perf_counter() > end:
                 break
 
@@ -160,19 +169,23 @@ class Trial:
         """Compare a loss of an example with the first one; the engine's own differ only in rounding."""
         first = self._losses.get(i, math.nan)
         if math.inf > abs(first - loss) > max(tolerance, (tolerance or 1e-9) * abs(first)):
-            self.differ = self.differ or (first, loss)
+            self.differ = self.differ or ("the loss of an example", first, loss)
 
 
-@contextmanager
-def generators_restored(other: Any) -> Iterator[None]:
-    """After the block, the global random number generators, and another of Python's, are where they were."""
-    before = [(random.setstate, random.getstate())]
-    if isinstance(other, random.Random) and not isinstance(other, random.SystemRandom):
-        before.append((other.setstate, other.getstate()))
-    if numpy := sys.modules.get("numpy.random"):
-        before.append((numpy.set_state, numpy.get_state()))
-    try:
-        yield
-    finally:
-        for set_back, state in before:
-            set_back(state)
+def held(model: Any) -> dict[str, Any]:
+    """The numbers that a model and its parts hold as attributes, and the lengths of their lists, by name."""
+    found: dict[str, Any] = {}
+    parts, known = [(type(model).__name__, model)], {id(model)}
+    for path, part in parts:  # of which there are more and more
+        for name, member in getattr(part, "__dict__", {}).items():
+            where = f"{path}.{name}"
+            if isinstance(member, (int, float, Value)):
+                found[where] = member.data if isinstance(member, Value) else member
+            is_list = isinstance(member, (list, tuple, deque))
+            if is_list:
+                found[f"len({where})"] = len(member)
+            for i, inner in enumerate(member if is_list else [member]):
+                if isinstance(inner, Module) and id(inner) not in known:
+                    known.add(id(inner))
+                    parts.append((f"{where}[{i}]" if is_list else where, inner))
+    return found

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import micrograd
-from micrograd import Value, dot, functional, mean, nn
+from micrograd import Value, dot, functional, mean, nn, take, where
 from micrograd.compiler import TraceError
 from micrograd.nn import MLP
 from micrograd.optim import SGD
@@ -239,7 +239,7 @@ def test_a_function_may_assign_to_the_data_of_a_leaf_only_before_it_reads_it(nam
 
     assert micrograd.compile(setting, (1.0,), parameters=[w], backend=backend)(2.0) == setting(Value(2.0)).data
     assert (w.data, b.data) == (2.0, 3.0)
-    why = "the function assigns to the data of parameter 0" if name == "w" else "a traced value that was kept"
+    why = f"the function assigns to the data of {'parameter 0' if name == 'w' else 'a Value that it reads'}"
     with pytest.raises(TraceError, match=why):
         micrograd.compile(averaging, (1.0,), parameters=[w], backend=backend)
 
@@ -251,9 +251,56 @@ def test_a_function_may_set_the_data_of_a_leaf_that_is_not_a_parameter_where_the
         b.data = b.data + 1.0
         return w * x + b
 
-    with pytest.raises(TraceError, match="the function assigns to the data of parameter 1"):
+    with pytest.raises(TraceError, match="the function assigns to the data of parameter 0"):
         micrograd.compile(counting, (1.0,), backend=backend)
     assert type(b.data) is float
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda total, leaf, x: where(total > leaf, 1.0, -1.0) * total,
+        lambda total, leaf, x: total * leaf.detach(),
+        lambda total, leaf, x: total * leaf.data,
+        lambda total, leaf, x: take(x, leaf) * total,
+    ],
+    ids=["condition", "detach", "data", "index"],
+)
+@pytest.mark.parametrize("are_given", [True, False])
+def test_a_leaf_is_read_at_each_call_however_the_function_uses_its_number(use, are_given, backend):
+    ws, leaf = [Value(1.0), Value(-2.0), Value(3.0)], Value(1.0)
+
+    def function(x):
+        return use(dot(ws, x), leaf, x)
+
+    given = {"parameters": ws} if are_given else {}
+    fast = micrograd.compile(function, ([1.0, 2.0, 3.0],), backend=backend, **given)
+    leaf.data = 2.0
+    for x in ([1.0, 1.0, 2.0], [1.0, 1.0, 1.0]):
+        assert fast(x) == function(x).data
+
+
+def test_compiling_leaves_no_gradient_and_takes_no_random_number(backend):
+    w = Value(2.0)
+
+    def function(x):
+        y = w * x
+        y.backward()
+        return y * w.grad + random.random()
+
+    random.seed(0)
+    fast = micrograd.compile(function, (3.0,), backend=backend)
+    random.seed(0)
+    assert (fast(3.0), w.grad) == (18.0 + random.random(), 0.0)
+
+
+def test_a_number_of_numpys_that_was_assigned_to_a_leaf_is_one(backend):
+    model = nn.MLP(2, [2, 1], rng=0)
+    for parameter, number in zip(model.parameters(), np.arange(9) / 8, strict=True):
+        parameter.data = number
+    fast = micrograd.compile(model, ([1.0, 2.0],), backend=backend)
+    assert len(fast.parameters) == 9
+    assert fast.backward([[1.0, 2.0]]) == model([1.0, 2.0]).data
 
 
 def test_an_error_of_tracing_that_the_function_catches_counts():

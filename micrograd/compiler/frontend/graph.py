@@ -12,7 +12,7 @@ from numbers import Real
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from micrograd.compiler.frontend.redirect import assign, symbols
+from micrograd.compiler.frontend.redirect import assign, reads, symbols
 from micrograd.compiler.frontend.rows import Rows, RowSymbol, join_products
 from micrograd.compiler.frontend.tracer import (
     NO_NUMBER,
@@ -101,7 +101,7 @@ class Graph:
             for each in (*nodes, *set(leaves).difference(index)):
                 if type(each.data) not in (Symbol, RowSymbol):
                     grads.setdefault(each, each.grad)
-            return (_in_order(nodes, first_use) if self.is_rolled else nodes), leaves
+            return (_in_order(nodes, first_use) if self.is_rolled and _have_own_closures(nodes) else nodes), leaves
 
         def leave() -> None:
             assign(grads.keys(), "grad", grads.values())
@@ -111,10 +111,13 @@ class Graph:
         with ExitStack() as after, symbols(index, partial(trace.leaf, "p")) as numbers:
             trace.rows = rows = Rows(trace, index, self.n_trained, numbers["data"])
             after.callback(leave)
-            with ordered_by(order_of):
+            with ordered_by(order_of), reads() as read:
                 result = _called(function, arguments)
             nodes, leaves = self._trace_forward(result, first_use)
-            self.free = [weakref.ref(x) for x in leaves if x not in numbers["data"] and is_free(x)]
+            self.free = [
+                weakref.ref(x) for x in {**read, **dict.fromkeys(leaves)} if x not in numbers["data"] and is_free(x)
+            ]
+            del read
             self._check_assigned({index[x]: to for x, to in numbers["data"].items() if x in index})
             if self.output_shape == ():
                 root = result if isinstance(result, Value) else Value(result)
@@ -276,7 +279,8 @@ def _in_order(nodes: Sequence[Value], first_use: dict[Value, int]) -> list[Value
 
 def is_free(leaf: Value) -> bool:
     """Whether its number may change from call to call, or is a traced one that must not outlive the call."""
-    return type(leaf.data) in (int, float, Symbol) and not (leaf._prev or leaf._is_constant or type(leaf) is Argument)
+    is_number = isinstance(leaf.data, Real)  # as NumPy's are, and symbols
+    return is_number and not (leaf._prev or leaf._is_constant or leaf._level or type(leaf) is Argument)
 
 
 def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:

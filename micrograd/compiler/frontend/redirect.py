@@ -29,7 +29,11 @@ Table = dict[str, dict[Value, Any]]
 _NOTHING: Table = {"data": {}, "grad": {}}
 
 
+_SLOTS: Any = {name: getattr(Value, name) for name in _NOTHING}  # where a plain Value has its numbers
+
+
 class _Thread(threading.local):
+    used: dict[Value, Any] | None = None  # by the function that the thread is calling
     traced = _NOTHING  # by the function that the thread is tracing
 
 
@@ -67,6 +71,7 @@ _thread = _Thread()
 _stored: dict[Value, tuple[Storage, int]] = {}  # and the position of each in its storage
 _trained: set[Value] = set()  # by a training block, in any language
 _moved: list[Storage] = []  # of blocks that trace or store Values
+_readers: list[dict[Value, Any]] = []  # what each block of `reads` has collected
 _frozen: list[Storage] = []  # of blocks that freeze them
 
 
@@ -108,6 +113,47 @@ def symbols(
             _thread.traced = before
 
 
+@contextmanager
+def reads() -> Iterator[dict[Value, tuple[Any, Any]]]:
+    """Within the block, collect the leaf Values whose `data` this thread uses, in the order of first use.
+
+    However a function uses a number, as an operand, in a condition or by `detach`, it reads `data`. After the block,
+    these Values have the data and the gradients from before, which the dict holds.
+    """
+    before, found = _thread.used, dict[Value, tuple[Any, Any]]()
+    kind: Any = Value
+    with GRADIENT_LOCK:
+        _readers.append(found)
+        kind.data = property(_read, _write)
+    _thread.used = found
+    try:
+        yield found
+    finally:
+        _thread.used = before
+        with GRADIENT_LOCK:
+            _readers[:] = [other for other in _readers if other is not found]
+            if not _readers:
+                del kind.data  # which a base class has
+        for value, (data, grad) in found.items():
+            value.data, value.grad = data, grad
+
+
+def _note(value: Value) -> None:
+    used = _thread.used
+    if used is not None and getattr(value, "_prev", None) == () and value not in used and hasattr(value, "grad"):
+        used[value] = _SLOTS["data"].__get__(value), value.grad  # of one that is complete: it gets its grad last
+
+
+def _read(self: Value) -> Any:
+    _note(self)
+    return _SLOTS["data"].__get__(self)
+
+
+def _write(self: Value, to: Any) -> None:
+    _note(self)
+    _SLOTS["data"].__set__(self, to)
+
+
 def is_tracing() -> bool:
     """Whether this thread is tracing a function."""
     return _thread.traced is not _NOTHING
@@ -135,8 +181,7 @@ def stored(values: Sequence[Value], data: memoryview, grad: memoryview) -> Itera
     """
     bits = data.cast("B").cast("q" if data.itemsize == 8 else "i")  # which tell 0.0 from -0.0
     before = bits.tolist()
-    slots: Any = Value
-    set_data, set_grad = slots.data.__set__, slots.grad.__set__
+    set_data, set_grad = _SLOTS["data"].__set__, _SLOTS["grad"].__set__
     with _of_another_class(values, _moved) as storage:
         storage.buffers = {"data": data, "grad": grad}
         with GRADIENT_LOCK:
@@ -229,7 +274,7 @@ def _class_for(kind: Any) -> Any:
 
 def _property(name: str) -> property:
     """The `data` or the `grad` of a Value, wherever it is for this thread."""
-    slot = getattr(Value, name)
+    slot = _SLOTS[name]
 
     def get(self: Value) -> Any:
         traced = _thread.traced[name]
