@@ -345,3 +345,21 @@ def test_no_garbage_is_looked_for_while_a_function_is_traced_and_afterwards_as_b
     finally:
         gc.enable()
     assert True not in seen
+
+
+def test_a_closure_that_reads_a_gradient_midway_gets_what_the_engine_gives_it(backend):
+    def capped(x):
+        def _backward(grad):
+            x.grad = scalar.where(x.grad + grad > 0.5, 0.5, x.grad + grad)
+
+        return Value(x.data * 1.0, (x,), "capped", _backward)
+
+    w = Value(0.3)
+
+    def function(x):
+        return w * x + capped(w)
+
+    function(0.7).backward()
+    expected, w.grad = w.grad, 0.0
+    micrograd.compile(function, (0.7,), backend=backend).backward([0.7])
+    assert w.grad == expected == 1.2
