@@ -7,7 +7,7 @@ import weakref
 import pytest
 
 import micrograd
-from micrograd import Value, grad
+from micrograd import Value, dot, grad
 
 
 @pytest.fixture
@@ -51,3 +51,9 @@ class TestInABrowser:
     def test_a_value_that_cannot_be_made_is_freed_without_a_word(self):
         with pytest.raises(TypeError, match="a Value holds a number"):
             Value("2")
+
+    @pytest.mark.filterwarnings("error")
+    def test_a_trace_with_rows_is_freed_without_a_word(self):
+        ws = [Value(1.0), Value(2.0), Value(3.0)]
+        fast = micrograd.compile(lambda xs: dot(ws, xs), ([1.0, 1.0, 1.0],), parameters=ws, backend="python")
+        assert fast([1.0, 2.0, 3.0]) == 14.0

@@ -100,9 +100,13 @@ class Row(Value):
         self._op, self.label, self._is_constant, self.is_alone = "row", "", False, False
 
     @property
-    def _prev(self) -> tuple[Value, ...]:  # type: ignore[override]
+    def _prev(self) -> tuple[Value, ...]:
         """What it passes its gradient on to."""
         return () if self.place and (self.is_alone or self._rows.add_up) else self.values
+
+    @_prev.setter
+    def _prev(self, values: tuple[Value, ...]) -> None:
+        self.values = values  # none, where a browser frees a graph
 
     @property
     def grad(self) -> Any:
