@@ -1066,3 +1066,9 @@ def test_the_derivative_of_a_textbook_that_pages_show_is_the_engines(name):
     y.backward(3.0)
     gradients = TEXTBOOK[name](3.0, *[x.data for x in xs], y.data)
     assert [x.grad for x in xs] == pytest.approx([gradients] if name == "tanh" else [*gradients], rel=1e-14)
+
+
+@pytest.mark.parametrize("number", [2.0, 3, Fraction(1, 3)])
+def test_an_item_is_the_number_without_the_graph(number):
+    item = (Value(number) * 1).item()
+    assert (item, type(item)) == (number, type(number))

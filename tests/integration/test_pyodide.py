@@ -35,8 +35,9 @@ BLOCKS = [
         if "ProcessPoolExecutor" not in source
     ]
     for page in PAGES
+    if page.stem != "tour"  # about C, for which a browser has no compiler
 ]
-"""Those of each page up to the first that needs another package, but for those with processes."""
+"""The blocks of each page up to the first that needs another package, without those that start processes."""
 
 PROGRAMS = {
     "version": """
