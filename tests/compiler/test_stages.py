@@ -1,7 +1,7 @@
 """The stages of compiling, as text: what each pass has made of a function."""
 
 import micrograd
-from micrograd import Value, dot, nn
+from micrograd import Value, dot, nn, take
 
 TRACE = """\
 %7 = dot(p[8], p[0:7:2], x[0:4])
@@ -49,3 +49,12 @@ def test_each_pass_has_its_text_and_the_passes_before_c_end_in_what_ir_shows():
     assert [*stages] == ["trace", "level blocks", "fuse", "roll", "storage", "sums", "jam"]
     assert stages["roll"] == fast.ir
     assert len(set(stages.values())) > 5
+
+
+def test_the_last_pass_before_c_has_the_copies_of_results_and_what_take_adds_to_gradients():
+    table = [Value(1.0), Value(2.0), Value(3.0)]
+    chosen = micrograd.compile(lambda i: take(table, i) ** 2, (1.0,), parameters=table, backend="c")
+    given = micrograd.compile(lambda x: [x, x * 2.0], (1.0,), backend="c")
+    for fast, words in (chosen, "g[0][::1][x[0]] += "), (given, "y[0] = x[0]"):
+        assert words in fast.stages["roll"]
+        assert fast.stages["roll"] == fast.ir

@@ -43,7 +43,7 @@ def program(graph: Graph, ends: Ends) -> Program:
     table = _constants(graph, nodes, lines)
     leaves |= {id: ("c", i) for i, id in enumerate(table)}
     passes, layout = _passes(nodes, leaves, results)
-    kernel = [*passes["roll"]]
+    kernel = passes["roll"]
     copies = [Assign(Ref("y", i), Ref(*layout[line])) for i, line in enumerate(results) if layout[line] != ("y", i)]
     kernel += reroll(copies)
     kernel += reroll(
