@@ -345,7 +345,7 @@ def _leaves(function: Callable[..., Any], args: Sequence[Any]) -> list[Value]:
     with reads() as found:
         function(*arguments)
     given = {x for argument in arguments for x in flat(argument)}
-    return [leaf for leaf in found if is_free(leaf) and leaf not in given]
+    return [leaf for leaf, *_ in found.values() if is_free(leaf) and leaf not in given]
 
 
 def surviving(free: Sequence[Callable[[], Value | None]]) -> list[Value]:

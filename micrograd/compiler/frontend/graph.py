@@ -114,10 +114,9 @@ class Graph:
             with ordered_by(order_of), reads() as read:
                 result = _called(function, arguments)
             nodes, leaves = self._trace_forward(result, first_use)
-            self.free = [
-                weakref.ref(x) for x in {**read, **dict.fromkeys(leaves)} if x not in numbers["data"] and is_free(x)
-            ]
-            del read
+            used = dict.fromkeys([*[x for x, *_ in read.values()], *leaves])
+            self.free = [weakref.ref(x) for x in used if x not in numbers["data"] and is_free(x)]
+            del read, used
             self._check_assigned({index[x]: to for x, to in numbers["data"].items() if x in index})
             if self.output_shape == ():
                 root = result if isinstance(result, Value) else Value(result)
@@ -154,10 +153,11 @@ class Graph:
         del nodes[-1:]  # the end itself, which without operands is no node but a leaf
         _check_symbolic(nodes)
         if self.output_shape == ():
-            rows.add_up &= _have_own_closures(nodes)
+            closures_are_ours = _have_own_closures(nodes)
+            rows.add_up &= closures_are_ours
             if rows.add_up:
                 join_products(self.trace, nodes, end._prev, first_use)
-            elif _have_own_closures(nodes):
+            elif closures_are_ours:
                 rows.find_alone(nodes)
             nodes, leaves = end._topological_order()
             del nodes[-1:]

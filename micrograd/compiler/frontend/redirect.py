@@ -27,13 +27,14 @@ Table = dict[str, dict[Value, Any]]
 """The `data` of some Values, and their `grad`, by name."""
 
 _NOTHING: Table = {"data": {}, "grad": {}}
-
-
 _SLOTS: Any = {name: getattr(Value, name) for name in _NOTHING}  # where a plain Value has its numbers
+
+Used = dict[int, tuple[Value, Any, Any]]
+"""Some Values, by their ids, with their data and their gradients at first."""
 
 
 class _Thread(threading.local):
-    used: dict[Value, Any] | None = None  # by the function that the thread is calling
+    used: "Used | None" = None  # by the function that the thread is calling
     traced = _NOTHING  # by the function that the thread is tracing
 
 
@@ -71,7 +72,7 @@ _thread = _Thread()
 _stored: dict[Value, tuple[Storage, int]] = {}  # and the position of each in its storage
 _trained: set[Value] = set()  # by a training block, in any language
 _moved: list[Storage] = []  # of blocks that trace or store Values
-_readers: list[dict[Value, Any]] = []  # what each block of `reads` has collected
+_readers: list[Used] = []  # what each block of `reads` has collected
 _frozen: list[Storage] = []  # of blocks that freeze them
 
 
@@ -114,13 +115,13 @@ def symbols(
 
 
 @contextmanager
-def reads() -> Iterator[dict[Value, tuple[Any, Any]]]:
+def reads() -> Iterator[Used]:
     """Within the block, collect the leaf Values whose `data` this thread uses, in the order of first use.
 
     However a function uses a number, as an operand, in a condition or by `detach`, it reads `data`. After the block,
-    these Values have the data and the gradients from before, which the dict holds.
+    these Values have the data and the gradients from before.
     """
-    before, found = _thread.used, dict[Value, tuple[Any, Any]]()
+    before, found = _thread.used, Used()
     kind: Any = Value
     with GRADIENT_LOCK:
         _readers.append(found)
@@ -134,14 +135,14 @@ def reads() -> Iterator[dict[Value, tuple[Any, Any]]]:
             _readers[:] = [other for other in _readers if other is not found]
             if not _readers:
                 del kind.data  # which a base class has
-        for value, (data, grad) in found.items():
+        for value, data, grad in found.values():
             value.data, value.grad = data, grad
 
 
 def _note(value: Value) -> None:
     used = _thread.used
-    if used is not None and getattr(value, "_prev", None) == () and value not in used and hasattr(value, "grad"):
-        used[value] = _SLOTS["data"].__get__(value), value.grad  # of one that is complete: it gets its grad last
+    if used is not None and id(value) not in used and getattr(value, "_prev", None) == () and hasattr(value, "grad"):
+        used[id(value)] = value, _SLOTS["data"].__get__(value), value.grad  # once it is complete: it gets its grad last
 
 
 def _read(self: Value) -> Any:
