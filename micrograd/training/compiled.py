@@ -146,17 +146,18 @@ class Trial:
         self._engine = engine
         self._losses: dict[int, float] = {}  # of each example, the first one
         end = time.perf_counter() + SECONDS
-        for i in range(len(engine.data[0])):
-            self.call(i)
-            before = held(engine.model) if i == 0 else {}  # a model may begin to keep something at its first call
-            for _ in range(CALLS - 1):
-                self.call(i)
-            after = held(engine.model) if i == 0 else {}
-            for name in before.keys() & after.keys():
-                if repr(before[name]) != repr(after[name]):  # of which NaN is the same
-                    self.differ = self.differ or (name, before[name], after[name])
+        self.call(0)
+        before = held(engine.model)  # now, since a model may begin to keep something at its first call
+        for _ in range(CALLS - 1):
+            self.call(0)
+        for name, number in held(engine.model).items():
+            if name in before and repr(before[name]) != repr(number):  # as text, since NaN equals NaN there
+                self.differ = self.differ or (name, before[name], number)
+        for i in range(1, len(engine.data[0])):
             if time.perf_counter() > end:
                 break
+            for _ in range(CALLS):
+                self.call(i)
 
     def call(self, i: int) -> None:
         """Call them on an example."""
@@ -173,7 +174,10 @@ class Trial:
 
 
 def held(model: Any) -> dict[str, Any]:
-    """The numbers that a model and its parts hold as attributes, and the lengths of their lists, by name."""
+    """The numbers that a model and its parts hold as attributes, and the lengths of their lists, by name.
+
+    Unlike `walk`, it does not visit each weight, which takes 0.2 s for 100,000 of them.
+    """
     found: dict[str, Any] = {}
     parts, known = [(type(model).__name__, model)], {id(model)}
     for path, part in parts:  # of which there are more and more
