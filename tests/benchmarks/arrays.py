@@ -1,9 +1,8 @@
-"""The same networks in array libraries, all examples at once: NumPy by hand, PyTorch, and CasADi; and JAX.
+"""The same networks in array libraries, all examples at once: NumPy by hand, PyTorch and CasADi.
 
 Each uses one thread, doubles, and the same weights.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -224,12 +223,3 @@ def casadi_hinge(sizes: Sequence[int], n: int) -> Measure:
 
     kept = buffer, arguments
     return training("gradient", gradient, gradient, lambda: None, lambda: (gradients / n).tolist() if kept else [])
-
-
-def jax_numpy() -> Any:
-    """The arrays of JAX, with doubles and one thread."""
-    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
-    return jax.numpy

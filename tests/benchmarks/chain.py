@@ -1,28 +1,28 @@
 """A long chain, y = y * c + d again and again with numbers c and d: the time to build and differentiate it."""
 
 from tests.benchmarks.harness import Benchmark, Contestant, Measure, timed
-from tests.benchmarks.values import scalar_engines, value_of
+from tests.benchmarks.values import scalar_engine, their_value
 
 STEPS = 20_000
 
 
 def benchmarks() -> list[Benchmark]:
-    """The chain in all scalar engines."""
+    """The chain in both scalar engines."""
     return [
         Benchmark(
             f"chain of {STEPS:,} steps, c and d numbers",
-            (Contestant("eager", chain, ("ours",)),),
-            scalar_engines(chain),
+            (Contestant("eager", chain, (True,)),),
+            (scalar_engine(chain, False),),
         )
     ]
 
 
-def chain(engine: str) -> Measure:
+def chain(ours: bool) -> Measure:
     """The chain built and differentiated."""
-    if engine == "ours":
+    if ours:
         from micrograd import Value as value
     else:
-        value = value_of(engine)
+        value = their_value()
 
     def build_and_differentiate() -> float:
         x = y = value(1.0)

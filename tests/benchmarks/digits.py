@@ -1,4 +1,4 @@
-"""Handwritten digits learned by `fit` as in the example `digits`, by scalar engines, PyTorch and scikit-learn.
+"""Handwritten digits learned by `fit` as in the example `digits`, by both scalar engines, PyTorch and scikit-learn.
 
 All take the same steps from the same weights. The scalar engines train for one epoch on few digits by plain gradient
 descent, after compiling. The others train for many epochs on the example's training digits, with momentum; everything
@@ -13,7 +13,7 @@ from typing import Any
 from tests.benchmarks.arrays import pytorch_mlp
 from tests.benchmarks.data import digits, orders, set_weights, weights
 from tests.benchmarks.harness import Benchmark, Contestant, Measure, from_first_step, timed
-from tests.benchmarks.values import cross_entropy, descend, mean, mlp_of, scalar_engines, value_of, zero_grad
+from tests.benchmarks.values import cross_entropy, descend, mean, scalar_engine, their_mlp, their_value, zero_grad
 
 SIZES = (64, 32, 10)
 MOST = 0.25  # the largest of the weights at the start
@@ -31,7 +31,7 @@ def benchmarks() -> list[Benchmark]:
         Benchmark(
             f"an epoch of {FEW} digits, MLP 64-32-10",
             tuple(Contestant(name, learn, (backend, FEW, 1, 0.0, False)) for name, backend in backends),
-            scalar_engines(learn_theirs),
+            (scalar_engine(learn_theirs),),
             rounds=3,
         ),
         Benchmark(
@@ -74,10 +74,10 @@ def learn(backend: str, n: int, epochs: int, momentum: float, traced: bool) -> M
     return timed(train) if traced else from_first_step(train, LEARNING_RATE)
 
 
-def learn_theirs(engine: str) -> Measure:
-    """An epoch in another scalar engine."""
-    value_of(engine)  # with exp and log
-    model: Any = mlp_of(engine, SIZES, MOST)
+def learn_theirs() -> Measure:
+    """An epoch in micrograd 0.1.0."""
+    their_value()  # with exp and log
+    model: Any = their_mlp(SIZES, MOST)
     parameters = model.parameters()
     xs, ys = digits(FEW)
 

@@ -1,8 +1,8 @@
 """A training step of a character GPT on a name: microgpt's architecture in our engine, compiled, and in others.
 
 One layer with 4 heads, 16 numbers a token, a context of at most 16: rmsnorm, causal attention, a relu network 4 times
-as wide, no biases; 4,192 weights. The network is one source, `GPT`, for all scalar engines, each with its own
-operations: fused ones in ours, and sums of products, exponentials and logarithms in the others. Tokens are data:
+as wide, no biases; 4,192 weights. The network is one source, `GPT`, for both scalar engines, each with its own
+operations: fused ones in ours, and sums of products, exponentials and logarithms in micrograd 0.1.0. Tokens are data:
 compiled code accepts any name, and is compiled once for each length. First all learn one name by gradient descent, then
 names of several lengths, one a step, with Adam.
 """
@@ -18,7 +18,7 @@ from tests.benchmarks import values
 from tests.benchmarks.data import RATE, orders
 from tests.benchmarks.harness import Benchmark, Contestant, Measure, from_first_step, optimized
 from tests.benchmarks.mlp import compiled_training, our_training
-from tests.benchmarks.values import scalar_engines, their_training, value_of
+from tests.benchmarks.values import scalar_engine, their_training, their_value
 
 WIDTH, HEADS, CONTEXT, VOCABULARY = 16, 4, 16, 27
 BLOCK = {
@@ -44,7 +44,7 @@ def benchmarks() -> list[Benchmark]:
         Benchmark(
             "training step of a GPT, 4,192 weights, one name",
             (Contestant("eager", our_eager_task), *compiled),
-            (*scalar_engines(their_task), Contestant("PyTorch", pytorch_task)),
+            (scalar_engine(their_task), Contestant("PyTorch", pytorch_task)),
         ),
         Benchmark(
             "training step of the GPT, Adam, names of 3 to 7 letters",
@@ -209,9 +209,9 @@ def our_fit(backend: str) -> Measure:
 # Others
 
 
-def their_task(engine: str) -> Measure:
-    """In another scalar engine."""
-    op = Operations(value_of(engine), operator.getitem, values.dot, values.mean, values.softmax, values.cross_entropy)
+def their_task() -> Measure:
+    """In micrograd 0.1.0."""
+    op = Operations(their_value(), operator.getitem, values.dot, values.mean, values.softmax, values.cross_entropy)
     gpt = GPT(op)
 
     def gradient() -> float:

@@ -137,21 +137,6 @@ def repeated(task: Callable[[], object], result: Callable[[], float]) -> Measure
     return measure
 
 
-def weighed(call: Callable[[], Any], matrices: Callable[[], Any] | None = None) -> Measure:
-    """The measurement of a call that returns arrays and matrices, or after which `matrices` does.
-
-    The result weighs each of their numbers by its place.
-    """
-    import numpy as np
-
-    def result() -> float:
-        parts = call()
-        arrays = [part.toarray() if hasattr(part, "toarray") else part for part in (matrices() if matrices else parts)]
-        return float(sum(np.cos(np.arange(np.size(array))) @ np.ravel(array) for array in arrays))
-
-    return repeated(call, result)
-
-
 def training(
     kind: str,
     step: Callable[[], float],

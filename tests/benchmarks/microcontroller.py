@@ -1,4 +1,4 @@
-"""The code of an arm's inverse kinematics on a Cortex-M4, in floats: how many bytes it takes."""
+"""The code of an arm's inverse kinematics on a Cortex-M4, in floats, compiled by ziglang: how many bytes it takes."""
 
 import os
 import struct
@@ -10,10 +10,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.harness import Measure
+from tests.benchmarks.harness import Benchmark, Contestant, Measure
 
 ARM = [0.1, 0.5, -0.4, 0.3], [0.2, 0.3, 0.4]  # angles and target
 TARGET = ("-target", "thumb-linux-musleabihf", "-mcpu=cortex_m4", "-std=c99", "-O2", "-ffunction-sections")
+
+
+def benchmarks() -> list[Benchmark]:
+    """The code of a step, with elimination as ours or with the library's own solution of linear equations."""
+    ours = {"exported C, finite=True": True, "exported C": False}
+    others = {"CasADi SX, elimination as ours": True, "CasADi SX, its solve": False}
+    return [
+        Benchmark(
+            "code of a step of an arm with four joints, floats on a Cortex-M4",
+            tuple(Contestant(name, our_code, (finite,)) for name, finite in ours.items()),
+            tuple(Contestant(name, casadi_code, (alike,)) for name, alike in others.items()),
+            unit="bytes",
+            rounds=1,
+        )
+    ]
 
 
 def tip(angles: Any, cos: Callable[[Any], Any], sin: Callable[[Any], Any]) -> list[Any]:

@@ -15,7 +15,7 @@ from typing import Any
 from tests.benchmarks.arrays import casadi_hinge, numpy_hinge, pytorches
 from tests.benchmarks.data import RATE, points, set_weights
 from tests.benchmarks.harness import Benchmark, Contestant, Measure, optimized, training
-from tests.benchmarks.values import mean, mlp_of, scalar_engines, their_training
+from tests.benchmarks.values import mean, scalar_engine, their_mlp, their_training
 
 SIZES = [2, 16, 16, 1]
 POINTS = 100
@@ -34,7 +34,7 @@ def benchmarks() -> list[Benchmark]:
         Benchmark(
             f"training step, MLP 2-16-16-1, {POINTS} points",
             (Contestant("eager", our_eager_hinge), compiled("step", "Python"), compiled("step", "C")),
-            (*scalar_engines(their_hinge), *arrays("step")),
+            (scalar_engine(their_hinge), *arrays("step")),
         ),
         Benchmark(
             f"forward and backward, MLP 2-16-16-1, {POINTS} points",
@@ -124,9 +124,9 @@ def function_alone(fast: Any, packed: Any) -> Measure:
     return training("gradient", gradient, gradient, restart, lambda: list(memoryview(gradients).cast("B").cast("d")))
 
 
-def their_hinge(engine: str) -> Measure:
-    """In another scalar engine."""
-    model = mlp_of(engine, SIZES)
+def their_hinge() -> Measure:
+    """In micrograd 0.1.0."""
+    model = their_mlp(SIZES)
     parameters = model.parameters()
     xs, ys = points(POINTS)
 

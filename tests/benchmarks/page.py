@@ -15,9 +15,8 @@ from tests.benchmarks import charts
 from tests.benchmarks.growth import curves
 from tests.benchmarks.harness import Benchmark, Contestant, Measure, Measured
 
-LIBRARIES = ("numpy", "torch", "scikit-learn", "casadi", "jax")
+LIBRARIES = ("numpy", "torch", "scikit-learn", "casadi")
 BASE, C = "micrograd 0.1.0", "compiled to C"
-SCALAR = ("microgpt's form",)
 RIVALS = (
     "NumPy by hand",
     "PyTorch",
@@ -25,7 +24,6 @@ RIVALS = (
     "PyTorch, batches by index",
     "MLPClassifier",
     "CasADi SX",
-    "JAX",
 )
 """The contestants that charts show beside ours: with micrograd 0.1.0, and with C."""
 
@@ -74,7 +72,7 @@ def markdown(machines: dict[str, str], groups: dict[str, tuple[str, list[Measure
     )
     yield '    pip install ".[benchmarks]" && python -m tests.benchmarks\n'
     yield f"Measured with {usual}. The numbers are in [measured.json](measured.json).\n"
-    yield "![How many times as fast as micrograd 0.1.0 scalar engines are](../pictures/benchmarks.svg)\n"
+    yield "![How many times as fast as micrograd 0.1.0 the engine is](../pictures/benchmarks.svg)\n"
     yield "![How many times as long as compiled C array libraries take](../pictures/libraries.svg)\n"
     yield "![How the time of a training step grows](../pictures/growth.svg)\n"
     for name, (about, measured) in groups.items():
@@ -91,14 +89,9 @@ def markdown(machines: dict[str, str], groups: dict[str, tuple[str, list[Measure
 
 
 def draw_engines(measured: Iterable[Measured]) -> str:
-    """A chart of how many times as fast as micrograd 0.1.0 the scalar engines are, at each task that it can do."""
+    """A chart of how many times as fast as micrograd 0.1.0 our engine is, at each task that it can do."""
     groups = {
-        m.benchmark.title: [
-            (name, m.ratio(BASE, to=name), charts.OURS if name in ours else charts.OTHERS)
-            for ours in [[contestant.name for contestant in m.benchmark.ours]]
-            for name in m.medians
-            if name in (*ours, *SCALAR)
-        ]
+        m.benchmark.title: [(ours.name, m.ratio(BASE, to=ours.name), charts.OURS) for ours in m.benchmark.ours]
         for m in measured
         if BASE in m.medians and m.benchmark.unit == "s"
     }

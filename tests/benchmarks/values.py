@@ -1,34 +1,25 @@
-"""The scalar engines that ours is compared with: micrograd 0.1.0, and microgpt's form of Value.
-
-Operations that either lacks for a task are added here in its own style.
-"""
+"""The scalar engine that ours is compared with, micrograd 0.1.0, and the operations that it lacks, in its own style."""
 
 import math
 import sys
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any
 
 from tests.benchmarks.data import RATE, set_weights
 from tests.benchmarks.harness import Contestant, Measure, installed, training
 
 
-def scalar_engines(prepare: Callable[..., Measure], *arguments: Any) -> tuple[Contestant, Contestant]:
-    """Both engines at a task, whose first argument is "micrograd" or "microgpt"."""
-    return (
-        Contestant("micrograd 0.1.0", prepare, ("micrograd", *arguments), path=installed("micrograd==0.1.0")),
-        Contestant("microgpt's form", prepare, ("microgpt", *arguments)),
-    )
+def scalar_engine(prepare: Callable[..., Measure], *arguments: Any) -> Contestant:
+    """It at a task."""
+    return Contestant("micrograd 0.1.0", prepare, arguments, path=installed("micrograd==0.1.0"))
 
 
-def value_of(engine: str) -> Any:
-    """The class of Values of "micrograd", which has to be the first on the path, or of "microgpt"."""
-    sys.setrecursionlimit(1_000_000)  # both recurse once per node of a path
-    if engine == "microgpt":
-        return Value
-    from micrograd.engine import Value as TheirValue  # here the other one
+def their_value() -> Any:
+    """Its class of Values. It has to be the first on the path."""
+    sys.setrecursionlimit(1_000_000)  # it recurses once per node of a path
+    from micrograd.engine import Value  # here the other one
 
-    value: Any = TheirValue
+    value: Any = Value
 
     def exp(self: Any) -> Any:
         out = value(math.exp(self.data), (self,), "exp")
@@ -50,74 +41,6 @@ def value_of(engine: str) -> Any:
 
     value.exp, value.log = exp, log
     return value
-
-
-class Value:
-    """A node in the form that A. Karpathy's microgpt (2026) gave it: no closures, but the derivative by each operand.
-
-    It is computed together with the value, and `backward` multiplies and adds.
-    """
-
-    __slots__ = ("data", "derivatives", "grad", "operands")
-
-    def __init__(self, data: Any, operands: Any = (), derivatives: Any = ()) -> None:
-        self.data = data
-        self.grad = 0
-        self.operands = operands
-        self.derivatives = derivatives
-
-    def __add__(self, other: Any) -> "Value":
-        other = other if isinstance(other, Value) else Value(other)
-        return Value(self.data + other.data, (self, other), (1, 1))
-
-    def __mul__(self, other: Any) -> "Value":
-        other = other if isinstance(other, Value) else Value(other)
-        return Value(self.data * other.data, (self, other), (other.data, self.data))
-
-    def __pow__(self, power: float) -> "Value":
-        return Value(self.data**power, (self,), (power * self.data ** (power - 1),))
-
-    def exp(self) -> "Value":
-        result = math.exp(self.data)
-        return Value(result, (self,), (result,))
-
-    def log(self) -> "Value":
-        return Value(math.log(self.data), (self,), (1 / self.data,))
-
-    def relu(self) -> "Value":
-        return Value(max(0, self.data), (self,), (float(self.data > 0),))
-
-    def __neg__(self) -> "Value":
-        return self * -1
-
-    def __sub__(self, other: Any) -> "Value":
-        return self + (-other)
-
-    def __truediv__(self, other: Any) -> "Value":
-        return self * other**-1
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def __rsub__(self, other: Any) -> "Value":
-        return other + (-self)
-
-    def backward(self) -> None:
-        """Add the derivative of this Value by each node to the node's `grad`."""
-        order: list[Value] = []
-        seen: set[Value] = set()
-
-        def visit(node: Value) -> None:
-            if node not in seen:
-                seen.add(node)
-                for operand in node.operands:
-                    visit(operand)
-                order.append(node)
-
-        visit(self)
-        self.grad = 1
-        for node in reversed(order):
-            for operand, derivative in zip(node.operands, node.derivatives, strict=True):
-                operand.grad += derivative * node.grad
 
 
 def softmax(logits: Sequence[Any]) -> list[Any]:
@@ -143,32 +66,13 @@ def mean(xs: Sequence[Any]) -> Any:
     return sum(xs) * (1 / len(xs))
 
 
-def mlp_of(engine: str, sizes: Sequence[int], most: float = 1.0) -> Any:
-    """A network with relus, micrograd's own or that of `Value`, and the weights that all have."""
-    if engine == "microgpt":
-        model: Any = MLP(sizes)
-    else:
-        from micrograd import nn  # here the other one
+def their_mlp(sizes: Sequence[int], most: float = 1.0) -> Any:
+    """Its network with relus, with the weights that all have."""
+    from micrograd import nn  # here the other one
 
-        model = nn.MLP(sizes[0], list(sizes[1:]))
+    model: Any = nn.MLP(sizes[0], list(sizes[1:]))
     set_weights(model.parameters(), sizes, most)
     return model
-
-
-class MLP:
-    """A network of this module's Values: a relu after each layer but the last."""
-
-    def __init__(self, sizes: Sequence[int]) -> None:
-        self.layers = [[[Value(0.0) for _ in range(n + 1)] for _ in range(m)] for n, m in pairwise(sizes)]
-
-    def parameters(self) -> list[Any]:
-        return [p for layer in self.layers for row in layer for p in row]
-
-    def __call__(self, x: Sequence[Any]) -> Any:
-        for layer in self.layers[:-1]:
-            x = [(dot(ws, x) + b).relu() for *ws, b in layer]
-        outputs = [dot(ws, x) + b for *ws, b in self.layers[-1]]
-        return outputs[0] if len(outputs) == 1 else outputs
 
 
 def their_training(

@@ -6,13 +6,10 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from micrograd import Value
 from tests.benchmarks import (
     cold,
     compiled,
-    control,
     digits,
-    engineering,
     gpt,
     growth,
     harness,
@@ -20,10 +17,7 @@ from tests.benchmarks import (
     page,
     phrases,
 )
-from tests.benchmarks.data import set_weights
 from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measured, from_first_step, run
-from tests.benchmarks.values import MLP, cross_entropy, mean, softmax
-from tests.benchmarks.values import Value as MicrogptValue
 from tests.helpers import needs_compiler
 
 BENCHMARKS = CHECKOUT / "tests" / "benchmarks"
@@ -177,38 +171,6 @@ def test_the_gpts_learn_the_same_names_in_the_same_order(monkeypatch):
     assert gpt.our_fit("python")()[1] == pytest.approx(theirs, rel=1e-9)
 
 
-def operations(x, y):
-    """All that the form can do, in one number."""
-    return (x * y + 2 - y / x + (x - y) ** 3 - 1.5).exp().log() + (-x).relu() + y.relu() + 3 * x + (1 - y)
-
-
-def test_the_form_of_microgpt_has_our_gradients():
-    results = []
-    for value in (Value, MicrogptValue):
-        x, y = value(0.8), value(1.7)
-        result = operations(x, y)
-        result.backward()
-        results.append((result.data, x.grad, y.grad))
-    assert results[1] == pytest.approx(results[0], rel=1e-12)
-
-
-def test_its_networks_and_losses_are_ours():
-    from micrograd import losses, nn
-
-    gradients = []
-    for theirs in (False, True):
-        model = MLP([2, 3, 2]) if theirs else nn.MLP(2, [3, 2], "relu")
-        set_weights(model.parameters(), [2, 3, 2])
-        logits = model([0.3, -0.8])
-        shares = softmax(logits) if theirs else losses.softmax(logits)
-        assert sum(share.data for share in shares) == pytest.approx(1.0)
-        loss = mean([cross_entropy(logits, 1)]) if theirs else losses.cross_entropy(logits, 1)
-        loss.backward()
-        gradients.append([p.grad for p in model.parameters()])
-    assert gradients[1] == pytest.approx(gradients[0], rel=1e-12)
-    assert any(gradients[0])
-
-
 def words(drawn):
     return list(ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text"))
 
@@ -230,27 +192,6 @@ def test_both_learn_the_same_in_whole_processes_and_have_the_same_gradients(monk
     assert cold.ours(name, 3) == pytest.approx(cold.pytorch(name, 3), rel=1e-9)
     if name in compiled.NAMES:
         assert compiled.call(name)()[1] == pytest.approx(compiled.call_pytorch(name)()[1], rel=1e-9)
-
-
-@needs_compiler
-def test_engineers_get_the_same_numbers_from_all_that_is_installed(monkeypatch):
-    pytest.importorskip("scipy")
-    monkeypatch.setattr(harness, "LEAST", 1e-3)
-    monkeypatch.setattr(engineering, "POINTS", 7)
-    monkeypatch.setattr(control, "STEPS", 3)
-    monkeypatch.setattr(control, "UNKNOWNS", 12)
-    for benchmark in engineering.benchmarks()[:3]:
-        contestants = [c for c in benchmark.ours + benchmark.others if not c.name.startswith("JAX")]
-        first, *rest = [c.prepare(*c.arguments)()[1] for c in contestants]
-        assert rest == pytest.approx([first] * len(rest), rel=benchmark.tolerance)
-
-
-def test_what_is_not_installed_is_left_out(monkeypatch):
-    monkeypatch.setattr(engineering, "find_spec", lambda name: None)
-    left = engineering.benchmarks()
-    assert [[c.name for c in benchmark.others] for benchmark in left] == [["NumPy by hand"], [], []]
-    monkeypatch.setattr(engineering, "find_spec", lambda name: name)
-    assert [len(benchmark.others) for benchmark in engineering.benchmarks()] == [3, 2, 2, 2]
 
 
 def test_the_size_of_code_is_that_of_its_section():
