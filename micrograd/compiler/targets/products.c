@@ -1,0 +1,94 @@
+/* Products of blocks: what the examples of a block add to gradients of weights, and a layer of a block at once. */
+
+/* PART contract */
+/* A fused multiply-add rounds once: where the processor has one, the functions of this kind use it. */
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define CONTRACT _Pragma("STDC FP_CONTRACT ON")
+#define FUSED "fp-contract=fast"
+#else
+#define CONTRACT
+#define FUSED "fp-contract=off"
+#endif
+#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 ignores the pragma */
+#undef CONTRACT
+#define CONTRACT
+#define CONTRACTED __attribute__((optimize("O2", FUSED)))
+#else
+#define CONTRACTED
+#endif
+
+/* PART product */
+#ifdef __AVX512F__ /* with 32 registers */
+enum { AT_ONCE = 8 };
+#else
+enum { AT_ONCE = 6 };
+#endif
+enum { DEEP = 128, PANEL = 2 * LANES }; /* examples whose factors stay in the first cache; columns of g at once */
+
+/* Adds sums of n products to so many `rows` of g, up to AT_ONCE, in registers. The numbers of b are in a panel. */
+#define ROWS_OF(count)                                                                                                 \
+    static CONTRACTED __attribute__((noinline)) void rows_##count(                                                     \
+        const real *a, long a_row, const real *b, real *g, long g_row, long width, long n)                             \
+    {                                                                                                                  \
+        CONTRACT                                                                                                       \
+        V sums[count][2] = {0};                                                                                        \
+        for (long e = 0; e < n; e++, b += PANEL) {                                                                     \
+            const V left = *(const V *)b, right = *(const V *)(b + LANES);                                             \
+            _Pragma("GCC unroll 8") for (int i = 0; i < count; i++) {                                                  \
+                sums[i][0] += a[i * a_row + e] * left;                                                                 \
+                sums[i][1] += a[i * a_row + e] * right;                                                                \
+            }                                                                                                          \
+        }                                                                                                              \
+        _Pragma("GCC unroll 8") for (int i = 0; i < count; i++, g += g_row)                                            \
+            if (width == PANEL) {                                                                                      \
+                *(W *)g += sums[i][0];                                                                                 \
+                *(W *)(g + LANES) += sums[i][1];                                                                       \
+            } else                                                                                                     \
+                for (long j = 0; j < width; j++)                                                                       \
+                    g[j] += ((const real *)sums[i])[j];                                                                \
+    }
+ROWS_OF(1)
+ROWS_OF(2)
+ROWS_OF(4)
+#ifdef __AVX512F__
+ROWS_OF(8)
+#else
+ROWS_OF(6)
+#define rows_8 rows_6
+#endif
+
+/* g[g_row*i + j] += the sum over e of a[a_row*i + e] * b[b_next*j + b_example*e]. With `at`, example e of b is at[e]. */
+static void product(const real *a, long a_row, const real *b, long b_next, long b_example, const int64_t *at,
+                    real *g, long g_row, long rows, long width, long examples)
+{
+    real panel[DEEP * PANEL] __attribute__((aligned(BYTES)));
+    for (long first = 0, n; first < examples; first += n) {
+        n = examples - first < DEEP ? examples - first : DEEP;
+        for (long j = 0, m; j < width; j += m) {
+            m = width - j < PANEL ? width - j : PANEL;
+            for (long e = 0; e < n; e++) {
+                const real *from = b + b_next * j + b_example * (at ? at[first + e] : first + e);
+                real *to = panel + e * PANEL;
+                if (m == PANEL && b_next == 1) {
+                    *(V *)to = *(const W *)from;
+                    *(V *)(to + LANES) = *(const W *)(from + LANES);
+                } else
+                    for (long k = 0; k < PANEL; k++)
+                        to[k] = k < m ? from[k * b_next] : 0;
+            }
+            for (long i = 0, count; i < rows; i += count) {
+                const long left = rows - i;
+                const real *from = a + i * a_row + first;
+                real *to = g + i * g_row + j;
+                if (left >= AT_ONCE)
+                    rows_8(from, a_row, panel, to, g_row, m, n), count = AT_ONCE;
+                else if (left >= 4)
+                    rows_4(from, a_row, panel, to, g_row, m, n), count = 4;
+                else if (left >= 2)
+                    rows_2(from, a_row, panel, to, g_row, m, n), count = 2;
+                else
+                    rows_1(from, a_row, panel, to, g_row, m, n), count = 1;
+            }
+        }
+    }
+}
