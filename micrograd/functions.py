@@ -149,7 +149,7 @@ def _by_winner(g: Any, x: Any, y: Any) -> tuple[Any, Any]:
 
 # The derivatives of lgamma
 
-BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)  # numbers B2, B4, ...
+BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730)  # numbers B2, B4, ...
 
 
 def _polygamma(x: Any, n: int) -> Any:
@@ -164,7 +164,7 @@ def _polygamma(x: Any, n: int) -> Any:
 
 def _polygamma_of_positive(x: Any, n: int) -> Any:
     """The asymptotic series at a larger number (DLMF 5.15.8; 5.11.2 for n = 0) and the recurrence back (5.15.5)."""
-    shifts = 10 + 2 * n
+    shifts = 10 + n
     last = x + shifts
     w = 1 / last
     total = (-scalar.log(last) if n == 0 else 1 / n) + w / 2

@@ -140,6 +140,11 @@ class TestANode:
             assert [type(operand) for operand in result._prev] == [Value, Value]
             assert [operand.data for operand in result._prev] == [a, b]
 
+    @pytest.mark.parametrize("call", [lambda x: x.clip(-1, 1), lambda x: x.leaky_relu(0.3), lambda x: x.polygamma(2)])
+    def test_an_operation_can_be_repeated_with_the_constants_that_it_keeps(self, call):
+        y = call(Value(-2.5))
+        assert getattr(Value(-2.5), y._op)(**y._constants) == y
+
     def test_fused_operations_take_any_iterable(self):
         assert dot((x for x in (1.0, 2.0)), iter([3.0, 4.0])).data == 11.0
         assert sum(Value(x) for x in (1.0, 2.0)).data == 3.0

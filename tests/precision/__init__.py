@@ -45,7 +45,6 @@ EXCEPTIONS: dict[str, tuple[str, Callable[..., float]]] = {
     "erf": ("e^-(x * x) has the rounding of x * x in its exponent", lambda x: DERIVATIVE + x * x),
     "erfc": ("as that of erf", lambda x: DERIVATIVE + x * x),
     "lgamma": ("digamma is rough where it is 0", _where_it_is_0("digamma", 8, 8)),
-    "polygamma": ("a power of order n + 1 has the rounding of 1 / x as often", lambda x: 1.5 * DERIVATIVE),
     "gelu": (
         "as that of erf, and both parts cancel where it is 0, at -0.75",
         lambda x: DERIVATIVE + x * x + 2 / abs(x + 0.7517915246935645),
