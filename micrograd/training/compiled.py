@@ -8,7 +8,7 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any
@@ -24,6 +24,7 @@ from micrograd.compiler.session import BY_ENGINE, Training
 from micrograd.compiler.stepping import Batches, Loop
 from micrograd.engine import Value
 from micrograd.nn import Module
+from micrograd.scalar import innermost
 from micrograd.support.collector import gc_paused
 from micrograd.support.generators import generators_restored
 from micrograd.support.trees import as_lists
@@ -36,6 +37,7 @@ OnCompiled = Callable[[int, int], None]
 
 CALLS = 3  # of an example: two draw the same mask for two units a quarter of the time
 SECONDS = 0.02  # of calls: a small network takes ten times as long to compile
+LOSS = "the loss of an example"
 NOT_THE_SAME = (
     "{} is not the same each time: it was {!r}, then {!r}. Compiled code would repeat the random "
     "numbers of one call, as in dropout or noise, and what the model keeps from call to call, such as a counter or "
@@ -59,7 +61,7 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
                     loop = CompiledLoop(stack, engine, backend, batches, on_compiled)
                 finally:
                     trial.call(0)  # this also replaces traced numbers that the model stored, such as activations
-                trial.compare(0, *loop.first_loss())
+                trial.compare(0, LOSS, *loop.first_loss())
         if not trial.differ:
             if not loop.depends:
                 return engine
@@ -124,7 +126,7 @@ class CompiledLoop:
         batch = batches.next()
         losses, gradients = zip(*shards.sums(self._function._array(), batch, batches.size), strict=True)
         loss = sum(losses) / len(batch)
-        if not math.isfinite(loss) or not math.isfinite(sum(map(sum, gradients))):
+        if not math.isfinite(loss + sum(map(sum, gradients))):
             taken = self._engine.take(batches, rates)
             warn_once(BY_ENGINE)
             return taken
@@ -136,60 +138,49 @@ class CompiledLoop:
 class Trial:
     """Calls of the model and its loss by the engine. `differ` names what is not the same each time, if something is.
 
-    The first example is computed several times in a row, and so are further ones until SECONDS are over. The losses of
-    an example have to be equal, and so have the numbers that the model holds after each call.
+    Each example is computed several times in a row until SECONDS are over. Its losses have to be equal, and for the
+    first example, also the numbers that the model holds after each call.
     """
 
     @gc_paused()
     def __init__(self, engine: Engine) -> None:
         self.differ: tuple[str, Any, Any] | None = None  # its name, and two of its values
         self._engine = engine
-        self._losses: dict[int, float] = {}  # of each example, the first one
+        self._first: dict[tuple[int, str], Any] = {}  # for each example, what the first call gave
         end = time.perf_counter() + SECONDS
-        self.call(0)
-        before = held(engine.model)  # now, since a model may begin to keep something at its first call
-        for _ in range(CALLS - 1):
-            self.call(0)
-        for name, number in held(engine.model).items():
-            if name in before and repr(before[name]) != repr(number):  # as text, since NaN equals NaN there
-                self.differ = self.differ or (name, before[name], number)
-        for i in range(1, len(engine.data[0])):
-            if time.perf_counter() > end:
-                break
+        for i in range(len(engine.data[0])):
             for _ in range(CALLS):
                 self.call(i)
+            if time.perf_counter() > end:
+                break
 
     def call(self, i: int) -> None:
         """Call them on an example."""
         with suppress(Exception):  # the step that takes this example raises it, too
-            loss = self._engine.loss_of_example(i).data
-            self._losses.setdefault(i, loss)
-            self.compare(i, loss)
+            self.compare(i, LOSS, self._engine.loss_of_example(self._engine.data, i).data)
+            if i == 0:
+                for name, number in held(type(self._engine.model).__name__, self._engine.model, set()):
+                    self.compare(i, name, number)
 
-    def compare(self, i: int, loss: float, tolerance: float = 0.0) -> None:
-        """Compare a loss of an example with the first one; the engine's own differ only in rounding."""
-        first = self._losses.get(i, math.nan)
-        if math.inf > abs(first - loss) > max(tolerance, (tolerance or 1e-9) * abs(first)):
-            self.differ = self.differ or ("the loss of an example", first, loss)
+    def compare(self, i: int, name: str, number: Any, tolerance: float = 0.0) -> None:
+        """Compare a number with what the first call gave; the engine's own differ only in rounding."""
+        first = self._first.setdefault((i, name), number)
+        if math.inf > abs(first - number) > max(tolerance, (tolerance or 1e-9) * abs(first)):
+            self.differ = self.differ or (name, first, number)
 
 
-def held(model: Any) -> dict[str, Any]:
-    """The numbers that a model and its parts hold as attributes, and the lengths of their lists, by name.
+def held(path: str, part: Any, known: set[int]) -> Iterator[tuple[str, Any]]:
+    """The numbers that a model and its parts hold as attributes, and the lengths of their lists, with their names.
 
     Unlike `walk`, it does not visit each weight, which takes 0.2 s for 100,000 of them.
     """
-    found: dict[str, Any] = {}
-    parts, known = [(type(model).__name__, model)], {id(model)}
-    for path, part in parts:  # of which there are more and more
-        for name, member in getattr(part, "__dict__", {}).items():
-            where = f"{path}.{name}"
-            if isinstance(member, (int, float, Value)):
-                found[where] = member.data if isinstance(member, Value) else member
-            is_list = isinstance(member, (list, tuple, deque))
-            if is_list:
-                found[f"len({where})"] = len(member)
-            for i, inner in enumerate(member if is_list else [member]):
-                if isinstance(inner, Module) and id(inner) not in known:
-                    known.add(id(inner))
-                    parts.append((f"{where}[{i}]" if is_list else where, inner))
-    return found
+    known.add(id(part))
+    for name, member in getattr(part, "__dict__", {}).items():
+        where, is_list = f"{path}.{name}", isinstance(member, (list, tuple, deque))
+        if is_list:
+            yield f"len({where})", len(member)
+        elif isinstance(member, (int, float, Value)):
+            yield where, innermost(member)
+        for i, inner in enumerate(member if is_list else [member]):
+            if isinstance(inner, Module) and id(inner) not in known:
+                yield from held(f"{where}[{i}]" if is_list else where, inner, known)

@@ -7,7 +7,6 @@ losses are the same up to rounding.
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any, Protocol
 
 from micrograd.compiler.stepping import Batches, Loop, NotFinite, StepLoop, Update
@@ -50,7 +49,7 @@ class Engine(StepLoop):
     @gc_paused()
     def gradients(self, batches: Batches) -> float:
         """Set the next batch's gradients on the parameters, and return its mean loss; the graph is freed."""
-        loss = mean([self.loss_of_example(i) for i in batches.next()])
+        loss = mean([self.loss_of_example(self.data, i) for i in batches.next()])
         if self._is_first:
             self._check_dependence(loss)
         return self.update.differentiate(loss)
@@ -58,26 +57,23 @@ class Engine(StepLoop):
     @gc_paused()
     def values(self) -> list[float]:
         """The losses of the validation examples, one graph at a time."""
-        xs, ys = self.validation or ((), ())
-        return [self.loss_of(as_lists(xs[i]), as_lists(ys[i])).data for i in range(len(xs))]
+        table = self.validation or ((), ())
+        return [self.loss_of_example(table, i).data for i in range(len(table[0]))]
 
-    def loss_of_example(self, i: int) -> Value:
-        """The loss of one of the examples."""
-        xs, ys = self.data
+    def loss_of_example(self, table: Table, i: int) -> Value:
+        """The loss of example i of a table."""
+        xs, ys = table
         return self.loss_of(as_lists(xs[i]), as_lists(ys[i]))
 
     def loss_of(self, x: Any, y: Any) -> Value:
-        """The loss of one example. If the loss raises TypeError, a note says that `fit` does not give it a batch."""
+        """The loss of one example. A note on a TypeError says what `fit` expects."""
         prediction = self.model(x)
         try:
             loss = self.loss(prediction, y)
-        except TypeError as error:
-            error.add_note("fit calls the loss with one prediction and its target, not with lists of a whole batch")
-            raise
-        try:
             return loss if isinstance(loss, Value) else Value(loss)
         except TypeError as error:
-            raise TypeError(f"the loss of an example must be a single number: {error}") from None
+            error.add_note("fit calls the loss with one prediction and its target, and expects a single number")
+            raise
 
     def _check_dependence(self, loss: Value) -> None:
         """Raise ValueError if the first loss, unless it is 0 already, does not depend on any of the parameters."""
@@ -149,17 +145,11 @@ class Trainer:
         return of_best if self._kept[0] else "after the last completed step"
 
     def _rates(self, most: int) -> list[float]:
-        """The learning rates of the next steps, up to the first for which the schedule raises an error.
-
-        A user's own schedule may read or change anything, so it is called right before each step.
-        """
+        """The learning rates of the next steps; of one if the schedule is a user's own, which may read anything."""
         if self._schedule is None:
             return [self.optimizer.learning_rate] * most
-        steps = self.batches.steps
-        rates = [number(f"schedule({steps})", self._schedule(steps))]
-        with suppress(Exception):  # it is raised again when that step is next
-            while len(rates) < most and depends_on_step_only(self._schedule):
-                rates.append(number("", self._schedule(steps + len(rates))))
+        steps, n = self.batches.steps, most if depends_on_step_only(self._schedule) else 1
+        rates = [number(f"schedule({step})", self._schedule(step)) for step in range(steps, steps + n)]
         self.optimizer.learning_rate = rates[0]
         return rates
 

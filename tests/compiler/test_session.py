@@ -749,13 +749,9 @@ STEP = {"step": lambda self: None}
 @pytest.mark.parametrize(
     ("make", "kind", "message"),
     [
-        (own(SGD, **STEP), TypeError, r"^Own defines its own step\(\) \(.*test_session.py:\d+\), which compiled train"),
-        (
-            own(Optimizer, **RULE, zero_grad=STEP["step"]),
-            TypeError,
-            r"^Own defines its own zero_grad\(\) \(.*test_sess",
-        ),
-        (own(type("Base", (SGD,), STEP)), TypeError, r"^Own defines its own step\(\) \(.*test_session.py:\d+\)"),
+        (own(SGD, **STEP), TypeError, r"^Own defines its own step\(\), which compiled training would not call"),
+        (own(Optimizer, **RULE, zero_grad=STEP["step"]), TypeError, r"^Own defines its own zero_grad\(\), which"),
+        (own(type("Base", (SGD,), STEP)), TypeError, r"^Own defines its own step\(\), which"),
         (replaced, TypeError, r"^SGD defines its own step\(\), which"),
         (
             lambda p: type("Own", (SGD,), {"learning_rate": property(lambda self: 0.1)})(p),

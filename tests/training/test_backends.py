@@ -3,7 +3,6 @@
 import io
 import math
 import random
-import re
 import signal
 
 import numpy as np
@@ -391,12 +390,6 @@ def test_a_schedule_that_fails_in_the_middle(at, backend):
     assert found["optimizer"]["steps"] == at
 
 
-def test_a_schedule_of_ours_may_fail_long_after_epochs_were_drawn(backend):
-    schedule = optim.exponential(0.0, 10.7)  # to the power of 300, when an epoch begins, it is beyond all floats
-    found = failing(Setting(schedule=schedule, epochs=200), backend, OverflowError, "")
-    assert found["optimizer"]["steps"] == 300
-
-
 def test_validation_that_fails(backend):
     found = failing(Setting(Logarithm, xs=[1.0, 2.0], ys=[1.0, 1.0], validation=([-1.0], [1.0])), backend, ValueError,
                     "log(-")  # fmt: skip
@@ -480,7 +473,7 @@ def test_an_optimizer_with_a_step_of_its_own_is_not_compiled(kind, name, backend
     setting = Setting(optimizer=lambda model: kind(model.parameters(), 0.1))
     expected, message = setting.run(backend)["error"]
     assert expected is TypeError
-    assert re.search(rf"{kind.__name__} defines its own {name}\(\) \(.*test_backends\.py:\d+\)", message)
+    assert f"{kind.__name__} defines its own {name}()" in message
     same(setting, "auto")
     assert caplog.messages == [f"training eagerly, since the model cannot be compiled: {message}"]
 

@@ -378,8 +378,8 @@ def test_a_loss_that_has_grown_a_thousandfold_is_told_once(backend, caplog):
         ({"model": mse_loss, "loss": mlp()}, TypeError, r"^model is .*, as in fit\(model, loss, xs, ys\)$"),
         ({"loss": XS, "ys": mse_loss}, TypeError, r"^loss is .*mse_loss, as in fit\(model, loss, xs, ys\)$"),
         ({"loss": "mse"}, TypeError, "loss is 'mse': expected a function of a prediction and its target, such as loss"),
-        ({"loss": lambda p, y: None}, TypeError, "the loss of an example must be a single number: .*, not NoneType"),
-        ({"loss": lambda p, y: [p - y]}, TypeError, "the loss of an example must be a single number: .*, not list"),
+        ({"loss": lambda p, y: None}, TypeError, "a Value holds a number .*, not NoneType"),
+        ({"loss": lambda p, y: [p - y]}, TypeError, "a Value holds a number .*, not list"),
         ({"optimizer": "adam"}, TypeError, r"optimizer is 'adam': expected an optimizer, such as optim.Adam\(model"),
         ({"optimizer": Adam}, TypeError, "optimizer is <class 'micrograd.optim.Adam'>: expected an optimizer"),
         ({"schedule": 0.1}, TypeError, r"schedule is 0.1: expected a function .*, such as optim.constant\(0.1\)"),
@@ -449,7 +449,7 @@ def test_a_loss_for_a_batch_is_told_what_it_is_called_with(backend):
     with pytest.raises(TypeError, match="not iterable|does not support|argument") as error:
         train(loss=lambda predictions, targets: sum(predictions), backend=backend)
     assert error.value.__notes__ == [
-        "fit calls the loss with one prediction and its target, not with lists of a whole batch"
+        "fit calls the loss with one prediction and its target, and expects a single number"
     ]
 
 

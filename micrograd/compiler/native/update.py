@@ -5,7 +5,6 @@ which works on vectors, with a parameter in each lane.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
@@ -22,8 +21,6 @@ ONLY = (
     "in C it may depend only on the numbers it is given, learning_rate, steps and options, and change only what it "
     'returns. Train with backend="python", or eagerly'
 )
-
-
 PLAIN = {bool, int, float, str, tuple, type(None), FunctionType}
 
 
@@ -36,27 +33,26 @@ class UpdateKernel:
     change. `traced_with` is the `key` of the optimizer when it was traced: once that differs, the kernel is outdated.
     Anything else that the rule reads is constant.
 
-    Raises TypeError if the rule returns anything else, changes the optimizer, or is not the same each time.
+    Raises TypeError if the rule does anything but return these numbers, or is not the same for each parameter.
     """
 
     def __init__(self, optimizer: Optimizer) -> None:
         check_rule(optimizer)
         self.clips = optimizer.clip_grad_norm is not None
-        kind = type(optimizer).__name__
-        self.traced_with = self.key(optimizer)
-        with _as_it_was(optimizer):
-            try:
-                traced = [_traced(optimizer) for _ in range(2)]
-            except TraceError as error:
-                raise TraceError(f"the rule of {kind} cannot be traced, {error}; {ONLY}") from error
-        one, other = (repr((trace.ops, trace.operands, trace.constants, lines)) for trace, lines in traced)
-        if one != other:  # as text, since NaN equals NaN there
-            raise TypeError(f"the rule of {kind} is not the same each time: {ONLY}")
-        trace, self.results = traced[0]
-        self.trace, self.uniform = trace, _uniform(trace)
-        varying = [id for id in trace.live(self.results) if id not in self.uniform]
-        before = {i for id in varying for i in trace.operands[id] if i in self.uniform and trace.operands[i]}
-        self.before = sorted(before | {id for id in self.results if id in self.uniform and trace.operands[id]})
+        self.traced_with, attributes = self.key(optimizer), vars(optimizer)
+        before = dict(attributes)
+        try:
+            self.trace, self.results = _traced(optimizer)
+        except TraceError as error:
+            raise TraceError(f"the rule of {type(optimizer).__name__} cannot be traced, {error}; {ONLY}") from error
+        finally:
+            attributes.update(before)
+            for name in attributes.keys() - before.keys():
+                del attributes[name]
+        operands, self.uniform = self.trace.operands, _uniform(self.trace)
+        varying = [id for id in self.trace.live(self.results) if id not in self.uniform]
+        used = {*self.results, *[i for id in varying for i in operands[id]]}
+        self.before = sorted(id for id in used & self.uniform if operands[id])
         self.moments, self.learning_rate = list(optimizer.moments), optimizer.learning_rate
         changed = [k for k in range(len(self.moments)) if self.trace.leaves.get(self.results[1 + k]) != ("x", 2 + k)]
         self.n_changed = max(changed, default=-1) + 1
@@ -117,7 +113,7 @@ class UpdateKernel:
 
 def check_rule(optimizer: Any) -> None:
     """Raise TypeError if an optimizer's steps may do anything but apply its rule, or it has no rule."""
-    kind, names = type(optimizer).__name__, ("rule", "step", "zero_grad")
+    kind = type(optimizer).__name__
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"optimizer is {shown(optimizer)}: expected an Optimizer, such as optim.Adam(parameters)")
     if isinstance(getattr(type(optimizer), "learning_rate", None), property):
@@ -127,15 +123,11 @@ def check_rule(optimizer: Any) -> None:
         )
     if getattr(optimizer.rule, "__func__", None) is Optimizer.rule:
         optimizer.rule()  # this raises NotImplementedError; others are not called, since they may count calls
-    owners = [vars(optimizer), *map(vars, type(optimizer).__mro__)]
-    rule, *others = [next(i for i, owner in enumerate(owners) if name in owner) for name in names]
-    for name, i in zip(names[1:], others, strict=True):
-        if i <= rule:
-            code = getattr(owners[i][name], "__code__", None)
-            line = f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
+    for name in ("step", "zero_grad"):
+        if getattr(getattr(optimizer, name), "__func__", None) is not getattr(Optimizer, name):
             raise TypeError(
-                f"{kind} defines its own {name}(){line}, which compiled training would not call: "
-                "do all that a step does in rule(), or train eagerly"
+                f"{kind} defines its own {name}(), which compiled training would not call: do all that a step does in "
+                "rule(), or train eagerly"
             )
 
 
@@ -178,16 +170,3 @@ def _traced(optimizer: Optimizer) -> tuple[Trace, list[int]]:
         raise TypeError(f"the rule of {kind} depends on all parameters, gradients or moments: {ONLY}")
     trace.close()
     return trace, results
-
-
-@contextmanager
-def _as_it_was(optimizer: Optimizer) -> Iterator[None]:
-    """After the block the optimizer has the attributes it had before."""
-    attributes = vars(optimizer)
-    before = dict(attributes)
-    try:
-        yield
-    finally:
-        attributes.update(before)
-        for name in attributes.keys() - before.keys():
-            del attributes[name]

@@ -159,12 +159,7 @@ def test_a_rule_that_a_trace_cannot_follow_is_refused_and_trains_as_it_does_eage
 
 
 def test_a_rule_that_gives_another_number_each_time_is_refused():
-    message = "the rule of Given is not the same"
-    with pytest.raises(TypeError, match=f"{message} each time: in C it may depend only on"):
-        UpdateKernel(
-            Given([Value(1.0)], lambda self: (lambda n: lambda x, g, kept: (x - n * g, kept))(time.perf_counter()))
-        )
-    with pytest.raises(TypeError, match=f"{message} for each parameter: in C it may depend only on"):
+    with pytest.raises(TypeError, match="the rule of Given is not the same for each parameter: in C it may depend"):
         UpdateKernel(Given([Value(1.0)], lambda self: lambda x, g, kept: (x - time.perf_counter() * g, kept)))
 
 
