@@ -5,6 +5,7 @@ the order of the chunks.
 """
 
 import math
+import pickle
 import uuid
 import weakref
 from array import array
@@ -16,7 +17,7 @@ from typing import Any
 
 from micrograd.compiler.dataset import Batch, Shapes
 from micrograd.compiler.distributed.tasks import Workers
-from micrograd.compiler.distributed.worker import Task, pickled
+from micrograd.compiler.distributed.worker import Task
 from micrograd.compiler.function import Function
 from micrograd.core.errors import shown
 from micrograd.support.arrays import as_ndarray
@@ -76,7 +77,7 @@ def _results(fast: Function, do: Any, batches: Sequence[Any], executor: Any) -> 
             if shapes == len(fast._backends):  # the workers may have kept it from an earlier call
                 workers.sent.add((token, None))
             else:
-                _, token, program = _shipped[fast] = len(fast._backends), uuid.uuid4().hex, pickled(fast)
+                _, token, program = _shipped[fast] = len(fast._backends), uuid.uuid4().hex, pickle.dumps(fast)
             yield Task(name, do, (parameters,), token, program, None, chunk)
 
     yield from workers.results(tasks(), PREFETCH * workers.n)

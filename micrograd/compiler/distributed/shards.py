@@ -4,6 +4,7 @@ A step is one task for each shard. The task takes the parameters, and returns th
 training/compiled.py adds these in the order of the shards.
 """
 
+import pickle
 import uuid
 from array import array
 from bisect import bisect_right
@@ -14,7 +15,7 @@ from typing import Any
 
 from micrograd.compiler.dataset import Buckets
 from micrograd.compiler.distributed.tasks import Workers
-from micrograd.compiler.distributed.worker import Task, forget, pickled
+from micrograd.compiler.distributed.worker import Task, forget
 from micrograd.compiler.function import Function
 
 
@@ -33,7 +34,7 @@ class Shards(AbstractContextManager["Shards"]):
         n, parts = len(examples), min(len(examples), self._workers.n)
         self._starts = [n * k // parts for k in range(parts + 1)]  # the last one is where the examples end
         self._examples = [examples.part(range(*ends)) for ends in pairwise(self._starts)]
-        self._program = pickled(program)
+        self._program = pickle.dumps(program)
 
     def sums(
         self, parameters: "array[float]", batch: Sequence[int], size: int

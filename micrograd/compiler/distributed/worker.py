@@ -9,9 +9,6 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, NamedTuple
 
-from micrograd import _version
-from micrograd.compiler.function import Function
-
 MOST_KEPT = 2  # programs with their shards: one in training, and one that is called between its steps
 
 _serials = count()
@@ -53,7 +50,7 @@ def run_task(task: Task) -> Answer | None:
         _kept.pop(token, None)
     try:
         if task.program and None not in kept:
-            kept[None] = _unpickled(task.program)
+            kept[None] = pickle.loads(task.program)
         examples = task.examples
         if task.shard is not None:
             if examples is not None:
@@ -70,22 +67,6 @@ def run_task(task: Task) -> Answer | None:
 def forget(token: str) -> None:
     """Free what this process keeps under the token."""
     _kept.pop(token, None)
-
-
-def pickled(program: Function) -> bytes:
-    """A program with the version of micrograd, to be sent."""
-    return pickle.dumps((_version.__version__, pickle.dumps(program)))
-
-
-def _unpickled(sent: bytes) -> Function:
-    version, content = pickle.loads(sent)
-    if version != _version.__version__:
-        raise RuntimeError(
-            f"micrograd {_version.__version__} is installed here, but {version} where the program comes from: install "
-            "the same version on all machines"
-        )
-    program: Function = pickle.loads(content)
-    return program
 
 
 def _portable(error: Exception) -> Exception:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import Graph
@@ -18,11 +18,6 @@ from micrograd.compiler.targets.spelling import indented, source, terms, total
 if TYPE_CHECKING:
     from micrograd.compiler.native.update import UpdateKernel
 
-STANDARD_HEADERS = """
-assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic stdbit
-stdbool stdckdint stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype
-"""  # of C23 and those before it
-
 
 def export_c(
     graph: Graph, parameters: Sequence[float], stem: str = "model", precision: Precision = DOUBLE
@@ -30,7 +25,7 @@ def export_c(
     """The text of a header, and the rest of a source file with that stem.
 
     The public names begin with the stem: `model_parameters`, an initialised array, `model_forward` and
-    `model_backward`. Raises ValueError if names in C cannot, or if the header's name is that of one of C's own.
+    `model_backward`. Raises ValueError if names in C cannot.
     """
     name = _checked(stem)
     writers = {"forward": c.Writer(program(graph, graph.ends("forward")), precision, vectors=False)}
@@ -61,31 +56,21 @@ def _checked(stem: str) -> str:
             f"the names in the file begin with its own, {stem!r}, which must consist of letters, digits and single "
             f"underscores: call it {name!r}"
         )
-    if name.lower() in STANDARD_HEADERS.split():  # some file systems ignore the case
-        raise ValueError(f"{stem}.h would hide C's own <{name.lower()}.h>: call the file 'model_{stem}'")
     return name
 
 
 def _header(graph: Graph, name: str, precision: Precision, room: int) -> str:
     """The header: it documents the functions; `room` is the number of bytes in their arrays on the stack."""
-    places = arguments(graph, "\n     {}: argument {}")
-    words: dict[str, object] = {
-        "NAME": name,
-        "TYPE": precision.type,
-        "COUNT": graph.n_parameters,
-        "PLACES": places,
-        "BACKWARD": "",
-    }
-    if graph.is_differentiable:
-        n = len(graph.argument_gradients)
-        gradient = f", {_span('y', n, 1)} its gradient with respect to the inputs" if n else ""
-        backward = source("backward.h", SUMS=_span("g", graph.n_parameters), GRADIENT=gradient, **words)
-        words["BACKWARD"] = f"{backward}\n"
+    words: dict[str, Any] = {"NAME": name, "TYPE": precision.type, "COUNT": graph.n_parameters, "ROOM": f"{room:,}"}
+    n = len(graph.argument_gradients)
+    gradient = f", {_span('y', n, 1)} its gradient with respect to the inputs" if n else ""
+    backward = source("backward.h", SUMS=_span("g", graph.n_parameters), GRADIENT=gradient, **words)
     return source(
         "header.h",
-        STACK=f"Needs {room:,} bytes of the stack, and what" if room else "Needs no more of the stack than what",
-        GUARD=f"MICROGRAD_{name.swapcase()}_H",  # so that those of Model.h and model.h differ
+        GUARD=f"MICROGRAD_{name.upper()}_H",
+        PLACES=arguments(graph, "\n     {}: argument {}"),
         OUTPUT=_span("y", len(graph.outputs)) + of_shape(graph.output_shape),
+        BACKWARD=f"{backward}\n" if graph.is_differentiable else "",
         **words,
     )
 

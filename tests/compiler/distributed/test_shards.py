@@ -186,7 +186,7 @@ def test_what_a_worker_has_lost_is_sent_again():
 
 
 def test_a_process_keeps_the_latest_programs():
-    program = worker.pickled(micrograd.compile(lambda x: x, (1.0,), backend="python"))
+    program = pickle.dumps(micrograd.compile(lambda x: x, (1.0,), backend="python"))
     for token in "abac":
         task = worker.Task("", lambda program, examples: examples, (), token, program, 0, [1.0])
         assert worker.run_task(task).result == [1.0]
@@ -282,18 +282,9 @@ def fails(program, examples, error):
     ("error", "expected"), [(OSError("no disk"), OSError("no disk")), (Odd(1, 2), RuntimeError("Odd: 1 and 2"))]
 )
 def test_an_error_of_a_worker_can_be_sent_and_names_the_shard(error, expected):
-    program = worker.pickled(micrograd.compile(lambda x: x, (1.0,), backend="python"))
+    program = pickle.dumps(micrograd.compile(lambda x: x, (1.0,), backend="python"))
     _, answered = worker.run_task(worker.Task("shard 1", fails, (error,), "token", program, 1, [1.0]))
     assert (type(answered), str(answered), answered.__notes__) == (type(expected), str(expected), ["in shard 1"])
-
-
-def test_another_version_is_named(monkeypatch):
-    program = worker.pickled(micrograd.compile(lambda x: x, (1.0,), backend="python"))
-    monkeypatch.setattr("micrograd._version.__version__", "9.9")
-    with pytest.raises(
-        RuntimeError, match=r"^micrograd 9.9 is installed here, but [0-9.]+ where the program comes from"
-    ):
-        worker._unpickled(program)
 
 
 def test_ctrl_c_ends_the_training_after_the_step_and_a_second_one_what_is_under_way(backend):

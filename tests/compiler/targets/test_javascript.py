@@ -127,7 +127,7 @@ SPECIAL = {
     ),
     "powers": (lambda x, y: x**y, [[x, y] for x in (1.0, -1.0, 2.0) for y in (INFINITE, -INFINITE, math.nan, 3.0)]),
     "indices": (lambda x, y, i: take([x * x, y * y], i), [[1.0, 2.0, i] for i in (0.0, 1.0, 2.0, -1.0, 0.5, math.nan)]),
-    "ends of tanh": (lambda x: x.tanh(), [[math.nan], [INFINITE], [-INFINITE]]),
+    "ends of tanh": (lambda x: x.tanh(), [[math.nan], [INFINITE], [-INFINITE], [0.0], [-0.0]]),
 }  # fmt: skip
 
 
