@@ -3,7 +3,6 @@
 import ctypes
 import gc
 import math
-import random
 import re
 from array import array
 from collections import deque
@@ -13,9 +12,8 @@ import numpy as np
 import pytest
 
 import micrograd
-from micrograd import Value, mean
+from micrograd import Value
 from micrograd.compiler.dataset import bucket_by_shape, pack
-from tests.helpers import moons
 
 
 @pytest.mark.parametrize(
@@ -173,24 +171,6 @@ def test_an_array_of_something_else_than_real_numbers_is_refused(backend, array,
         fast.map(array)
 
 
-def test_tables_and_series_of_pandas_go_by_position(backend):
-    pandas = pytest.importorskip("pandas")
-    rows = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
-    difference = micrograd.compile(lambda x: x[0] - 3 * x[1], ([1.0, 2.0],), backend=backend)
-    corner = micrograd.compile(lambda x: x[2][0] - 3 * x[0][1], (rows,), backend=backend)
-    pair = micrograd.compile(lambda x, y: x[0] * y, ([1.0, 2.0], 1.0), backend=backend)
-    for dtype in (float, "float32", int, "Int64", object):
-        table = pandas.DataFrame(rows, columns=["b", "a"], index=[2, 0, 1]).astype(dtype)
-        assert difference.map(table) == difference.map(difference.pack(table)) == difference.map(rows)
-        assert difference.map([row for _, row in table.iterrows()]) == difference.map(rows)
-        assert difference(table.loc[0]) == difference(rows[1])
-        assert corner(table) == corner(rows)
-        assert pair.map(table, table["a"]) == pair.map(rows, [2.0, 4.0, 6.0])
-        assert micrograd.compile(lambda x: x[2][0], (table,), backend=backend)(table) == 5.0
-    with pytest.raises(TypeError, match="argument 1: expected a real number, not <NA>"):
-        difference.map(pandas.DataFrame(rows).astype("Int64").mask(lambda table: table == 4))
-
-
 def test_packed_tensors_of_pytorch_are_followed_as_arrays_are(backend):
     torch = pytest.importorskip("torch")
     fast = micrograd.compile(lambda x: 2 * x, (1.0,), backend=backend)
@@ -291,27 +271,6 @@ def test_a_packed_array_is_kept_alive_and_followed(backend, other):
     garbage = [np.full(1000, math.nan) for _ in range(10)]
     assert fast.map(packed)[999] == 2.0 * 999.0
     assert len(garbage) == 10
-
-
-def test_a_packed_set_can_be_stepped_on_again_and_again(backend):
-    model, loss, points, labels = moons()
-    fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend=backend)
-    packed = fast.pack(points, labels)
-    assert fast.pack(packed) is packed
-    totals = []
-    for _ in range(20):
-        model.zero_grad()
-        totals.append(fast.backward(packed))
-        for parameter in model.parameters():
-            parameter.data -= 0.1 * parameter.grad
-    assert totals[-1] == pytest.approx(mean([loss(x, y) for x, y in zip(points, labels, strict=True)]).data, rel=0.1)
-    assert totals == sorted(totals, reverse=True)
-    assert fast.map(packed) == fast.map(points, labels)
-
-
-def table(rows, columns, seed=1):
-    rng = random.Random(seed)
-    return [[Value(rng.uniform(-1, 1)) for _ in range(columns)] for _ in range(rows)]
 
 
 # Several shapes

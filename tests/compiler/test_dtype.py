@@ -1,10 +1,8 @@
 """Single precision: the same C in floats, to about seven digits; overflow is an error."""
 
-import copy
 import itertools
 import math
 import os
-import pickle
 import random
 import re
 import struct
@@ -136,26 +134,6 @@ def test_fit_learns_what_it_learns_in_doubles(network, make):
     assert optimizer.steps == 20 * 21
 
 
-@pytest.mark.parametrize("rate", [0.001, 0.01])
-def test_the_first_step_of_adam_is_as_long_as_in_doubles(rate):
-    parameter = Value(1.0)
-    fast = micrograd.compile(lambda y: (parameter - y) ** 2, (3.0,), parameters=[parameter], backend=SINGLE)
-    with fast.training(Adam([parameter], learning_rate=rate)) as step:
-        step([3.0])
-    assert parameter.data == pytest.approx(1.0 + rate, abs=1.5 * EPSILON)
-
-
-def test_what_training_does_not_change_stays_the_number_that_it_was():
-    still, moving = Value(0.1), Value(0.1)
-    fast = micrograd.compile(lambda x: (moving * x - still) ** 2, (1.0,), parameters=[still, moving], backend=SINGLE)
-    with fast.training(SGD([moving], learning_rate=0.1)) as step:
-        assert still.data == struct.unpack("f", struct.pack("f", 0.1))[0]
-        step([2.0])
-    assert still.data == 0.1
-    assert moving.data < 0.1
-    assert is_single(moving.data)
-
-
 @pytest.mark.parametrize("name", ["double", "single"])
 def test_an_exported_file_is_strict_c99_of_that_type_alone(network, tmp_path, name):
     model, loss, xs, ys = network
@@ -267,15 +245,6 @@ def test_a_number_of_an_optimizer_that_is_too_large_is_an_error():
     weight.grad = HUGE
     with pytest.raises(OverflowError, match="the gradient of a parameter is"), fast.training(SGD([weight], 0.1)):
         pass
-
-
-def test_a_copy_and_a_pickle_are_in_single_precision_too(network):
-    model, loss, xs, ys = network
-    fast = micrograd.compile(loss, (xs[0], ys[0]), parameters=model.parameters(), backend=SINGLE)
-    packed = fast.pack(xs, ys)
-    for other, examples in copy.deepcopy((fast, packed)), pickle.loads(pickle.dumps((fast, packed))):
-        assert other.map(examples) == fast.map(packed)
-        assert "compiled to C in single precision, " in repr(other)
 
 
 def test_without_a_compiler_python_computes_in_doubles(monkeypatch, network, caplog):

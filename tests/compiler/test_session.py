@@ -440,15 +440,6 @@ def test_a_step_with_other_parameters_or_moments_is_refused(change, kind, messag
     assert_at_home(line)
 
 
-@pytest.mark.parametrize("moments", [[1.0] * 3, np.ones(3), None])
-def test_a_buffer_has_room_for_one_moment_for_each_parameter(moments, c_line):
-    with c_line.block as step:
-        c_line.optimizer.velocity = moments
-        with pytest.raises(ValueError, match="velocity has (3|no) numbers: expected 2, one for each parameter"):
-            step(*BATCH)
-        c_line.optimizer.velocity = [0.0, 0.0]
-
-
 # What else sees the numbers
 
 
@@ -618,66 +609,6 @@ def test_blocks_that_hold_the_same_parameters_are_right_or_refused_where_they_be
     assert "a step was taken by the engine" not in caplog.text
 
 
-class TwoParts(nn.Module):
-    """A head on a body, which other heads may share."""
-
-    def __init__(self, body, seed):
-        self.body, self.head = body, nn.Neuron(3, rng=seed)
-
-    def __call__(self, x):
-        return self.head([value.tanh() for value in self.body(x)])
-
-
-def fit_from_a_schedule(way):
-    """Two heads on one body: the second is trained while the first is."""
-    one, two = (TwoParts(body, seed) for body in [nn.Layer(2, 3, rng=1)] for seed in (2, 3))
-    options = {"epochs": 4, "progress": False, "backend": way}
-
-    def train(model, parameters, schedule):
-        return fit(model, losses.mse_loss, *moons(8, rng=1), optimizer=SGD(parameters), schedule=schedule, **options)
-
-    def schedule(step):
-        if step == 2:
-            found.extend(train(two, two.head.parameters(), lambda step: 0.1).losses)
-        return 0.1
-
-    found = []
-    return [*train(one, one.parameters(), schedule).losses, *found]
-
-
-@pytest.mark.parametrize("way", ["python", "auto", *["c"] * has_compiler()])
-def test_a_fit_within_a_fit_on_the_same_parameters_is_right_or_refused_where_it_begins(way):
-    if way == "c":
-        with pytest.raises(ValueError, match="another training block in C holds a parameter"):
-            fit_from_a_schedule(way)
-    else:
-        assert fit_from_a_schedule(way) == pytest.approx(fit_from_a_schedule("eager"), rel=1e-9)
-
-
-@needs_compiler
-def test_gradients_that_another_thread_leaves_in_a_step_are_not_the_steps_own():
-    """The other thread uses the engine, on another loss of the same parameters."""
-
-    def trained(disturbed):
-        line, is_over = Line("c"), threading.Event()
-
-        def disturb():
-            while not is_over.wait(0):
-                line.w.grad = line.b.grad = 1e9
-
-        thread = threading.Thread(target=disturb)
-        with line.block as step:
-            batch = line.fast.pack(*[[x] * 300_000 for x in (1.0, 2.0)])
-            if disturbed:
-                thread.start()
-            for _ in range(20):
-                step(batch)
-            is_over.set()
-        return line.state()[0]
-
-    assert trained(True) == trained(False)
-
-
 def test_however_a_block_is_left_the_numbers_are_home(line):
     eager = Line("python")
     for error in ValueError, KeyboardInterrupt, SystemExit:
@@ -768,22 +699,6 @@ STEP = {"step": lambda self: None}
 def test_an_optimizer_that_does_more_than_its_rule_is_refused(make, kind, message, line):
     with pytest.raises(kind, match=message):
         line.fast.training(make(line.parameters))
-
-
-@needs_compiler
-@pytest.mark.parametrize("backend", ["auto", "c"])
-def test_a_step_that_replaces_the_optimizers_own_in_a_block_is_refused(backend):
-    line = Line(backend)
-    with line.block as step:
-        step(*BATCH)
-        state = line.state()
-        line.optimizer.step = lambda: None
-        with pytest.raises(TypeError, match=r"SGD defines its own step\(\)"):
-            step(*BATCH)
-        assert line.state() == state
-        del line.optimizer.step
-        step(*BATCH)
-        assert line.optimizer.steps == 2
 
 
 def test_a_function_of_several_results_has_no_gradient(backend):

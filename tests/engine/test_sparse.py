@@ -76,7 +76,7 @@ def test_tracing_grows_with_what_is_not_zero():
         assert len(fast.pattern[0]) == 3 * n - 2
         return len(fast._first_graph().trace.ops)
 
-    assert lines(400) - lines(300) == lines(200) - lines(100)
+    assert lines(80) - lines(60) == lines(40) - lines(20)
 
 
 def test_half_of_a_hessian_is_computed():

@@ -6,7 +6,7 @@ import pickle
 import random
 import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from multiprocessing import get_context
 from pathlib import Path
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import micrograd
-from micrograd import Backend, Value, data, dot, fit, losses, nn, optim, scalar, take, where
+from micrograd import Value, data, dot, fit, losses, nn, optim, scalar, take, where
 from micrograd.compiler.frontend.graph import Graph, SerializedGraph
 from micrograd.compiler.frontend.interpret import GraphFunction
 from micrograd.support.trees import shape_of
@@ -135,19 +135,6 @@ def test_every_operation_is_recalled_from_its_graph(operation):
     assert [x.grad for x in ours] == pytest.approx([x.grad for x in theirs], rel=1e-13)
 
 
-def test_choices_are_recalled_as_choices(backend):
-    """Compiled anew from what has arrived, they are made at each call."""
-    table = [Value(1.0), Value(2.0), Value(4.0)]
-
-    def function(i, x):
-        return take(table, i) * where((x > 0) & (x < 2), x, -x) + scalar.leaky_relu(x, 0.5)
-
-    fast = pickle.loads(pickle.dumps(micrograd.compile(function, (0, 1.0), parameters=table, backend=backend)))
-    again = micrograd.compile(fast._function, (0, 1.0), parameters=fast.parameters, backend=backend)
-    for i, x in [(0, 1.0), (1, 3.0), (2, -1.0)]:
-        assert again(i, x) == fast(i, x) == function(i, Value(x)).data == fast._function(i, Value(x)).data
-
-
 def straight_through(x):
     """Rounded, with the gradient of what is not: a user's operation."""
 
@@ -211,26 +198,6 @@ def test_a_step_of_the_engine_is_the_same_elsewhere(way, at, backend):
         with each.training(optim.SGD(each.parameters, 0.01)) as step, fails if at < 0 else nullcontext():
             step([at, 1.0])
     assert [v.data for v in arrived.parameters] == pytest.approx([v.data for v in fast.parameters], rel=1e-14)
-
-
-class Stopping(nn.Module):
-    """Half of a square's gradient; and a root of what may be 0, where that is not chosen."""
-
-    def __init__(self):
-        self.p, self.w = Value(3.0), Value(0.5)
-
-    def __call__(self, x):
-        return self.p.detach() * self.p * x + take([0.1 * self.w, (self.w * x).sqrt()], where(x > 0, 1.0, 0.0))
-
-
-def test_a_step_of_the_engine_in_workers_is_that_of_fit_alone():
-    trained = []
-    for backend in "eager", Backend("auto", executor=ThreadPoolExecutor(2)):
-        model, xs = Stopping(), [0.0, 1.0, 0.0, 4.0]
-        fit(model, losses.mse_loss, xs, [1.0] * 4, optimizer=optim.SGD(model.parameters(), 0.001), epochs=3,
-            batch_size=None, rng=1, progress=False, backend=backend)  # fmt: skip
-        trained.append([model.p.data, model.w.data])
-    assert trained[1] == pytest.approx(trained[0], rel=1e-12)
 
 
 # All else

@@ -59,12 +59,6 @@ class TestTheNeuron:
         expected |= {"x1": -1.5, "w1": 1.0, "x2": 0.5, "w2": 0.0}
         assert {label: value.grad for label, value in neuron.items()} == close(expected, rel=1e-14)
 
-    def test_each_operand_has_its_local_derivative_times_the_next_gradient(self, neuron):
-        n, o, x1, w1 = (neuron[label] for label in ("n", "o", "x1", "w1"))
-        assert n.grad == (1 - o.data**2) * o.grad
-        assert x1.grad == w1.data * n.grad
-        assert w1.grad == x1.data * n.grad
-
     def test_the_drawing_shows_every_label(self, neuron):
         drawing = viz.draw_graph(neuron["o"])
         assert all(f"{{{label}|data " in drawing for label in neuron)
@@ -108,17 +102,6 @@ class TestTheTraining:
 
 
 class TestTheVariations:
-    def test_fit_takes_the_steps_of_the_written_loop(self):
-        written, fitted = network(0), network(0)
-        for _ in range(20):
-            written.zero_grad()
-            losses.mse_loss([written(x) for x in XS], YS).backward()
-            for parameter in written.parameters():
-                parameter.data -= 0.05 * parameter.grad
-        optimizer = optim.SGD(fitted.parameters(), learning_rate=0.05)
-        fit(fitted, losses.mse_loss, XS, YS, epochs=20, optimizer=optimizer, rng=0, progress=False)
-        assert [p.data for p in fitted.parameters()] == close([p.data for p in written.parameters()], rel=1e-12)
-
     @pytest.mark.parametrize("batch_size", [1, 2, 4])
     def test_stochastic_mini_batch_and_batch_gradient_descent_all_learn(self, batch_size):
         model = network(0)

@@ -3,14 +3,13 @@
 import io
 import math
 import random
-import signal
 
 import numpy as np
 import pytest
 
 import micrograd
 from micrograd import Backend, Value, dot, fit, losses, nn, optim, scalar
-from micrograd.compiler import CompilerError, TraceError
+from micrograd.compiler import TraceError
 from micrograd.data import moons
 from micrograd.optim import SGD, Adam, AdamW, Optimizer
 from tests.helpers import needs_compiler
@@ -254,30 +253,6 @@ def test_progress_tells_of_several_shapes(backend):
     assert "compiled 2 of 2 shapes" in stream.getvalue()
 
 
-class Tuned:
-    """A terminal."""
-
-    def __init__(self):
-        self.text = ""
-
-    def isatty(self):
-        return True
-
-    def fileno(self):
-        raise OSError("it has none")
-
-    def write(self, text):
-        self.text += text
-
-    def flush(self):
-        pass
-
-
-def test_a_first_step_that_fails_is_its_own_error_also_on_a_terminal(backend):
-    with pytest.raises(FloatingPointError, match="the loss is inf in epoch 1, step 1, at a learning rate of"):
-        fit(Line(), lambda p, y: p * y * y, [1.0], [1e300], epochs=1, progress=Tuned(), backend=backend)
-
-
 # Models
 
 
@@ -398,19 +373,6 @@ def test_validation_that_fails(backend):
     failing(setting, backend, FloatingPointError, "inf after epoch 1")
 
 
-def test_an_error_of_the_rule_comes_out_with_everything_as_it_was(backend):
-    class Short(Signed):
-        moments = {"more": 0.0}  # noqa: RUF012
-
-        def rule(self):
-            return lambda x, grad, more: (x,)
-
-    found = Setting(optimizer=lambda model: Short(model.parameters())).run(backend)
-    assert found["error"][0] in (TypeError, ValueError)
-    assert found["optimizer"]["steps"] == 0
-    assert found["data"] == Setting().run("eager")["data"][:0] + [p.data for p in Setting().model().parameters()] * 2
-
-
 # What cannot be compiled
 
 
@@ -453,11 +415,6 @@ def test_every_way_to_index_by_a_label_is_answered_with_take(choose):
         micrograd.compile(lambda x: choose(x), (0,), backend="python")
 
 
-def test_other_type_errors_of_a_model_come_out_as_they_are():
-    with pytest.raises(TypeError, match="not subscriptable"):
-        micrograd.compile(lambda x: x["a"], (0,), backend="python")
-
-
 class Stepping(SGD):
     def step(self):
         super().step()
@@ -486,14 +443,6 @@ def test_auto_without_a_compiler_is_python(monkeypatch, caplog):
     assert message.startswith("compiled to Python instead of C: no C compiler works here")
 
 
-def test_c_without_a_compiler_is_an_error(monkeypatch):
-    monkeypatch.setenv("CC", "/nonexistent")
-    model = nn.MLP(2, [3, 1], rng=1)
-    with pytest.raises(CompilerError, match=r"\$CC is '/nonexistent'"):
-        fit(model, losses.mse_loss, XS, YS, epochs=1, progress=False, backend="c")
-    assert {type(parameter) for parameter in model.parameters()} == {Value}
-
-
 def test_an_unknown_backend_is_named():
     with pytest.raises(ValueError, match="backend is 'C': expected 'auto', 'c', 'python' or, for fit, 'eager'"):
         fit(Line(), losses.mse_loss, [1.0], [1.0], epochs=1, backend="C")
@@ -513,21 +462,3 @@ def test_threads_take_the_same_steps(threads_pay):
 
 
 # Ctrl-C
-
-
-def test_ctrl_c_at_the_first_look_at_the_moments_leaves_the_parameters_free(backend):
-    """In C that is before the first step, and in Python within it, which is then taken as a whole."""
-    model, seen = Line(), []
-    optimizer = SGD(model.parameters(), 0.1, momentum=0.9)
-
-    class Pressed(list):
-        def __iter__(self):
-            if not seen:
-                seen.append(signal.raise_signal(signal.SIGINT))
-            return super().__iter__()
-
-    optimizer.velocity = Pressed(optimizer.velocity)
-    arguments = {"epochs": 2, "optimizer": optimizer, "progress": False, "backend": backend}
-    history = fit(model, losses.mse_loss, [1.0], [2.0], **arguments)
-    assert (history.interrupted, len(history.losses), len(seen)) == (True, backend == "python", 1)
-    assert len(fit(model, losses.mse_loss, [1.0], [2.0], **arguments).losses) == 2

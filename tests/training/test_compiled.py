@@ -227,19 +227,6 @@ def test_a_model_that_cannot_be_traced_keeps_no_traced_numbers(backend, caplog):
         same(setting(between), "auto")
 
 
-def test_an_error_of_tracing_counts_where_the_model_catches_it(backend, caplog):
-    def fallback(model, hidden):
-        try:
-            return hidden if hidden[0] > 0.2 else hidden[::-1]
-        except Exception:
-            return [0.0] * 3
-
-    with pytest.raises(TraceError, match=r"`return hidden if hidden\[0\] > 0\.2"):
-        fit(Network(fallback), losses.mse_loss, XS, YS, epochs=1, backend=backend, progress=False)
-    same(setting(fallback), "auto")
-    assert caplog.messages[0].startswith("training eagerly, since the model cannot be compiled")
-
-
 # What a model reads is as it is when the training begins
 
 
@@ -274,16 +261,6 @@ def test_a_model_that_has_changed_since_it_was_trained_trains_as_it_is(change, c
         return model
 
     same(Setting(trained, xs=XS, ys=YS, optimizer=lambda model: SGD(model.parameters(), 0.001)), backend)
-
-
-def test_a_model_may_hold_a_library_beside_a_users_schedule(backend):
-    interpolate = pytest.importorskip("scipy.interpolate")
-
-    def shifted(model, hidden):
-        spline = interpolate.CubicSpline([0.0, 1.0, 2.0], [1.0, 3.0, 2.0])
-        return [h * float(spline(0.5)) for h in hidden]
-
-    same(setting(shifted, schedule=lambda step: 0.1 / (1 + step)), backend)
 
 
 # Values that no optimizer changes
@@ -345,34 +322,6 @@ def test_values_that_are_not_learned_are_read_at_each_step(model, loss, change, 
         trained.options["validation"] = validation
         found.append(trained.run(backend))
     assert close(*found)
-
-
-class Positions(Line):
-    """A model with a Value for each position; these are not learned."""
-
-    def __init__(self):
-        super().__init__()
-        self.at = [Value(0.1 * i) for i in range(4)]
-
-    def parameters(self):
-        return [self.w, self.b]
-
-    def __call__(self, xs):
-        state = Value(0.0)
-        for x, at in zip(xs, self.at, strict=False):
-            state = (state + self.w * x + self.b * at).tanh()
-        return state
-
-
-def test_a_value_that_only_some_shapes_use_is_refused_and_one_that_each_call_makes_is_not(backend, caplog):
-    longer = Setting(Positions, xs=[[0.5] * n for n in (2, 3)], ys=YS[:2])
-    failing_in = longer.run(backend)["error"]
-    assert failing_in[0] is TraceError
-    assert "or fit a model that has it among its parameters()" in failing_in[1]
-    same(longer, "auto")
-    assert caplog.messages[0].startswith("training eagerly")
-    same(Setting(Positions, xs=[[0.5] * n for n in (3, 2, 1)], ys=YS[:3]), backend)
-    assert len(caplog.messages) == 1
 
 
 def test_a_first_example_that_fails_fails_as_it_does_eagerly(backend):

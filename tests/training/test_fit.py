@@ -9,7 +9,6 @@ import re
 import signal
 import struct
 import sys
-import weakref
 from contextlib import nullcontext, suppress
 
 import numpy as np
@@ -93,18 +92,6 @@ def test_the_rows_of_tables_are_examples_and_by_default_adam_steps_on_all_of_the
     adam = Adam(other.parameters(), learning_rate=0.01)
     assert history == train(other, validation=(XS, YS), batch_size=np.int64(len(XS)), optimizer=adam)
     assert numbers(model) == numbers(other)
-
-
-@pytest.mark.parametrize("kind", ["float32", "float64"])
-def test_parameters_that_were_set_to_numpys_numbers_are_trained_in_double_precision(kind):
-    models = [mlp(), mlp()]
-    for parameter, twin in zip(*[model.parameters() for model in models], strict=True):
-        parameter.data = getattr(np, kind)(parameter.data)
-        twin.data = float(parameter.data)
-    first, second = map(train, models)
-    assert first == second
-    assert numbers(models[0]) == numbers(models[1])
-    assert {type(x) for x in numbers(models[0])} == {float}
 
 
 def test_the_schedule_sets_the_rate_of_each_step():
@@ -481,37 +468,6 @@ def test_the_collector_is_paused_and_then_as_it_was(enabled, ending):
         (gc.enable if was else gc.disable)()
 
 
-def cyclic(prediction, target):
-    """A loss of a user's own, in the form in which node and closure hold each other."""
-    node = cross_entropy(prediction, target)
-    out = Value(node.data, (node,), "identity")
-
-    def _backward(grad):
-        node.grad += out.grad
-
-    out._backward = _backward
-    return out
-
-
-def test_cycles_that_outlive_their_step_are_collected_now_and_then():
-    nodes, alive, latest = weakref.WeakSet(), [], []
-
-    def loss(prediction, target):
-        node = cyclic(prediction, target)
-        nodes.add(node)
-        latest[:] = [*latest[-11:], node]
-        alive.append(len(nodes))
-        return node
-
-    gc.freeze()  # what earlier tests have left, since Python puts off a full collection the more objects there are
-    try:
-        train(loss=loss, batch_size=None, epochs=100)
-    finally:
-        gc.unfreeze()
-    assert len(alive) == 1200
-    assert max(alive) < 600
-
-
 # Progress
 
 
@@ -575,14 +531,6 @@ def test_a_terminal_gets_one_line_that_updates_itself_after_steps(clock):
     assert "validation" not in terminal.getvalue()
     assert lines[0].startswith("epoch 1/2  loss ")
     assert lines[-1].startswith(f"epoch 2/2  loss {history.losses[-1]:.4g}  rate 0.01  ")
-
-
-def test_a_terminal_is_not_told_more_often_than_it_can_be_read(clock):
-    clock.tick = 0.01
-    terminal = Terminal()
-    train(progress=terminal, epochs=10)
-    assert len(terminal.getvalue().split("\r")) - 1 == 4  # at the start, every tenth look of 30, and the last
-    assert "epoch 10/10" in terminal.getvalue()
 
 
 class Unsure(io.StringIO):
@@ -653,16 +601,3 @@ def test_a_real_terminal_gets_a_line_that_fits(columns, width):
     lines = shown[:-2].split("\r")[1:]
     assert {len(line) for line in lines} == {width}
     assert lines[-1].startswith(f"epoch 3/3  loss {history.losses[-1]:.4g}  rate 0.01  "[:width])
-
-
-@pytest.mark.parametrize("backend", ["eager", "auto"])
-def test_a_users_loss_that_overflows_sets_back_to_the_best_epoch_and_has_the_history(backend):
-    model = Line(1.0)
-    with pytest.raises(OverflowError) as error:
-        fit(
-            model, lambda p, y: (p - y) ** 2, [1.0], [3.0], epochs=2000, optimizer=SGD([model.w], 1.5),
-            validation=([1.0], [1.5]), patience=5000, progress=False, backend=backend,
-        )  # fmt: skip
-    assert model.w.data == 7.0
-    assert len(error.value.history.losses) > 100
-    assert "epoch 1, with the lowest validation loss" in error.value.__notes__[-1]

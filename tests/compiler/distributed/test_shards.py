@@ -193,13 +193,6 @@ def test_a_process_keeps_the_latest_programs():
     assert list(worker._kept) == ["a", "c"]
 
 
-def test_several_trainings_at_a_time_do_not_mix():
-    with ThreadPoolExecutor(2) as executor, ThreadPoolExecutor(3) as trainings:
-        futures = [trainings.submit(trained, executor=executor, epochs=2) for _ in range(3)]
-        assert all(future.result() == futures[0].result() for future in futures)
-    assert worker._kept == {}
-
-
 class Times(nn.Module):
     def __init__(self, w=2.0):
         self.w = Value(w)

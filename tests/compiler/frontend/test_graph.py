@@ -10,10 +10,9 @@ import threading
 import pytest
 
 import micrograd
-from micrograd import Value, functional, mean, nn, scalar, where
+from micrograd import Value, scalar, where
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import Trace
-from micrograd.support.trees import shape_of
 from tests.helpers import close, eager, moons
 
 
@@ -116,29 +115,11 @@ def test_what_a_backward_within_the_function_adds_counts_once_for_each_example(b
         assert w.grad == pytest.approx(sum(x * x for x in xs) + sum(xs) / n, rel=1e-12)
 
 
-@pytest.mark.parametrize(("of", "scales"), [(lambda grad, x: grad, True), (lambda grad, x: 1.0, False)])
-def test_a_network_with_a_users_activation_is_computed_in_tiles(of, scales):
-    """Each product in its gradients must have one factor that the seed scales."""
-    layers = nn.Layer(3, 4, "linear"), nn.Layer(4, 2, "linear")
-    parameters = [p for layer in layers for p in layer.parameters()]
-    own = with_gradient(of)
-    graph = Graph(lambda xs: mean(layers[1](list(map(own, layers[0](xs))))), [shape_of([0.0] * 3)], parameters)
-    assert graph.scales_with_seed is scales
-
-
 @pytest.mark.parametrize("operation", [gauss, leaky, staircase, kindred])
 def test_a_users_operation_compiles(backend, operation):
     fast = micrograd.compile(operation, (1.0,), backend=backend)
     for x in (-1.5, -0.5, 0.0, 0.5, 2.0, 3.0):
         assert close(fast.value_and_grad(x), eager(operation, x))
-
-
-def test_a_users_operation_compiles_within_a_derivative(backend):
-    def slope(x):
-        return functional.grad(lambda v: gauss(v) * v)(x)
-
-    fast = micrograd.compile(slope, (1.0,), backend=backend)
-    assert close(fast.value_and_grad(0.4), eager(slope, 0.4))
 
 
 def test_compiling_leaves_no_trace_in_any_value():
@@ -307,17 +288,6 @@ def test_a_backward_within_the_function_adds_to_parameters_and_not_to_arguments(
     assert micrograd.compile(f, (1.0,), backend=backend).value_and_grad(3.0) == (18.0, 6.0)
 
 
-def test_what_a_function_does_to_the_gradients_of_parameters_counts(backend):
-    def function(w, x):
-        (w * x).backward()
-        return w * w
-
-    w, v = Value(2.0), Value(2.0)
-    micrograd.compile(lambda x: function(w, x), (1.0,), parameters=[w], backend=backend).backward([3.0])
-    function(v, 3.0).backward()
-    assert w.grad == v.grad == 7.0
-
-
 def test_a_choice_that_is_made_before_the_call_is_followed_only_where_it_does_not_matter(backend):
     assert micrograd.compile(lambda x: where(True, 1.5, x) * x, (1.0,), backend=backend)(2.0) == 3.0
     w = Value(2.0)
@@ -328,23 +298,6 @@ def test_a_choice_that_is_made_before_the_call_is_followed_only_where_it_does_no
     constant = Value(3.0).detach()
     with pytest.raises(ValueError, match=r"the result of first, 3\.0, does not depend on .* add 0 times"):
         micrograd.compile(lambda x: Value(constant.data, (constant, x), "first"), (1.0,), backend=backend)
-
-
-def test_no_garbage_is_looked_for_while_a_function_is_traced_and_afterwards_as_before():
-    seen = []
-
-    def function(x):
-        seen.append(gc.isenabled())
-        return x * x
-
-    try:
-        for was in (False, True):
-            (gc.enable if was else gc.disable)()
-            micrograd.compile(function, (1.0,), backend="python")
-            assert gc.isenabled() == was
-    finally:
-        gc.enable()
-    assert True not in seen
 
 
 def test_a_closure_that_reads_a_gradient_midway_gets_what_the_engine_gives_it(backend):

@@ -275,24 +275,6 @@ def test_the_gradients_of_weights_at_equal_distances_are_rows() -> None:
     check(parts, ([1.0, 2.0, 3.0],), [*ws, *vs])
 
 
-def test_gradients_that_a_backward_within_the_function_leaves_are_added_to() -> None:
-    ws = values(3)
-
-    def function(x: Any) -> Any:
-        dot(ws, x).backward()
-        return dot(ws, x) ** 2
-
-    result = function([Value(0.5), Value(-1.0), Value(2.0)])
-    result.backward()
-    expected = [parameter.grad for parameter in ws]
-    for backend in "python", "c":
-        for parameter in ws:
-            parameter.grad = 0.0
-        fast = micrograd.compile(function, ([0.5, -1.0, 2.0],), parameters=ws, backend=backend)
-        fast.backward([[0.5, -1.0, 2.0]])
-        assert [parameter.grad for parameter in ws] == pytest.approx(expected, rel=1e-13)
-
-
 def test_a_gradient_that_was_read_midway_does_not_change_later() -> None:
     ws = values(2)
     kept = []
@@ -350,51 +332,6 @@ def test_what_only_shares_the_number_of_a_parameter_has_none_of_its_gradient() -
     check(lambda i: take(list(map(reversed_gradient, ws)), i) * 3.0 + ws[0], (1.0,), ws)
 
 
-@pytest.mark.parametrize("constant", [1, True, 0.5, -2])
-def test_a_product_is_added_to_a_constant(constant: float) -> None:
-    ws = values(4)
-
-    def penalized(w: Value) -> Value:
-        def backward(grad: Any) -> None:
-            w.grad += constant
-
-        return Value(w.data * 0.0, (w,), "penalized", backward)
-
-    def function(x: Any) -> Any:
-        total = dot(ws, x)
-        return total * 1.0 + penalized(ws[1])
-
-    check(function, ([1.0, 2.0, 3.0, 4.0],), ws)
-    check(lambda x: penalized(ws[1]) + dot(ws, x) * dot(ws, x), ([1.0, 2.0, 3.0, 4.0],), ws)
-
-
-def test_a_closure_reads_what_a_take_has_added() -> None:
-    ws = values(4)
-
-    def reading(w: Value, u: Value) -> Value:
-        def backward(grad: Any) -> None:
-            w.grad += grad * 0.5
-            u.grad += grad * 2.0 + w.grad * 0.25
-
-        return Value(w.data * 0.5 + u.data * 2.0, (w, u), "reading", backward)
-
-    def function(i: Any) -> Any:
-        read = reading(ws[0], ws[3])
-        return read * take(ws[:3], i)
-
-    check(function, (0.0,), ws)
-
-
-def test_windows_that_overlap_share_no_terms() -> None:
-    ws = values(12)
-
-    def function(x: Any) -> Any:
-        prefixes = [dot(ws[:i], x[:i]).tanh() for i in range(1, 13)]
-        return dot(prefixes, prefixes[::-1]) + micrograd.sum([dot(ws[:5], x[i : i + 5]).tanh() for i in range(8)])
-
-    check(function, ([0.1 * i - 0.4 for i in range(12)],), ws)
-
-
 def test_sums_of_what_is_not_chosen_add_nothing_where_the_engine_goes_on() -> None:
     ws = values(3)
 
@@ -409,28 +346,6 @@ def test_sums_of_what_is_not_chosen_add_nothing_where_the_engine_goes_on() -> No
     ends = [*(graph.argument_gradients or [])]
     numbers |= {**graph.trace.constants, **{id: [0.5] * row.size for id, row in graph.trace.slices.items()}}
     assert not any(isinstance(n, Exception) for _, _, n in evaluate(graph, ends, numbers, as_engine=True) if _ in ends)
-
-
-def test_a_chain_to_which_a_number_of_an_earlier_trace_was_assigned_is_not_joined() -> None:
-    kept: list[Any] = []
-    ws = values(3)
-
-    def earlier(x: Any) -> Any:
-        for _ in range(20):
-            x = x.tanh()
-        kept.append(x.data)
-        return x
-
-    def function(xs: Any) -> Any:
-        total = Value(0.0)
-        for x, w in zip(xs, ws, strict=True):
-            product = x * w
-            total = total + product
-        product.data = kept[0]
-        return total
-
-    graph_of(earlier, (0.1,), [])
-    check(function, ([1.0, 2.0, 3.0],), ws)
 
 
 def table(rows, columns, seed=1):
@@ -475,22 +390,6 @@ def test_an_index_that_is_none_is_an_error_that_names_it_and_its_example_before_
         assert grads(weights) == [0.0, 0.0, 0.0]
     with pytest.raises(ValueError, match=rf"{re.escape(seen)}(, in line|$)"):
         fast(1.0, index)
-
-
-def test_a_row_of_parameters_is_read_and_its_gradient_added_at_the_index():
-    embedding = table(100, 8)
-    parameters = [p for row in embedding for p in row]
-    fast = micrograd.compile(
-        lambda i: micrograd.sum(take(embedding, i)).tanh(), (0,), parameters=parameters, backend="python"
-    )
-    assert fast.source.count("take(p[") == 3 * 8
-    assert fast.source.count("add_at(g, ") == 8
-    assert len(fast.source.splitlines()) < 80
-    fast.backward([99, 3, 99])
-    slope = [1 - math.tanh(sum(v.data for v in row)) ** 2 for row in embedding]
-    assert [row[0].grad for row in embedding] == pytest.approx(
-        [slope[i] / 3 * (2 if i == 99 else 1 if i == 3 else 0) for i in range(100)]
-    )
 
 
 CHOICES = {

@@ -5,15 +5,13 @@ import inspect
 import math
 import re
 from fractions import Fraction
-from operator import add, floordiv
 
 import numpy as np
 import pytest
 
 import micrograd
-from micrograd import Value, dot, functional, mean, scalar, where
+from micrograd import Value, dot, functional, mean, where
 from micrograd.compiler import TraceError
-from micrograd.compiler.frontend.tracer import Trace
 from tests.helpers import bits, close, eager, has_compiler
 
 
@@ -183,18 +181,6 @@ def test_long_conditions_have_names(backend):
     )
 
 
-def test_a_number_may_be_the_condition_in_a_users_operation(backend):
-    def operation(x):
-        def _backward(grad):
-            x.grad += grad * scalar.where(x.data, 2.0, 3.0)
-
-        return Value(scalar.where(x.data, x.data * 2.0, 7.0), (x,), "operation", _backward)
-
-    fast = micrograd.compile(operation, (1.0,), backend=backend)
-    assert fast.map([0.0, 1.0, -1.0, 0.5, 2.0]) == [7.0, 2.0, -2.0, 1.0, 4.0]
-    assert [fast.value_and_grad(x)[1] for x in (0.0, 3.0)] == [3.0, 2.0]
-
-
 @pytest.mark.parametrize("exponent", [1.0000001, 2.0000001, 2.9999999, 8.9999999, -1.0000001])
 def test_an_exponent_beside_a_whole_number_is_not_taken_for_it(backend, exponent):
     fast = micrograd.compile(lambda x: x**exponent, (1.0,), backend=backend)
@@ -212,13 +198,6 @@ def test_what_changes_nothing_is_not_written_down():
         micrograd.compile(lambda x: x / 0.0, (1.0,), backend="python")(1.0)
 
 
-def test_an_operation_of_three_numbers_is_written_down_as_it_is():
-    trace = Trace()
-    clipped = trace.record("clip", (trace.leaf("x"), 0.0, 1.0))
-    assert trace.ops[clipped.id] == "clip"
-    assert len(trace.operands[clipped.id]) == 3
-
-
 def test_nothing_is_computed_twice_or_in_vain():
     fast = micrograd.compile(lambda x, y: [x * y + 1, (y * x).exp(), (x * y).exp()], (1.0, 1.0), backend="python")
     assert fast.source.count("*") == 1
@@ -232,27 +211,6 @@ def test_infinite_and_undefined_constants_compile(backend):
     assert fast(2.0)[:2] == [math.inf, -math.inf]
     assert math.isnan(fast(2.0)[2])
     assert math.copysign(1.0, fast(2.0)[3]) == -1.0
-
-
-class Own:
-    """Operations whose closures ask for the number."""
-
-    @staticmethod
-    def tan(x):
-        def _backward(grad):
-            x.grad += grad * math.cosh(x.data)
-
-        return Value(scalar.tan(x.data), (x,), "tan", _backward)
-
-
-def test_a_traced_number_is_no_list():
-    def function(x):
-        assert not hasattr(x.data, "__len__")
-        assert not hasattr(x.data, "__iter__")
-        return x * len(x.data)
-
-    with pytest.raises(TypeError, match="has no len"):
-        micrograd.compile(function, (1.0,), backend="python")
 
 
 @pytest.mark.parametrize(
@@ -313,15 +271,6 @@ def test_an_operator_that_a_traced_number_does_not_know_is_named_with_what_to_wr
     assert str(error.value).startswith(f"{__file__}:{function.__code__.co_firstlineno}, `{text}`: ")
 
 
-def test_what_is_written_in_place_of_such_operators_compiles(backend):
-    fast = micrograd.compile(
-        lambda x, y: [divmod(x, y)[0], where((x > 0) != (y > 0), 1.0, 0.0), where(x <= 0, 1.0, 0.0)], (1.0, 1.0),
-        backend=backend,
-    )  # fmt: skip
-    for x, y in ((7.0, 2.0), (-7.0, 2.0), (7.0, -2.0)):
-        assert fast(x, y) == [x // y, (x > 0) ^ (y > 0), not x > 0]
-
-
 @pytest.mark.parametrize("function", [lambda x: f"{x.data:.3f}", lambda x: f"{x:.3f}", lambda x: format(x.data, ".3f")])
 def test_a_traced_number_cannot_be_formatted_yet(function):
     with pytest.raises(
@@ -329,13 +278,6 @@ def test_a_traced_number_cannot_be_formatted_yet(function):
     ) as error:
         micrograd.compile(function, (1.0,), backend="python")
     assert inspect.getsourcelines(function)[0][0].strip() in str(error.value)
-
-
-def test_a_closure_that_uses_math_is_named_with_its_line():
-    with pytest.raises(TraceError) as error:
-        micrograd.compile(Own.tan, (1.0,), backend="python")
-    assert "x.grad += grad * math.cosh(x.data)" in str(error.value)
-    assert "micrograd.scalar" in str(error.value)
 
 
 def test_a_line_without_source_is_named_by_its_number():
@@ -350,16 +292,6 @@ def test_a_traced_number_shows_itself_as_one():
     micrograd.compile(lambda x: shown.extend([repr(x.data), f"{x.data}"]) or x, (1.0,), backend="python")
     assert re.fullmatch(r"<traced number \d+>", shown[-2])
     assert shown[-1] == shown[-2]
-
-
-def test_a_traced_number_adds_up_with_numbers_alone():
-    def function(x):
-        for operator in add, floordiv:
-            with pytest.raises(TypeError):
-                operator(x.data, "1")
-        return +x.data * x
-
-    assert micrograd.compile(function, (1.0,), backend="python")(3.0) == 9.0
 
 
 PARAMETER = Value(1.0)

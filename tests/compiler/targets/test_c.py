@@ -174,20 +174,6 @@ def outcome(call):
     return [f"{x:.12g}" for x in (result if isinstance(result, list) else [result])]
 
 
-@needs_compiler
-def test_many_constants_go_into_a_table_that_loops_run_over():
-    numbers = [1 / (k + 3) for k in range(100)]
-
-    def weighted(x):
-        return micrograd.dot(numbers, [x * number for number in numbers], 0.25)
-
-    fast = micrograd.compile(weighted, (1.0,), backend="c")
-    assert "_c[] = {" in fast.c_source
-    assert fast(2.0) == pytest.approx(weighted(Value(2.0)).data, rel=1e-14)
-    few = micrograd.compile(lambda x: micrograd.dot(numbers[:7], [x] * 7, 1.0), (1.0,), backend="c")
-    assert "_c[] = {" not in few.c_source
-
-
 def assert_trains_alike(model, loss, batch):
     """With examples one by one, and as many at once as there are lanes."""
     fast = micrograd.compile(loss, (batch[0],), parameters=model.parameters(), backend="c")
@@ -326,18 +312,6 @@ def test_results_and_arguments_are_copied_in_loops_however_many_they_are():
     source = c.library_source(graph, passes.program(graph, graph.ends("forward")), tile=1)
     assert source.count("\n") < 150
     assert source.count("gather(xs + ") == 1
-
-
-@needs_compiler
-def test_arguments_of_several_sizes_come_where_they_belong():
-    def function(x, y, zs, ws, v):
-        return [x, y, *zs, *ws, v]
-
-    example = 1.0, 2.0, [3.0, 4.0], [5.0, 6.0], 7.0
-    fast = micrograd.compile(function, example, backend="c")
-    batch = [[number] * 5 for number in example]
-    assert fast.map(*batch) == [[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]] * 5
-    assert fast(*example) == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
 
 
 @needs_compiler

@@ -354,23 +354,6 @@ def test_a_neuron_unfolds_in_its_place_on_a_second_click_and_folds_again(visit):
     assert tab.locator(".frame").count() == 1
 
 
-def test_what_was_unfolded_last_folds_first(visit):
-    tab = visit(recurrence(300))
-    tab.locator(".card").nth(2).click()
-    tab.locator(".frame .card").nth(1).click()
-    assert tab.locator(".frame .frame").count() == 1
-    tab.locator("#slider").focus()
-    tab.keyboard.press("Escape")
-    assert [tab.locator(".frame").count(), tab.locator(".frame .frame").count()] == [1, 0]
-    tab.locator(".card").first.click()
-    tab.locator(".frame .card").nth(1).click()
-    assert tab.locator(".frame").count() == 3
-    tab.click("#fold-all")
-    assert tab.locator(".frame").count() == 0
-    assert not tab.locator("#fold-all").is_visible()
-    tab.keyboard.press("Escape")
-
-
 def test_the_examples_of_a_mean_are_shown_one_at_a_time_and_followed_step_by_step(visit):
     root = loss()
     tab = visit(root, "#step=1000")
@@ -564,14 +547,6 @@ def test_where_there_can_be_no_step_the_page_says_why_and_has_no_what_if(visit, 
     assert why in tab.inner_text("#outcome")
 
 
-def test_motion_is_reduced_where_the_reader_asks_for_it_and_print_has_the_drawing_alone(visit):
-    tab = visit(network(), reduced_motion="reduce")
-    assert tab.evaluate("getComputedStyle(document.querySelector('.edge')).transitionDuration") == "0s"
-    tab.emulate_media(media="print")
-    assert not tab.locator(".controls").is_visible()
-    assert tab.locator("#drawing").is_visible()
-
-
 # Learning
 
 
@@ -717,14 +692,3 @@ def test_on_a_phone_details_appear_over_the_page_beside_their_card_and_the_outpu
     tab.tap("#close")
     assert tab.locator("#details dl").count() == 0
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
-
-
-def test_the_page_is_used_by_keyboard_alone(visit):
-    tab = visit(loss())
-    for _ in range(60):
-        tab.keyboard.press("Tab")
-        if tab.evaluate("document.activeElement.id") == "take":
-            break
-    for key in ("Enter", "Enter"):
-        tab.keyboard.press(key)
-    assert "Step 1: loss" in tab.inner_text("#outcome")

@@ -2,13 +2,14 @@
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from micrograd import Value, mean
 from micrograd import sum as total
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.scopes import ExampleScopes
+from tests.helpers import random_examples
 
 LEAVES = 6
 
@@ -49,8 +50,8 @@ def reachable(graph, without):
     return found
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32))
+@random_examples(60)
 def test_only_what_belongs_to_further_examples_is_hidden(seed):
     graph = graph_of_examples(random.Random(seed))
     scopes = ExampleScopes(graph)
@@ -61,8 +62,8 @@ def test_only_what_belongs_to_further_examples_is_hidden(seed):
     assert nodes - hidden <= reachable(graph, without=further)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32))
+@random_examples(60)
 def test_the_examples_of_a_stack_are_alike_value_by_value(seed):
     graph = graph_of_examples(random.Random(seed))
     scopes = ExampleScopes(graph)

@@ -289,18 +289,6 @@ def after(tab, script):
 PARAMETERS = "return [...micrograd.parameters()];"
 
 
-def test_the_browser_trains_as_python_does(shown):
-    model = model_of((2, 4, 2, 1))
-    optimizer = optim.Adam(model.parameters(), 0.03)
-    tab = shown(model, optimizer=optimizer)
-    found = after(tab, f"await micrograd.train(100); {PARAMETERS}")
-    loss = tab.evaluate("micrograd.loss()")
-    fit(model, LOGITS, XS, YS, optimizer=optimizer, epochs=100, backend="eager", progress=False)
-    assert found == pytest.approx(numbers_of(model), rel=1e-9, abs=1e-9)
-    assert loss == pytest.approx(sum(LOGITS(model(x), y).data for x, y in zip(XS, YS, strict=True)) / 20)
-    assert status(tab).startswith("Step 100 · loss ")
-
-
 def test_reset_draws_what_the_layers_draw_and_scripts_can_set_all(shown):
     tab = shown(model_of())
     assert after(tab, f"await micrograd.step(); await micrograd.reset(7); {PARAMETERS}") == numbers_of(model_of(seed=7))
@@ -395,13 +383,6 @@ def test_xor_is_offered_once_and_marked_as_everywhere(shown):
     strokes = [next((stroke for stroke in "aVH" if stroke in mark), "") for mark in tab.evaluate("MARKS")]
     assert strokes == ["a", "V", "H", ""]  # arcs in circles, verticals in squares, other lines
     assert MARKERS.startswith("os^D")
-
-
-def test_points_are_added_by_finger(shown):
-    tab = shown(browser={"has_touch": True, "viewport": {"width": 390, "height": 844}})
-    tab.locator("#plane").scroll_into_view_if_needed()
-    tab.touchscreen.tap(*place(tab, 0.02, 0.98))
-    assert count_of(tab) == 21
 
 
 def test_points_are_added_moved_and_removed_by_keys(shown):

@@ -4,7 +4,9 @@ import pytest
 
 
 @pytest.fixture
-def pyplot():
+def pyplot(monkeypatch):
+    """matplotlib without a window, and boundaries on a coarse grid."""
+    monkeypatch.setattr("micrograd.draw.training.boundary.FINE", 40)
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     from matplotlib import pyplot
