@@ -7,7 +7,7 @@ from operator import add
 from typing import Any, NamedTuple
 
 from micrograd.compiler.dtype import DOUBLE, Precision
-from micrograd.compiler.frontend.graph import CallSpec, Ends, Graph
+from micrograd.compiler.frontend.graph import CallSpec, Ends, Graph, traced
 from micrograd.compiler.frontend.interpret import evaluate
 from micrograd.compiler.frontend.operations import OPERATIONS
 from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Step, Sum, is_variable, start
@@ -111,7 +111,7 @@ def place(ref: Ref, rounds: Sequence[int]) -> tuple[str, int]:
 
 def graph_of(function: Callable[..., Any], example: Sequence[Any], parameters: Sequence[Any] = ()) -> Graph:
     """The traced function."""
-    return Graph(function, [shape_of(argument) for argument in example], parameters)
+    return traced(function, [shape_of(argument) for argument in example], parameters)
 
 
 def everything(graph: Graph) -> Ends:

@@ -14,7 +14,7 @@ from typing import Any
 
 from micrograd.compiler.dataset import Batch, check_out
 from micrograd.compiler.dtype import DOUBLE, Precision, named
-from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.graph import Graph, traced
 from micrograd.compiler.frontend.interpret import check
 from micrograd.compiler.frontend.redirect import assign, frozen
 from micrograd.compiler.frontend.tracer import TraceError
@@ -413,7 +413,7 @@ class Compiled(Function):
         """The graph, with the numbers of all Values but parameters as constants; and the parameters' numbers."""
         numbers = checked(self._numbers(), of)[: len(self.parameters)]
         if self.constants:
-            return Graph(self._function, self._shapes, self.parameters, 0, self.options), numbers
+            return traced(self._function, self._shapes, self.parameters, 0, self.options), numbers
         return self._first_graph(), numbers
 
     def _first_graph(self) -> Graph:

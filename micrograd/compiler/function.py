@@ -14,7 +14,7 @@ from typing import Any
 
 from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, TracedError, bucket_by_shape, pack
 from micrograd.compiler.dtype import DOUBLE, Precision
-from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph, is_free
+from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph, is_free, traced
 from micrograd.compiler.frontend.interpret import GraphFunction
 from micrograd.compiler.frontend.redirect import data_buffer, reads
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
@@ -233,7 +233,7 @@ class Function:
             raise ShapeError(shapes, self._shapes, error) from error
 
     def _graph(self, shapes: Shapes) -> Graph:
-        return Graph(self._function, shapes, self.leaves, len(self.constants), self.options)
+        return traced(self._function, shapes, self.leaves, len(self.constants), self.options)
 
     def _add_leaves(self, found: Sequence[Value], shapes: Shapes) -> None:
         """Let the function read these, too, at each call: with gradients, if no parameters were given."""

@@ -37,12 +37,12 @@ class Number(HasLevel):
         So a subclass's `__init__` does not run. Tracing overrides this method.
         """
         node = _new(type(self))
+        node._prev = operands
         if type(data) is float:
             node.data, node.grad = data, 0.0
         else:
-            node.data = as_number(data, self._level)
-            node.grad = scalar.zero(node.data)
-        node._prev = operands
+            node.data = number = as_number(data, self._level)
+            node.grad = scalar.zero(number)
         node._op = op
         node._backward = backward
         node._is_constant = False

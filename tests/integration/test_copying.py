@@ -15,7 +15,7 @@ import pytest
 
 import micrograd
 from micrograd import Value, data, dot, fit, losses, nn, optim, scalar, take, where
-from micrograd.compiler.frontend.graph import Graph, SerializedGraph
+from micrograd.compiler.frontend.graph import SerializedGraph, traced
 from micrograd.compiler.frontend.interpret import GraphFunction
 from micrograd.support.trees import shape_of
 from micrograd.training import History
@@ -125,7 +125,7 @@ def test_another_process_needs_neither_the_users_code_nor_its_directory(backend,
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_every_operation_is_recalled_from_its_graph(operation):
     point = list(operation.points[0])
-    graph = Graph(lambda xs: operation.apply(*xs), [shape_of(point)], [])
+    graph = traced(lambda xs: operation.apply(*xs), [shape_of(point)], [])
     recalled = GraphFunction("f", [], {graph.shapes: SerializedGraph(graph)})
     ours, theirs = [Value(x) for x in point], [Value(x) for x in point]
     result, expected = recalled(ours), operation.apply(*theirs)

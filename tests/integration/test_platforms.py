@@ -12,7 +12,7 @@ import pytest
 
 from micrograd import Value, scalar
 from micrograd.compiler.dtype import DOUBLE, SINGLE
-from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.graph import traced
 from micrograd.compiler.native import loop, toolchain
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.targets.export import export_c
@@ -208,7 +208,7 @@ def results_of_every(target, directory, tile, precision):
         with pytest.raises((ArithmeticError, ValueError)):
             f(Value(x))
         examples.append([*good[: first + i], x, *good[first + i + 1 :]])
-    source = c_source(Graph(every, ((len(good),),), []), "forward", tile, precision)
+    source = c_source(traced(every, ((len(good),),), []), "forward", tile, precision)
     sizes = 0, len(good), width - 1, 1, len(examples)
     results = target.call(directory, source, numbers_of(sizes, *examples), len(examples) * width, precision)
     return results[0], results[1:width], every(good), results[width::width]
@@ -258,7 +258,7 @@ def trained(loss, parameters, examples):
 @pytest.mark.parametrize(("tile", "threads"), [(0, 1), (1, 1), (4, 1), (1, 3)])
 def test_a_network_has_pythons_losses_and_gradients_in_a_library(target, tmp_path, tile, threads):
     loss, parameters, examples = network()
-    source = c_source(Graph(loss, ((5,),), parameters), "backward", tile, DOUBLE, threads)
+    source = c_source(traced(loss, ((5,),), parameters), "backward", tile, DOUBLE, threads)
     sizes = len(parameters), 5, 1, len(examples), 1
     numbers = numbers_of(sizes, (p.data for p in parameters), *examples)
     flags, *results = target.call(tmp_path, source, numbers, 1 + len(examples) + len(parameters))
@@ -268,7 +268,7 @@ def test_a_network_has_pythons_losses_and_gradients_in_a_library(target, tmp_pat
 
 
 def write_export(directory, loss, parameters):
-    header, rest = export_c(Graph(loss, ((5,),), parameters), [parameter.data for parameter in parameters])
+    header, rest = export_c(traced(loss, ((5,),), parameters), [parameter.data for parameter in parameters])
     (directory / "model.h").write_text(header)
     (directory / "model.c").write_text(header + rest)
 
@@ -308,7 +308,7 @@ MAGIC = {
 def test_libraries_the_loop_of_a_training_and_exports_build_for(ziglang, tmp_path, name):
     target = ziglang(name)
     loss, parameters, _ = network()
-    graph = Graph(loss, ((5,),), parameters)
+    graph = traced(loss, ((5,),), parameters)
     for tile, threads in ((0, 1), (4, 3)):
         file = target.library(tmp_path, c_source(graph, "backward", tile, DOUBLE, threads))
         content = file.read_bytes()

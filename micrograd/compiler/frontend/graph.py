@@ -5,9 +5,8 @@ import re
 import weakref
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from functools import partial
-from itertools import chain, islice, repeat
+from functools import cache, partial
+from itertools import chain, islice
 from numbers import Real
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -57,27 +56,20 @@ class Ends(NamedTuple):
 class Graph:
     """The forward and the backward pass of a function, as one trace, with gradients with respect to the parameters.
 
-    The last `n_constants` of them have none. Sums of products written with operators become dots, and the backward pass
-    goes level by level, so that similar operations are next to each other; for the backend "python" it goes in the
-    engine's order, and its sums then equal the engine's to the last bit.
-
     The leaves of the `trace` are the arrays "p" of parameters, "x" of all arguments, flat, "seed" for the gradient of
     the result, and "g" for the parameters' gradients before the call. The backward pass begins at the line
-    `forward_end`.
+    `forward_end`. `traced` makes a graph.
     """
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        shapes: Sequence[Shape],
-        parameters: Sequence[Value],
-        n_constants: int = 0,
-        options: Options = DEFAULTS,
-    ) -> None:
-        self.trace = trace = Trace(finite=options.finite, ieee=options.ieee)
+    output_shape: Shape
+    outputs: Sequence[int]
+    forward_end: int
+    has_where: bool
+
+    def __init__(self, trace: Trace, shapes: Sequence[Shape], n_parameters: int, n_trained: int) -> None:
+        self.trace = trace
         self.shapes, self.sizes = tuple(shapes), [size(shape) for shape in shapes]  # of each argument
-        self.n_parameters, self.n_trained = len(parameters), len(parameters) - n_constants
-        self.is_rolled = not options.backend.in_python
+        self.n_parameters, self.n_trained = n_parameters, n_trained  # the first ones are trained
         self.is_differentiable = False  # True if it returns a single number
         self.parameter_gradients: dict[int, int] = {}  # the lines of those that change, by the parameters' indices
         self.rows: list[tuple[Slice, int]] = []  # slices of the parameters' gradients, and the row added to each
@@ -85,47 +77,6 @@ class Graph:
         self.gradients: dict[int, int] = {}  # for the line of the gradient of a node, the line of the node
         self.free: list[weakref.ref[Value]] = []  # leaf Values that it uses besides the parameters
         self.scales_with_seed = True  # as the chain rule says
-        inputs = [Value(trace.leaf("x", i)) for i in range(sum(self.sizes))]
-        for x in inputs:
-            x.__class__ = Argument
-        remaining = iter(inputs)
-        arguments = [unflatten(remaining, shape) for shape in shapes]
-        index = dict(zip(parameters, range(len(parameters)), strict=True))
-        grads: dict[Value, Any] = {}
-        first_use: dict[Value, int] = {}  # for each sum that became a dot, the first line that uses it
-        orders: dict[Value, Order] = {}  # from roots that the forward pass has walked already
-
-        def order_of(value: Value) -> Order:
-            """The order of a backward pass. The user's constants get their gradients back: no symbol may stay there."""
-            nodes, leaves = orders.pop(value) if value in orders else value._topological_order()
-            for each in (*nodes, *set(leaves).difference(index)):
-                if type(each.data) not in (Symbol, RowSymbol):
-                    grads.setdefault(each, each.grad)
-            return (_in_order(nodes, first_use) if self.is_rolled and _have_own_closures(nodes) else nodes), leaves
-
-        def leave() -> None:
-            assign(grads.keys(), "grad", grads.values())
-            rows.clear()
-            trace.close()
-
-        with ExitStack() as after, symbols(index, partial(trace.leaf, "p")) as numbers:
-            trace.rows = rows = Rows(trace, index, self.n_trained, numbers["data"])
-            after.callback(leave)
-            with ordered_by(order_of), reads() as read:
-                result = _called(function, arguments)
-            nodes, leaves = self._trace_forward(result, first_use)
-            used = dict.fromkeys([*[x for x, *_ in read.values()], *leaves])
-            self.free = [weakref.ref(x) for x in used if x not in numbers["data"] and is_free(x)]
-            del read, used
-            self._check_assigned({index[x]: to for x, to in numbers["data"].items() if x in index})
-            if self.output_shape == ():
-                root = result if isinstance(result, Value) else Value(result)
-                if root is result:
-                    orders[root] = nodes, leaves
-                with ordered_by(order_of):
-                    self._trace_backward(root, nodes, inputs, index, numbers["grad"])
-            if trace.refused:  # the function, or a closure of the user's, caught the error
-                raise trace.refused
 
     @property
     def kinds(self) -> list[CallSpec]:
@@ -140,87 +91,6 @@ class Graph:
         returned = [line for k in kind for line in of_each[k]] if isinstance(kind, tuple) else []
         ends = Ends([*self.outputs, *returned])
         return ends._replace(gradients=self.parameter_gradients, rows=self.rows) if kind == "backward" else ends
-
-    def _trace_forward(self, result: Any, first_use: dict[Value, int]) -> Order:
-        """Record the function's result, and turn sums of products into dots. Returns what it was computed from."""
-        self.output_shape = shape_of(result)
-        values = flat(result)
-        end = Value(0.0)
-        end._prev = tuple([value for value in values if isinstance(value, Value)])
-        rows = self.trace.rows
-        rows.add_up = self.is_rolled and self.output_shape == ()
-        nodes, leaves = end._topological_order()
-        del nodes[-1:]  # the end itself, which without operands is no node but a leaf
-        _check_symbolic(nodes)
-        if self.output_shape == ():
-            closures_are_ours = _have_own_closures(nodes)
-            rows.add_up &= closures_are_ours
-            if rows.add_up:
-                join_products(self.trace, nodes, end._prev, first_use)
-            elif closures_are_ours:
-                rows.find_alone(nodes)
-            nodes, leaves = end._topological_order()
-            del nodes[-1:]
-        self.has_where = any(node._op == "where" for node in nodes)
-        self.outputs = [self._output(value) for value in values]
-        self.forward_end = len(self.trace.ops)
-        return nodes, leaves
-
-    def _check_assigned(self, assigned: dict[int, Any]) -> None:
-        """Raise TraceError if the function uses the data of a parameter, and assigns something else to it."""
-        trace = self.trace
-        used = {*self.outputs, *chain.from_iterable(trace.operands)} if assigned else {}
-        for i, number in assigned.items():
-            in_rows = any(place.array == "p" and i in place.indices for place in trace.slices.values())
-            own = trace.leaf("p", i).id
-            if getattr(number, "id", None) != own and (own in used or in_rows):
-                which = f"parameter {i}" if i < self.n_trained else "a Value that it reads"
-                raise TraceError(
-                    f"the function assigns to the data of {which}, which compiled code cannot do: assign to it between "
-                    "calls, or run the function uncompiled"
-                )
-
-    def _output(self, value: Any) -> int:
-        """The line of one number among the results."""
-        if isinstance(value, Value):
-            value = value.data
-        if not isinstance(value, (Real, bool)):
-            raise TypeError(f"the function returns {shown(value)}: expected a Value or nested lists of them")
-        return self.trace.result(value)
-
-    def _trace_backward(
-        self,
-        root: Value,
-        nodes: Sequence[Value],
-        inputs: Sequence[Value],
-        index: dict[Value, int],
-        gradients: dict[Value, Any],
-    ) -> None:
-        """Record the gradients. `gradients` has those that were assigned to parameters, by their `index`."""
-        trace = self.trace
-        # A backward() within the function has left gradients on these: add to them.
-        begun = {
-            p: trace.leaf("g", index[p]) + grad for p, grad in gradients.items() if p in index and type(grad) is not int
-        }
-        gradients.update(begun)
-        for x in inputs:
-            x.grad = 0  # what such a backward() has left on an argument is not part of the gradient
-        trace.rows.final = closures_are_ours = _have_own_closures(nodes)
-        root.backward(trace.leaf("seed"))
-        self.is_differentiable = True
-        self.rows = trace.rows.added()
-        self.argument_gradients = [trace.id(x.grad) for x in inputs]
-        of_nodes = [(value.data, value.grad) for value in (*nodes, *inputs)]
-        for p, grad in gradients.items():
-            i = index.get(p, self.n_trained)
-            if i < self.n_trained and not (type(grad) is int and grad == 0):
-                total = grad if p in begun else trace.leaf("g", i) + grad
-                self.parameter_gradients[i] = trace.id(total)
-                of_nodes.append((trace.leaf("p", i), total))
-        for number, grad in of_nodes:
-            if type(number) is type(grad) is Symbol and number.id not in trace.constants:
-                self.gradients.setdefault(grad.id, number.id)
-        self.scales_with_seed = (closures_are_ours and not begun) or self._scales_with_seed()
 
     def _scales_with_seed(self) -> bool:
         """Whether what a call adds to the parameters' gradients is proportional to the seed."""
@@ -246,35 +116,190 @@ class Graph:
         return not self.rows and scaled.issuperset(self.parameter_gradients.values())
 
 
+def traced(
+    function: Callable[..., Any],
+    shapes: Sequence[Shape],
+    parameters: Sequence[Value],
+    n_constants: int = 0,
+    options: Options = DEFAULTS,
+) -> Graph:
+    """The graph of a function of arguments of these shapes. The last `n_constants` parameters get no gradients.
+
+    Sums of products written with operators become dots, and the backward pass goes level by level, so that similar
+    operations are next to each other; for the backend "python" it goes in the engine's order, and its sums then equal
+    the engine's to the last bit.
+    """
+    trace, n = Trace(finite=options.finite, ieee=options.ieee), len(parameters)
+    graph = Graph(trace, shapes, n, n - n_constants)
+    inputs = [Value(trace.leaf("x", i)) for i in range(sum(graph.sizes))]
+    for x in inputs:
+        x.__class__ = Argument
+    index = dict(zip(parameters, range(len(parameters)), strict=True))
+    with symbols(index, cache(partial(trace.leaf, "p"))) as numbers:
+        trace.rows = Rows(trace, index, graph.n_trained, numbers["data"])
+        tracing = _Tracing(graph, inputs, index, is_rolled=not options.backend.in_python)
+        try:
+            result = tracing.forward(function, numbers["data"])
+            if graph.output_shape == ():
+                tracing.backward(result, numbers["grad"])
+        finally:
+            tracing.end()
+    if trace.refused:  # the function, or a closure of the user's, caught the error
+        raise trace.refused
+    return graph
+
+
+class _Tracing:
+    """What tracing a function needs until its graph is complete."""
+
+    def __init__(self, graph: Graph, inputs: list[Value], index: dict[Value, int], *, is_rolled: bool) -> None:
+        self.graph, self.inputs, self.index, self.is_rolled = graph, inputs, index, is_rolled
+        self.first_use: dict[Value, int] = {}  # for each sum that became a dot, the first line that uses it
+        self.order: Order = [], []  # of the result
+        self.own_closures = False  # whether this package defined those of the result
+        self._grads: dict[Value, Any] = {}  # of the user's constants, before
+
+    def end(self) -> None:
+        """Give the user's constants their gradients back, and close the trace."""
+        assign(self._grads.keys(), "grad", self._grads.values())
+        self.graph.trace.rows.clear()
+        self.graph.trace.close()
+
+    def forward(self, function: Callable[..., Any], assigned: dict[Value, Any]) -> Any:
+        """Record the function's result, and turn sums of products into dots."""
+        graph, trace = self.graph, self.graph.trace
+        rows, remaining = trace.rows, iter(self.inputs)
+        arguments = [unflatten(remaining, shape) for shape in graph.shapes]
+        with ordered_by(lambda root: self._sorted(*root._topological_order())), reads() as read:
+            result = _called(function, arguments)
+        graph.output_shape = shape_of(result)
+        values = flat(result)
+        operands = tuple([value for value in values if isinstance(value, Value)])
+        is_single = graph.output_shape == ()
+        rows.add_up = self.is_rolled and is_single
+        nodes, leaves = _order(operands)
+        _check_symbolic(nodes)
+        self.own_closures = _have_own_closures(nodes)
+        if is_single and not (rows.add_up and self.own_closures):
+            rows.add_up = False
+            if self.own_closures:
+                rows.find_alone(nodes)
+            nodes, leaves = _order(operands)
+        elif is_single and join_products(trace, nodes, operands, self.first_use):
+            nodes, leaves = _order(operands)
+        self.order = nodes, leaves
+        graph.has_where = any(node._op == "where" for node in nodes)
+        graph.outputs = [trace.result(_number(value)) for value in values]
+        graph.forward_end = len(trace.ops)
+        used = dict.fromkeys([*[x for x, *_ in read.values()], *leaves])
+        graph.free = [weakref.ref(x) for x in used if x not in assigned and is_free(x)]
+        self._check_assigned({self.index[x]: to for x, to in assigned.items() if x in self.index})
+        return result
+
+    def _sorted(self, nodes: list[Value], leaves: list[Value]) -> Order:
+        """The order of a backward pass. The user's constants get their gradients back: no symbol may stay there."""
+        for each in (*nodes, *set(leaves).difference(self.index)):
+            if type(each.data) not in (Symbol, RowSymbol):
+                self._grads.setdefault(each, each.grad)
+        is_result = nodes is self.order[0]
+        if self.is_rolled and (self.own_closures if is_result else _have_own_closures(nodes)):
+            nodes = _in_order(nodes, self.first_use, len(self.graph.trace.ops))
+        return nodes, leaves
+
+    def _check_assigned(self, assigned: dict[int, Any]) -> None:
+        """Raise TraceError if the function uses the data of a parameter, and assigns something else to it."""
+        trace = self.graph.trace
+        used = {*self.graph.outputs, *chain.from_iterable(trace.operands)} if assigned else {}
+        for i, number in assigned.items():
+            in_rows = any(place.array == "p" and i in place.indices for place in trace.slices.values())
+            own = trace.leaf("p", i).id
+            if getattr(number, "id", None) != own and (own in used or in_rows):
+                which = f"parameter {i}" if i < self.graph.n_trained else "a Value that it reads"
+                raise TraceError(
+                    f"the function assigns to the data of {which}, which compiled code cannot do: assign to it between "
+                    "calls, or run the function uncompiled"
+                )
+
+    def backward(self, result: Any, gradients: dict[Value, Any]) -> None:
+        """Record the gradients. `gradients` has those that were assigned to parameters."""
+        graph, trace, index = self.graph, self.graph.trace, self.index
+        # A backward() within the function has left gradients on these: add to them.
+        begun = {
+            p: trace.leaf("g", index[p]) + grad for p, grad in gradients.items() if p in index and type(grad) is not int
+        }
+        gradients.update(begun)
+        for x in self.inputs:
+            x.grad = 0  # what such a backward() has left on an argument is not part of the gradient
+        trace.rows.final = self.own_closures
+        root = result if isinstance(result, Value) else Value(result)
+        order = self.order if root is result else ([], [root])
+        with ordered_by(lambda _: self._sorted(*order)):
+            root.backward(trace.leaf("seed"))
+        graph.is_differentiable = True
+        graph.rows = trace.rows.added()
+        graph.argument_gradients = [trace.id(x.grad) for x in self.inputs]
+        of_nodes = [(value.data, value.grad) for value in (*self.order[0], *self.inputs)]
+        for p, grad in gradients.items():
+            i = index.get(p, graph.n_trained)
+            if i < graph.n_trained and not (type(grad) is int and grad == 0):
+                total = grad if p in begun else trace.leaf("g", i) + grad
+                graph.parameter_gradients[i] = trace.id(total)
+                of_nodes.append((trace.leaf("p", i), total))
+        for number, grad in of_nodes:
+            if type(number) is type(grad) is Symbol and number.id not in trace.constants:
+                graph.gradients.setdefault(grad.id, number.id)
+        graph.scales_with_seed = (self.own_closures and not begun) or graph._scales_with_seed()
+
+
+def _order(values: tuple[Value, ...]) -> Order:
+    """What some Values were computed from, themselves included."""
+    end = Value(0.0)
+    end._prev = values
+    nodes, leaves = end._topological_order()
+    return nodes[:-1], leaves  # without the end itself, which without operands is no node but a leaf
+
+
+def _number(value: Any) -> Any:
+    """The number of one of the results."""
+    if isinstance(value, Value):
+        value = value.data
+    if not isinstance(value, (Real, bool)):
+        raise TypeError(f"the function returns {shown(value)}: expected a Value or nested lists of them")
+    return value
+
+
 def _have_own_closures(nodes: Sequence[Value]) -> bool:
     """Whether this package defined the closures of all nodes: its own never read the gradients that they add to."""
     codes = {getattr(node._backward, "__code__", None) for node in nodes}
     return all(code is not None and code.co_filename.startswith(PACKAGE) for code in codes)
 
 
-def _in_order(nodes: Sequence[Value], first_use: dict[Value, int]) -> list[Value]:
+def _in_order(nodes: Sequence[Value], first_use: dict[Value, int], n_lines: int) -> list[Value]:
     """The nodes level by level, each as soon as its operands are there; within a level, in the order of the program.
 
     A sum of many terms is on one level. So a gradient adds up alike parts one after the other, however the program was
     written. A node in `first_use` is sorted by the line given there, not by its own.
     """
-    levels: dict[int, int] = {}  # by the id of a node; leaves are on level 0
-    lines: dict[int, int] = {}  # by the id of a node
+    place: dict[Value, int] = {}  # of each node, its level times the number of lines, plus its line; leaves have none
     for node in nodes:
         data = node.data
         while isinstance(data, Value):
             data = data.data
-        line = first_use.get(node, data.id if type(data) in (Symbol, RowSymbol) else 0)
-        if node._op == "+":
-            operands = [operand for operand in node._prev if operand._prev]
-            level = max([levels[id(operand)] + (operand._op != "+") for operand in operands], default=1)
-            # It is on the level of sums among its operands, so its line has to come after theirs, even if it equals,
-            # or is simplified to, an earlier one.
-            line = max([line, *(lines[id(operand)] for operand in operands if operand._op == "+")])
-        else:
-            level = 1 + max(map(levels.get, map(id, node._prev), repeat(0)))
-        levels[id(node)], lines[id(node)] = level, line
-    return sorted(nodes, key=lambda node: (levels[id(node)], lines[id(node)]))
+        line = data.id if type(data) is Symbol or type(data) is RowSymbol else 0
+        if node in first_use:
+            line = first_use[node]
+        level, is_sum = 0, node._op == "+"
+        for operand in node._prev:
+            if operand._prev:
+                its = place[operand]
+                if is_sum and operand._op == "+":
+                    # It is on the level of sums among its operands, so its line has to come after theirs, even if it
+                    # equals, or is simplified to, an earlier one.
+                    level, line = max(level, its // n_lines), max(line, its % n_lines)
+                else:
+                    level = max(level, its // n_lines + 1)
+        place[node] = max(level, 1) * n_lines + line
+    return sorted(nodes, key=place.__getitem__)
 
 
 def is_free(leaf: Value) -> bool:

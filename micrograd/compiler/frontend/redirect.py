@@ -28,6 +28,7 @@ Table = dict[str, dict[Value, Any]]
 
 _NOTHING: Table = {"data": {}, "grad": {}}
 _SLOTS: Any = {name: getattr(Value, name) for name in _NOTHING}  # where a plain Value has its numbers
+_data = _SLOTS["data"].__get__
 
 Used = dict[int, tuple[Value, Any, Any]]
 """Some Values, by their ids, with their data and their gradients at first."""
@@ -87,7 +88,7 @@ class Traced(dict[Value, Any]):
         self._index, self._make, self._around = index, make, around
 
     def __contains__(self, value: object) -> bool:
-        return value in self._index or super().__contains__(value) or value in self._around
+        return super().__contains__(value) or value in self._index or value in self._around
 
     def __missing__(self, value: Value) -> Any:
         i = self._index.get(value)
@@ -139,19 +140,21 @@ def reads() -> Iterator[Used]:
             value.data, value.grad = data, grad
 
 
-def _note(value: Value) -> None:
+def _note(leaf: Value) -> None:
     used = _thread.used
-    if used is not None and id(value) not in used and getattr(value, "_prev", None) == () and hasattr(value, "grad"):
-        used[id(value)] = value, _SLOTS["data"].__get__(value), value.grad  # once it is complete: it gets its grad last
+    if used is not None and id(leaf) not in used and hasattr(leaf, "grad"):  # which it gets last
+        used[id(leaf)] = leaf, _SLOTS["data"].__get__(leaf), leaf.grad
 
 
 def _read(self: Value) -> Any:
-    _note(self)
-    return _SLOTS["data"].__get__(self)
+    if not self._prev:
+        _note(self)
+    return _data(self)
 
 
 def _write(self: Value, to: Any) -> None:
-    _note(self)
+    if not getattr(self, "_prev", True):  # a subclass may set its data first
+        _note(self)
     _SLOTS["data"].__set__(self, to)
 
 
@@ -278,15 +281,18 @@ def _property(name: str) -> property:
     slot = _SLOTS[name]
 
     def get(self: Value) -> Any:
-        traced = _thread.traced[name]
-        if self in traced:
-            return traced[self]
-        storage, i = _stored.get(self, (None, 0))
-        return slot.__get__(self) if storage is None else storage.get(name, i)
+        try:
+            return _thread.traced[name][self]
+        except KeyError:  # it is not traced
+            storage, i = _stored.get(self, (None, 0))
+            return slot.__get__(self) if storage is None else storage.get(name, i)
 
     def set(self: Value, to: Any) -> None:
-        traced, (storage, i) = _thread.traced[name], _stored.get(self, (None, 0))
-        if self in traced or (storage and is_tracing()):  # no buffer holds a symbol
+        if self in (traced := _thread.traced[name]):
+            traced[self] = to
+            return
+        storage, i = _stored.get(self, (None, 0))
+        if storage and is_tracing():  # no buffer holds a symbol
             traced[self] = to
         elif name == "data" and any_frozen([self]):
             raise RuntimeError(

@@ -213,8 +213,8 @@ class Rows:
         return sorted(pair for pair in found if pair[0].base < self._n_trained)
 
 
-def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value], first_use: dict[Value, int]) -> None:
-    """Turn each chain of `+` over several products into one `dot`.
+def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value], first_use: dict[Value, int]) -> bool:
+    """Turn each chain of `+` over several products into one `dot`; returns whether there is any.
 
     A chain ends at any partial sum or product that is also used elsewhere. `nodes` is everything that `results` depend
     on, operands first; all closures must be this package's own.
@@ -248,6 +248,7 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
         if type(node.data) is Symbol:  # a `where` on a constant condition may give a plain number, without a line
             for total in joined.intersection(node._prev):
                 first_use[total] = min(first_use.get(total, node.data.id), node.data.id)
+    return bool(joined)
 
 
 def _join(trace: Trace, total: Value, start: Any, products: Sequence[Value]) -> bool:

@@ -203,7 +203,10 @@ def _function(name: str) -> Callable[..., Any]:
         trace = next(operand.trace for operand in operands if isinstance(operand, Symbol))
         return value(*operands) if is_composed and not trace.keeps_composed else trace.record(name, operands)
 
-    return method
+    def of_one(self: Symbol) -> Symbol:
+        return self.trace.add(name, (self.id,))
+
+    return method if arity > 1 or is_composed else of_one
 
 
 for _name, _method in {**ARITHMETIC, **COMPARISONS, **LOGIC}.items():
@@ -297,10 +300,11 @@ class Trace:
 
     def _line(self, op: str, key: Any, operands: tuple[int, ...] = ()) -> int:
         """The line that a key stands for, recorded at its first use."""
-        known = self._known[op]
-        if key not in known:
-            known[key] = self._append(op, operands)
-        return known[key]
+        line = self._known[op].setdefault(key, len(self.ops))
+        if line == len(self.ops):
+            self.ops.append(op)
+            self.operands.append(operands)
+        return line
 
     def parts(self, row: int) -> list[tuple[str, int, int]]:
         """What a row of axpys and scatters adds up, in order: the operation, and its operands after the start."""
@@ -367,19 +371,19 @@ class Trace:
         key = (lines[1], lines[0]) if op in COMMUTATIVE and lines[0] > lines[1] else lines
         line = known.get(key)
         if line is None:
-            if lines[0] in self.constants or lines[-1] in self.constants:
+            constants = self.constants
+            if lines[0] in constants or lines[-1] in constants:
                 line = self._simplified(op, lines)
             elif self.finite and op == "-" and lines[0] == lines[1]:
                 line = self.id(0.0)
-            line = known[key] = self._append(op, lines) if line is None else line
+            if line is None:
+                line = len(self.ops)
+                self.ops.append(op)
+                self.operands.append(lines)
+            known[key] = line
         symbol = _new(Symbol)
         symbol.trace, symbol.id = self, line
         return symbol
-
-    def _append(self, op: str, operands: tuple[int, ...]) -> int:
-        self.ops.append(op)
-        self.operands.append(operands)
-        return len(self.ops) - 1
 
     def _simplified(self, op: str, lines: tuple[int, ...]) -> int | None:
         """The line that an operation with a constant simplifies to, or None."""

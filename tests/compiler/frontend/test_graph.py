@@ -11,7 +11,7 @@ import pytest
 
 import micrograd
 from micrograd import Value, scalar, where
-from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.graph import traced
 from micrograd.compiler.frontend.tracer import Trace
 from tests.helpers import close, eager, moons
 
@@ -88,7 +88,7 @@ def with_gradient(of):
 def test_whatever_a_users_closure_adds_counts_once_for_each_example(backend, of, scales):
     """Lanes of the last tile may share an example, and its gradient."""
     own, w = with_gradient(of), Value(0.5)
-    graph = Graph(lambda x: own(w) * x, [()], [w])
+    graph = traced(lambda x: own(w) * x, [()], [w])
     assert graph.scales_with_seed is scales
     fast = micrograd.compile(lambda x: own(w) * x, (1.0,), parameters=[w], backend=backend)
     for n in 1, 3, 5, 8, 9, 33:

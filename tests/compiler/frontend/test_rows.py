@@ -10,7 +10,7 @@ import pytest
 
 import micrograd
 from micrograd import Value, dot, functional, losses, mean, scalar, take, where
-from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.graph import Graph, traced
 from micrograd.compiler.frontend.interpret import evaluate
 from micrograd.compiler.frontend.tracer import Symbol, Trace
 from micrograd.compiler.passes import program
@@ -25,7 +25,7 @@ def values(n: int) -> list[Value]:
 
 def graph_of(function: Any, example: tuple[Any, ...], parameters: list[Value]) -> Graph:
     """The traced function."""
-    return Graph(function, list(map(shape_of, example)), parameters)
+    return traced(function, list(map(shape_of, example)), parameters)
 
 
 def shown(trace: Trace, number: Symbol) -> Any:
