@@ -1,7 +1,6 @@
 """Pausing Python's garbage collector while there is no garbage, with one count for all threads."""
 
 import gc
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,16 +30,3 @@ def gc_paused() -> Iterator[None]:
             _pauses.discard(pause)
             if _enabled and not _pauses:
                 gc.enable()
-
-
-def _forked() -> None:
-    """End all pauses in the child of a fork: it has no other threads, and may never leave the block it is in."""
-    if _pauses and _enabled:
-        gc.enable()
-    _pauses.clear()
-    _lock.release()
-
-
-getattr(os, "register_at_fork", lambda **hooks: None)(  # Windows cannot fork
-    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_forked
-)

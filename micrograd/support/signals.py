@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,6 +29,15 @@ def interrupts_noted() -> Iterator[list[int]]:
     finally:
         if is_pythons:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def finish(action: Callable[[], None]) -> None:
+    """Call what may be called again, and again if a Ctrl-C ends it half-way."""
+    try:
+        action()
+    except KeyboardInterrupt:
+        action()
+        raise
 
 
 def set_data(parameters: Sequence[Any], numbers: Iterable[Any]) -> None:

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 
 import pytest
 
-from micrograd.support import collector
 from micrograd.support.collector import gc_paused
 
 
@@ -70,13 +69,3 @@ def test_a_ctrl_c_as_the_collector_is_paused_leaves_it_on(monkeypatch):
     with pytest.raises(KeyboardInterrupt), gc_paused():
         pytest.fail("the block was entered")
     assert gc.isenabled()
-
-
-@pytest.mark.parametrize("before", [True, False])
-def test_the_child_of_a_fork_is_in_no_pause(before):
-    (gc.enable if before else gc.disable)()
-    with gc_paused():
-        collector._lock.acquire()  # as before a fork
-        collector._forked()
-        assert gc.isenabled() is before
-    assert gc.isenabled() is before

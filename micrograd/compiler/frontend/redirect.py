@@ -22,6 +22,7 @@ from typing import Any
 from micrograd.compiler.dtype import SINGLE
 from micrograd.core.levels import GRADIENT_LOCK
 from micrograd.engine import Value
+from micrograd.support.signals import finish
 
 Table = dict[str, dict[Value, Any]]
 """The `data` of some Values, and their `grad`, by name."""
@@ -195,15 +196,19 @@ def stored(values: Sequence[Value], data: memoryview, grad: memoryview) -> Itera
                     "each function only the parameters that its optimizer changes, or train in Python or eagerly"
                 )
             _stored.update((value, (storage, i)) for i, value in enumerate(values))
-        try:
-            yield storage
-        finally:
+
+        def take_back() -> None:
             with GRADIENT_LOCK:
                 for value, number, gradient, old, new in zip(values, data, grad, before, bits, strict=True):
                     if new != old:
                         set_data(value, number)
                     set_grad(value, gradient)
-                    del _stored[value]
+                    _stored.pop(value, None)
+
+        try:
+            yield storage
+        finally:
+            finish(take_back)
 
 
 def data_buffer(values: Sequence[Value]) -> memoryview | None:
@@ -241,15 +246,19 @@ def assign(values: Iterable[Value], name: str, to: Iterable[Any]) -> None:
 def _of_another_class(values: Sequence[Value], blocks: list[Storage]) -> Iterator[Storage]:
     """Within the block, the Values have a class that looks up where their numbers are. `blocks` lists the block."""
     block = Storage(values)
+
+    def end() -> None:
+        with GRADIENT_LOCK:
+            blocks[:] = [other for other in blocks if other is not block]
+            _change_class(block.difference(*_moved, *_frozen), lambda kind: getattr(kind, "_plain_class", kind))
+
     try:
         with GRADIENT_LOCK:
             blocks.append(block)
             _change_class(block, lambda kind: kind if hasattr(kind, "_plain_class") else _class_for(kind))
         yield block
     finally:
-        with GRADIENT_LOCK:
-            blocks[:] = [other for other in blocks if other is not block]
-            _change_class(block.difference(*_moved, *_frozen), lambda kind: getattr(kind, "_plain_class", kind))
+        finish(end)
 
 
 def _change_class(values: set[Value], change: Callable[[Any], Any]) -> None:

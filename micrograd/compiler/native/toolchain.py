@@ -99,7 +99,7 @@ def find_compiler(cc: str | None, path: str | None) -> Compiler:
     The result is cached for `cc` and `path`, which are `$CC` and `$PATH`. Raises CompilerError if no compiler works.
     """
     failures = ""
-    for command in [_words(cc)] if cc else _candidates():
+    for command in _candidates(cc):
         version = _output(*command, "--version")
         if version is not None:
             try:
@@ -114,20 +114,14 @@ def find_compiler(cc: str | None, path: str | None) -> Compiler:
     raise CompilerError(f'no C compiler works here: {remedy}, or use backend="python"{failures}')
 
 
-def _words(cc: str) -> tuple[str, ...]:
-    """The words of a command, or the path of a program, even with spaces in it."""
-    return (cc,) if os.path.isfile(cc) else tuple(cc.split())
-
-
-def _candidates() -> list[tuple[str, ...]]:
-    """The commands to try, in order."""
-    ziglang: list[tuple[str, ...]] = (
-        [(sys.executable, "-m", "ziglang", "cc")] if importlib.util.find_spec("ziglang") else []
-    )
-    others: list[tuple[str, ...]] = [(name,) for name in ("cc", "gcc", "clang") if not _opens_a_dialog(name)]
-    if sys.platform == "win32":  # other compilers there often lack headers, or build for another system
-        return ziglang + others
-    return others + ziglang
+def _candidates(cc: str | None) -> list[tuple[str, ...]]:
+    """The commands to try, in order: `$CC`, the path of a program, even with spaces in it, or words; or the usual."""
+    if cc:
+        return [(cc,) if os.path.isfile(cc) else tuple(cc.split())]
+    found = [(name,) for name in ("cc", "gcc", "clang") if not _opens_a_dialog(name)]
+    ziglang = [(sys.executable, "-m", "ziglang", "cc")] if importlib.util.find_spec("ziglang") else []
+    # On Windows, other compilers often lack headers, or build for another system.
+    return [*ziglang, *found] if sys.platform == "win32" else [*found, *ziglang]
 
 
 def _opens_a_dialog(name: str) -> bool:

@@ -142,3 +142,31 @@ def test_a_trace_that_fails_leaves_the_engine_and_its_values_as_they_were(fails_
     assert gradient_of(w) == 3.0
     assert not redirect._moved
     assert not redirect.is_tracing()
+
+
+class Pressing:
+    """A lock at which Ctrl-C is pressed once."""
+
+    def __init__(self, before):
+        self.left = before
+
+    def __enter__(self):
+        self.left -= 1
+        if self.left == -1:
+            raise KeyboardInterrupt
+
+    def __exit__(self, *error):
+        pass
+
+
+@pytest.mark.parametrize(("state", "at"), [("traced", 0), ("frozen", 0), ("stored", 0), ("stored", 1)])
+def test_a_ctrl_c_as_a_block_ends_leaves_a_plain_value(value, state, at, monkeypatch):
+    kind, block = type(value), ExitStack()
+    block.enter_context(STATES[state](value))
+    monkeypatch.setattr(redirect, "GRADIENT_LOCK", Pressing(at))
+    with pytest.raises(KeyboardInterrupt):
+        block.close()
+    assert type(value) is kind
+    assert (value.data, value.grad) == ((2.5, 0.5) if state == "stored" else (1.5, 0.0))
+    with stored(value):
+        assert value.data == 2.5
