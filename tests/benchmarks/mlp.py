@@ -37,9 +37,7 @@ def benchmarks() -> list[Benchmark]:
             (scalar_engine(their_hinge), *arrays("step")),
         ),
         Benchmark(
-            f"forward and backward, MLP 2-16-16-1, {POINTS} points",
-            (compiled("gradient", "C"),),
-            arrays("gradient"),
+            f"forward and backward, MLP 2-16-16-1, {POINTS} points", (compiled("gradient", "C"),), arrays("gradient")
         ),
         Benchmark(
             "forward and backward, the generated function alone",

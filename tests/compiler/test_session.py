@@ -96,12 +96,7 @@ def c_line(cache):
 
 @pytest.mark.parametrize(
     "make",
-    [
-        SGD,
-        partial(SGD, momentum=0.9, nesterov=True, clip_grad_norm=0.1),
-        partial(Adam, clip_grad_norm=100.0),
-        AdamW,
-    ],
+    [SGD, partial(SGD, momentum=0.9, nesterov=True, clip_grad_norm=0.1), partial(Adam, clip_grad_norm=100.0), AdamW],
 )
 def test_a_step_does_what_zero_grad_backward_and_step_do_and_shows_it(make, backend):
     make = partial(make, learning_rate=0.1)

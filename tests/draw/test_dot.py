@@ -53,18 +53,6 @@ def test_numbers_are_readable(number, text):
     assert nodes(draw_graph(Value(number)))[0] == [("n0", f"{{data {text}}}")]
 
 
-def test_a_derivative_of_a_derivative_is_drawn_by_its_number():
-    x = Value(1.0)
-    x.data, x.grad = Value(Value(2.5).data, label="inner"), Value(0.5)
-    assert nodes(draw_graph(x))[0] == [("n0", "{data 2.5|grad 0.5}")]
-
-
-def test_a_gradient_that_is_no_number_is_shown_as_its_text():
-    x = Value(1.0)
-    x.grad = None
-    assert nodes(draw_graph(x))[0] == [("n0", "{data 1|grad None}")]
-
-
 def test_the_operands_of_a_dot_are_in_pairs_and_marked():
     w, x, b = [Value(1.0, label=f"w{i}") for i in range(2)], [Value(2.0, label=f"x{i}") for i in range(2)], Value(3.0)
     b.label = "b"

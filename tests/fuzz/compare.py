@@ -47,10 +47,7 @@ def agree(ours: Result, theirs: Result, bound: Result, tolerance: float = TOLERA
     return all(
         abs(x - y) <= tolerance * max(abs(x), abs(y)) + getattr(limit, "error", 0.0)
         for x, y, limit in zip(
-            [ours.value, *ours.gradient],
-            [theirs.value, *theirs.gradient],
-            [bound.value, *bound.gradient],
-            strict=True,
+            [ours.value, *ours.gradient], [theirs.value, *theirs.gradient], [bound.value, *bound.gradient], strict=True
         )
     )
 

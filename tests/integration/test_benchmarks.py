@@ -6,17 +6,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from tests.benchmarks import (
-    cold,
-    compiled,
-    digits,
-    gpt,
-    growth,
-    harness,
-    microcontroller,
-    page,
-    phrases,
-)
+from tests.benchmarks import cold, compiled, digits, gpt, growth, harness, microcontroller, page, phrases
 from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measured, from_first_step, run
 from tests.helpers import needs_compiler
 

@@ -87,13 +87,6 @@ def test_a_compiled_function_and_its_model_stay_together_and_do_all_that_they_di
     assert net.fast(x, y) == before
 
 
-def test_a_shallow_copy_has_the_same_parameters(backend):
-    net = Net(backend)
-    fast = copy.copy(net.fast)
-    assert all(ours is theirs for ours, theirs in zip(fast.parameters, net.parameters, strict=True))
-    assert gradients(net, fast) == gradients(net, net.fast)
-
-
 @SEPARATE
 def test_shapes_that_it_was_not_compiled_for_are_an_error_elsewhere_however_far_it_travels(way, backend):
     fast = micrograd.compile(lambda xs: dot(xs, xs), ([1.0, 2.0],), backend=backend)

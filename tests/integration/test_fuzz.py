@@ -187,22 +187,6 @@ FAILED = {
             place("s", 10, -1, 4),
         ),)),)),
     ),
-    "choices in another order": (
-        loops.Loop(4, (loops.Loop(2, (loops.Loop(2, (loops.Line(
-            "branch",
-            (place("w", 3, 4, 1, 2), place("x", 5, 18, 1, -2)),
-            (place("s", 11, 4, -1, 2), place("m", 3, 2, -2, 1)),
-            place("s", 10, 2, -2, 1),
-        ),)),)),)),
-    ),
-    "sums of short loops in reverse": (
-        loops.Loop(5, (loops.Loop(4, (loops.Loop(2, (loops.Line(
-            "total of sums",
-            (place("w", 4, 1, 0, 0), place("w", 75, -15, 1, 5)),
-            (place("s", 1, 1, 0, 0), place("m", 2, 15, 3, 1)),
-            place("s", 12, -2, 2, 1),
-        ),)),)),)),
-    ),
 }  # fmt: skip
 """Programs that once computed wrong numbers in C."""
 

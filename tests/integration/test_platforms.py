@@ -21,6 +21,8 @@ from micrograd.optim import Adam
 from tests.kernels import c_source
 from tests.operations import FUNCTIONS, OPERATORS
 
+pytestmark = pytest.mark.long
+
 CALLER = """/* Calls what was generated with the numbers in a file, and writes what it gives to another. */
 #include <stdint.h>
 #include <stdio.h>

@@ -19,6 +19,7 @@ from micrograd.optim import SGD
 WINE = shutil.which("wine64") or shutil.which("wine64", path="/usr/lib/wine")
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.skipif(not WINE, reason="wine64 runs programs for Windows: apt-get install wine64"),
     pytest.mark.skipif(not importlib.util.find_spec("ziglang"), reason="pip install ziglang"),
 ]

@@ -69,13 +69,6 @@ def test_the_noise_has_its_standard_deviation():
 
 
 @pytest.mark.parametrize("make", [moons, circles, spirals])
-def test_a_data_set_takes_numpys_numbers_and_gives_pythons(make):
-    points = make(np.int64(30), np.float64(0.25), np.int64(7))
-    assert points == make(30, 0.25, 7)
-    assert {type(number) for x in points[0] for number in x} == {float}
-
-
-@pytest.mark.parametrize("make", [moons, circles, spirals])
 def test_a_data_set_follows_from_a_generator_of_numpys(make):
     for kind in (np.random.default_rng, np.random.RandomState):
         rng = kind(7)
@@ -194,12 +187,3 @@ def test_standardized_columns_have_mean_0_and_deviation_1_and_others_are_scaled_
     assert (scaling.mean[2], scaling.deviation[2]) == (0.1, 1.0)
     mean, deviation = scaling.mean[0], scaling.deviation[0]
     assert scaling([[mean + 2 * deviation, 0.0, 1.1]])[0][::2] == pytest.approx([2.0, 1.0])
-
-
-def test_standardizing_is_that_of_scikit_learn():
-    preprocessing = pytest.importorskip("sklearn.preprocessing")
-    scaler = preprocessing.StandardScaler().fit(XS)
-    scaled, scaling = standardize(XS)
-    assert scaling.mean == pytest.approx(scaler.mean_.tolist())
-    assert scaling.deviation == pytest.approx(scaler.scale_.tolist())
-    assert scaled == [pytest.approx(row) for row in scaler.transform(XS).tolist()]

@@ -25,7 +25,7 @@ from micrograd.losses import (
     softmax,
 )
 from micrograd.nn import Neuron
-from tests.helpers import Table, flat, grads
+from tests.helpers import flat, grads
 from tests.helpers import leaves as values
 
 Level1 = type("Level1", (Value,), {"__slots__": (), "_level": 1})
@@ -268,14 +268,6 @@ def test_logits_of_several_levels_become_nodes_of_the_innermost():
 # Shapes and reductions
 
 
-def test_a_batch_gives_the_mean_the_sum_or_each_loss():
-    rows, targets = [[0.3, -1.2, 2.5], [1.0, 0.0, -1.0]], [2, 0]
-    each = [cross_entropy(values(row), target).data for row, target in zip(rows, targets, strict=True)]
-    assert numbers(cross_entropy(values(rows), targets, reduction="none")) == each
-    assert cross_entropy(values(rows), targets, reduction="sum").data == each[0] + each[1]
-    assert cross_entropy(values(rows), targets).data == (each[0] + each[1]) / 2
-
-
 def test_the_losses_of_a_nested_list_come_in_its_shape_and_one_of_a_number_is_its_own_reduction():
     loss = mse_loss(values([[1.0, 2.0], [3.0, 4.0]]), [[0.0, 0.0], [0.0, 0.0]], reduction="none")
     assert numbers(loss) == [[1.0, 4.0], [9.0, 16.0]]
@@ -412,15 +404,6 @@ def test_a_compiled_target_that_is_no_class_is_an_error_that_names_it_and_its_ex
 
 
 # Tables and arrays
-
-
-def test_tables_are_their_rows():
-    rows, targets = [[1.0, 2.0], [3.0, -1.0], [0.5, 0.0]], [1, 0, 1]
-    for loss in (cross_entropy, nll_loss):
-        assert loss(Table(rows), Table(targets)).data == loss(values(rows), targets).data
-    assert mse_loss(values(rows), Table(rows)).data == 0.0
-    for function in (softmax, log_softmax):
-        assert [numbers(row) for row in function(Table(rows))] == [numbers(row) for row in function(rows)]
 
 
 @pytest.mark.usefixtures("two_derivatives")

@@ -34,7 +34,6 @@ OPTIONS = [(row.kind, options) for row in ROWS for options in ({}, *row.options)
 
 close = pytest.approx
 every_option = pytest.mark.parametrize(("kind", "options"), OPTIONS)
-every_kind = pytest.mark.parametrize("kind", [row.kind for row in ROWS])
 
 
 def parameters(numbers=START):

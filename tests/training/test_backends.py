@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 import micrograd
-from micrograd import Backend, Value, dot, fit, losses, nn, optim, scalar
+from micrograd import Value, dot, fit, losses, nn, optim, scalar
 from micrograd.compiler import TraceError
 from micrograd.data import moons
 from micrograd.optim import SGD, Adam, AdamW, Optimizer
-from tests.helpers import needs_compiler
 from tests.optimizers import ROWS
 from tests.trainings import XS, YS, Line, Logarithm, Setting, close, failing, negative_log_likelihood, same
 
@@ -216,14 +215,6 @@ def test_patience_brings_a_temperature_back(backend):
     assert close(found["data"], setting.run("eager")["data"])
 
 
-def test_numpys_generator_gives_the_same_order(backend):
-    def losses_of(kind):
-        options = {"epochs": 5, "batch_size": 1, "progress": False, "rng": np.random.default_rng(3), "backend": kind}
-        return fit(Line(), losses.mse_loss, [1.0, 2.0, 3.0], [1.0, 1.0, 2.0], **options).losses
-
-    assert close(losses_of("eager"), losses_of(backend))
-
-
 @pytest.mark.parametrize("schedule", [None, lambda step: 0.1 * random.random()])
 def test_the_global_generator_is_left_where_eager_leaves_it(backend, schedule):
     found = []
@@ -234,16 +225,6 @@ def test_the_global_generator_is_left_where_eager_leaves_it(backend, schedule):
         history = fit(model, losses.mse_loss, [1.0, 2.0, 3.0], [1.0, 1.0, 2.0], **options)
         found.append((history.losses, random.getstate()))
     assert close(*found)
-
-
-def test_progress_tells_the_same_but_for_the_speed(backend):
-    told = []
-    for kind in "eager", backend:
-        stream = io.StringIO()
-        fit(Line(), losses.mse_loss, [1.0, 2.0], [1.0, 2.0], epochs=1, rng=1, progress=stream, backend=kind)
-        told.append(stream.getvalue().split("  rate")[0])
-    assert told[0] == told[1]
-    assert told[0].startswith("epoch 1/1  loss 0.")
 
 
 def test_progress_tells_of_several_shapes(backend):
@@ -283,14 +264,6 @@ def test_a_loss_of_what_is_not_the_models_is_refused(backend):
     temperature.grad = 0.0
     setting.loss = lambda p, y: 2.0
     failing(setting, backend, ValueError, "the loss does not depend on the model's parameters")
-
-
-def test_whole_numbers_in_parameters_and_rates(backend):
-    setting = Setting(
-        lambda: Line(1, 2), xs=[1, 2, 3], ys=[1, 3, 4], optimizer=lambda model: SGD(model.parameters(), 0),
-    )  # fmt: skip
-    found = [setting.run(kind) for kind in ("eager", backend)]
-    assert found[0]["data"] == found[1]["data"] == [1, 2] * 2
 
 
 def interrupting(step, optimizer, rng):
@@ -446,19 +419,6 @@ def test_auto_without_a_compiler_is_python(monkeypatch, caplog):
 def test_an_unknown_backend_is_named():
     with pytest.raises(ValueError, match="backend is 'C': expected 'auto', 'c', 'python' or, for fit, 'eager'"):
         fit(Line(), losses.mse_loss, [1.0], [1.0], epochs=1, backend="C")
-
-
-@needs_compiler
-def test_threads_take_the_same_steps(threads_pay):
-    found = []
-    for threads in (1, 2, 2):
-        model = nn.MLP(2, [3, 1], rng=1)
-        xs, ys = moons(50, rng=1)
-        backend = Backend("c", threads=threads)
-        history = fit(model, losses.mse_loss, xs, ys, epochs=5, rng=1, progress=False, backend=backend)
-        found.append([*history.losses, *(p.data for p in model.parameters())])
-    assert close(found[1], found[0])
-    assert found[1] == found[2]
 
 
 # Ctrl-C

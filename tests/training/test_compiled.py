@@ -3,7 +3,6 @@
 import copy
 import random
 import re
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -114,13 +113,6 @@ def test_a_model_of_single_precision_may_round(caplog):
     same_numbers = Setting(Line, xs=XS, ys=YS, epochs=2)
     same_numbers.run(Backend("auto", precision="single"))
     assert not caplog.messages
-
-
-def test_a_generator_without_a_state_may_shuffle_and_numpy_may_be_missing(backend, monkeypatch):
-    monkeypatch.delitem(sys.modules, "numpy.random")
-    rng = random.SystemRandom()
-    history = fit(Line(), losses.mse_loss, XS, YS, epochs=2, rng=rng, backend=backend, progress=False)
-    assert len(history.losses) == 2
 
 
 class Keeping(Line):

@@ -572,18 +572,6 @@ def test_the_training_goes_on_when_nobody_reads_any_more(terminal):
     assert histories == [train()]
 
 
-@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
-def test_the_training_goes_on_when_the_stream_is_closed(stream, monkeypatch):
-    def loss(prediction, target):
-        stream.close()
-        return cross_entropy(prediction, target)
-
-    assert train(loss=loss, progress=stream) == train()
-    assert train(progress=stream) == train()
-    monkeypatch.setattr(sys, "stderr", stream)
-    assert train(progress=True) == train()
-
-
 @pytest.mark.parametrize(("columns", "width"), [(0, 79), (20, 19), (120, 119)])
 def test_a_real_terminal_gets_a_line_that_fits(columns, width):
     pty, fcntl, termios = map(pytest.importorskip, ("pty", "fcntl", "termios"))

@@ -3,8 +3,6 @@
 import pickle
 import random
 import signal
-import subprocess
-import sys
 import threading
 from contextlib import nullcontext
 from pathlib import Path
@@ -177,30 +175,6 @@ def test_ctrl_c_while_threads_are_at_work_waits_for_them(trains, threads_pay):
             with pytest.raises(KeyboardInterrupt):
                 again_and_again(call, delay)
         assert call(packed) == pytest.approx(expected)
-
-
-LATE = """import atexit, threading
-
-def late():
-    from micrograd import Backend, Value, compile
-    from micrograd.compiler.native import library
-
-    library.A_THREAD, w = 0, Value(2.0)
-    print(compile(lambda x: w * x, (1.0,), parameters=[w], backend=Backend("c", threads=2)).backward([1.0] * 64))
-
-def later():
-    threading.main_thread().join()
-    late()
-
-atexit.register(late)
-threading.Thread(target=later).start()
-"""
-
-
-@needs_compiler
-def test_a_function_can_be_compiled_and_called_once_the_main_thread_has_ended():
-    done = subprocess.run([sys.executable, "-c", LATE], cwd=Path(__file__).parents[3], capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("2.0\n2.0\n", "")
 
 
 @needs_compiler

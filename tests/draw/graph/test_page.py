@@ -317,20 +317,6 @@ def test_axe_finds_nothing_to_object_to(visit, axe, graph, scheme, size):
     assert tab.evaluate("axe.run().then(found => found.violations.map(v => v.id))") == []
 
 
-def test_at_400_percent_only_the_drawing_scrolls_sideways(visit):
-    tab = visit(network(), viewport={"width": 320, "height": 256})
-    tab.locator(".card").last.click()
-    for _ in range(20):
-        tab.keyboard.press("ArrowRight")
-        assert tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
-        inside = tab.evaluate("""() => {
-          const shown = [document.querySelector(".card.now"), at("drawing")];
-          const [card, frame] = shown.map(part => part.getBoundingClientRect());
-          return card.left < frame.right && card.right > frame.left;
-        }""")
-        assert inside
-
-
 def test_a_neuron_unfolds_in_its_place_on_a_second_click_and_folds_again(visit):
     tab = visit(network())
     card = tab.locator(".card").nth(3)
@@ -610,14 +596,6 @@ def test_which_way_a_number_moves_is_asked_before_it_is_shown(visit, answer):
     assert "Which way will" in tab.inner_text("#outcome")
 
 
-def test_its_steps_begin_with_the_learning_rate_given(tmp_path):
-    for options, rate in ({}, "0.1"), ({"learning_rate": 2.0}, "2"), ({"learning_rate": Fraction(1, 4)}, "0.25"):
-        viz.save_html(loss(), tmp_path / "page.html", **options)
-        assert f'id="rate" min="0" step="any" value="{rate}"' in (tmp_path / "page.html").read_text()
-    with pytest.raises(ValueError, match="learning_rate is 0: expected a number above 0"):
-        viz.save_html(loss(), tmp_path / "page.html", learning_rate=0)
-
-
 def test_what_moves_can_be_chosen_and_a_rate_must_be_a_number(visit):
     tab = visit(expression())
     tab.uncheck("#ask")
@@ -656,25 +634,6 @@ def test_while_a_number_is_moved_all_results_are_shown_also_at_step_0_and_the_sl
     assert tab.evaluate("step") == 0  # the slider uses the arrow keys
     tab.click("#forward")
     assert card.get_attribute("aria-label") == "loss, mean of 4"
-
-
-BOXES = """() => [...document.querySelectorAll(".card, #details, #take, #forward, #slider, #drawing")].map(part => {
-  const { left, top } = part.getBoundingClientRect();
-  return [left, top];
-})"""
-
-
-def test_nothing_moves_under_the_pointer_at_a_click_or_a_step(visit):
-    tab = visit(loss(), viewport={"width": 1280, "height": 800})
-    before = tab.evaluate(BOXES)
-    for i in range(10):
-        tab.locator(".card").nth(i).click()
-        tab.keyboard.press("ArrowRight")
-        assert tab.evaluate(BOXES) == before
-    tab.keyboard.press("End")
-    tab.click("#take")
-    tab.click("#up")
-    assert tab.evaluate(BOXES) == before
 
 
 def test_on_a_phone_details_appear_over_the_page_beside_their_card_and_the_output_is_in_view(visit):

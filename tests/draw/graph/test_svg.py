@@ -196,7 +196,4 @@ def test_any_text_is_found_literally_in_the_folded_drawing(name, operation):
     root = Value(0.0, (Value(0.0, label=name),), operation, label="")
     titles = [t.text for t in ElementTree.fromstring(to_svg(root)).iter(f"{SVG}title")]
     name, operation = (t.translate(VISIBLE) for t in (name, operation))
-    assert titles[1:] == [
-        f"{name or 'leaf'}: data 0",
-        f"{operation or 'leaf'}: data 0",
-    ]
+    assert titles[1:] == [f"{name or 'leaf'}: data 0", f"{operation or 'leaf'}: data 0"]
