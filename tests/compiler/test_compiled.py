@@ -253,20 +253,6 @@ def test_shared_arguments_are_one_for_all_examples(backend):
     close(fast.map(packed), by_numpy(p, xs))  # which is used where it lies
 
 
-def test_shared_arguments_stand_anywhere_and_have_any_shape(backend):
-    def function(a, x, b, y):
-        return [a * x[0] + b[0][1] * y, b[1][0] * x[1]]
-
-    fast = micrograd.compile(
-        function, (1.0, [1.0] * 2, [[1.0] * 2] * 2, 1.0), backend=backend, in_axes=[None, 0, None, 0]
-    )
-    a, b, xs, ys = 3.0, RNG.normal(size=(2, 2)), RNG.normal(size=(21, 2)), RNG.normal(size=21)
-    expected = np.stack([a * xs[:, 0] + b[0, 1] * ys, b[1, 0] * xs[:, 1]], 1)
-    for shared in (b, np.asfortranarray(b), b.tolist(), b.astype(int).astype(object) * 0 + b):
-        close(fast.map(a, xs, shared, ys), expected)
-    close(fast.map(np.array(a), xs, b, ys), expected)
-
-
 XS, YS = RNG.normal(size=(2, 50))
 
 
@@ -294,16 +280,6 @@ def test_losses_gradients_and_steps_share_arguments(function, shared, each, more
         with fast.training(optim.SGD([w], 0.01)) as step:
             found.append([step(scale, *more), step(scale, *more), w.grad, w.data])
     np.testing.assert_allclose(*found, rtol=1e-12)
-
-
-def test_chunks_and_workers_share_arguments(backend):
-    w = Value(2.0)
-    fast = micrograd.compile(lambda a, x: w * a * x, (1.0, 1.0), parameters=[w], backend=backend, in_axes=(None, 0))
-    assert list(fast.map(iter([(3.0, [1.0, 2.0]), (4.0, [1.0])]))) == [[6.0, 12.0], [8.0]]
-    with ThreadPoolExecutor(2) as executor:
-        assert fast.map(3.0, [1.0, 2.0, 3.0], executor=executor) == [6.0, 12.0, 18.0]
-        assert fast.backward(3.0, [1.0, 2.0, 3.0], executor=executor) == 12.0
-    assert w.grad == 6.0
 
 
 @needs_compiler

@@ -125,31 +125,6 @@ def test_what_holds_no_numbers_one_after_the_other_is_refused_everywhere(backend
 
 
 @pytest.mark.parametrize(
-    ("thing", "reason"),
-    [
-        (None, "expected a real number, not None"),
-        (2j, "expected a real number, not 2j"),
-        (10**400, "int too large to convert to float"),
-        (np.complex64(2j), "expected real numbers, not complex64"),
-        (np.array(2j), "expected real numbers, not complex128"),
-        (np.ma.masked, "a masked array has gaps"),
-        (np.datetime64("2020-01-01"), "expected real numbers, not datetime64"),
-    ],
-    ids=lambda case: f"{case!s:.20}",
-)
-def test_anything_but_a_real_number_is_refused_everywhere(backend, thing, reason):
-    single = micrograd.compile(lambda y, x: 2 * x, (1.0, 1.0), backend=backend)
-    pair = micrograd.compile(lambda y, x: x[0] * x[1], (1.0, [1.0, 2.0]), backend=backend)
-    for call in (
-        lambda: single(1.0, thing), lambda: single.map([1.0], [thing]), lambda: pair(1.0, [1.0, thing]),
-        lambda: pair.pack([1.0, 2.0], [[1.0, 2.0], [1.0, thing]]),
-        lambda: micrograd.compile(lambda y, x: x, (1.0, [thing]), backend=backend),
-    ):  # fmt: skip
-        with pytest.raises((TypeError, OverflowError), match=f"argument 2: {reason}"):
-            call()
-
-
-@pytest.mark.parametrize(
     ("array", "reason"),
     [
         (np.array([[1.0, 2j]]), "expected real numbers, not complex128"),

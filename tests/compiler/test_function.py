@@ -310,11 +310,6 @@ def test_lists_and_nested_lists_come_out(name, backend):
     assert fast.map([1.0, 2.0]) == [fast(1.0), fast(2.0)] == [function(1.0), function(2.0)]
 
 
-def test_tuples_and_arrays_come_out_as_lists(backend):
-    fast = micrograd.compile(lambda x: (x, np.array([[x, 2 * x], [x**2, -x]])), (1.0,), backend=backend)
-    assert fast.map([3.0]) == [[3.0, [[3.0, 6.0], [9.0, -3.0]]]]
-
-
 def test_gradients_have_the_shape_of_the_arguments_and_no_negative_zeros(backend):
     def function(x, row, table, ragged):
         return x * 0.0 + dot(row, row, 0.0) + table[1][0] * table[0][1] + ragged[1][0] * -3.0
@@ -332,17 +327,6 @@ def test_a_list_has_no_gradient():
             attempt()
     assert p.grad == 0.0
     assert "backward" not in fast.source
-
-
-def test_ragged_and_empty_lists_go_in(backend):
-    def function(tree, nothing):
-        return tree[0][0] * tree[1][1] + tree[1][0] + tree[2] + len(nothing)
-
-    example = [[1.0], [2.0, 3.0], 4.0]
-    fast = micrograd.compile(function, (example, []), backend=backend)
-    assert fast(example, []) == 9.0
-    assert fast.value_and_grad(example, []) == (9.0, ([[3.0], [1.0, 1.0], 1.0], []))
-    assert fast.map([example, [[5.0], [6.0, 7.0], 8.0]], [[], []]) == [9.0, 49.0]
 
 
 def test_each_shape_is_traced_once(backend):

@@ -138,19 +138,6 @@ def test_batches_of_every_form_take_turns_with_others(form, line):
     assert_close(line.state(), eager.state())
 
 
-def test_a_packed_array_that_is_changed_in_place_counts(line):
-    eager = Line("python")
-    xs, ys = map(np.array, BATCH)
-    batch = line.fast.pack(xs, ys)
-    with line.block as step:
-        for _ in range(3):
-            step(batch)
-            eager.eager(xs.tolist(), ys.tolist())
-            xs += 1
-            ys *= -1
-    assert_close(line.state(), eager.state())
-
-
 def test_a_batch_may_hold_several_shapes_which_are_compiled_when_the_first_batch_needs_them(backend, caplog):
     w, v, traced = Value(0.5), Value(0.5), []
 
@@ -179,33 +166,6 @@ def test_a_function_without_arguments_is_trained_too(backend):
     with micrograd.compile(lambda: w * w, (), parameters=[w], backend=backend).training(SGD([w], 0.25)) as step:
         assert [step(), step()] == [4.0, 1.0]
     assert w.data == 0.5
-
-
-@pytest.mark.parametrize(
-    ("batches", "kind", "message"),
-    [
-        ((), ValueError, "the function takes 2 arguments, not 0"),
-        (([1.0],), ValueError, "the function takes 2 arguments, not 1"),
-        (([1.0], [1.0], [1.0]), ValueError, "the function takes 2 arguments, not 3"),
-        (([], []), ValueError, "there are no examples"),
-        (([1.0], [1.0, 2.0]), ValueError, "different numbers of examples"),
-        (([1.0], 1.0), TypeError, "argument 2: expected a list or an array of examples, not 1.0"),
-        ((["a"], [1.0]), TypeError, "argument 1: "),
-        (([[[1.0]]], [1.0]), ValueError, "arguments of shape"),
-        ((None,), ValueError, "the function takes 2 arguments, not 1"),
-        (lambda packed: [packed] * 3, ValueError, "takes 2 arguments, not 3"),
-    ],
-)
-def test_what_is_not_a_batch_changes_nothing(batches, kind, message, line):
-    with line.block as step:
-        packed = line.fast.pack(*BATCH)
-        step(packed)
-        before = line.state()
-        with pytest.raises(kind, match=message):
-            step(*batches(packed) if callable(batches) else batches)
-        assert line.state() == before
-        step(packed)
-    assert_at_home(line)
 
 
 # Steps that fail
@@ -270,18 +230,6 @@ def test_the_engine_takes_a_step_that_generated_code_is_not_sure_of(function, x,
                 step([x])
     assert w.data == pytest.approx(after if isinstance(after, float) else 0.5)
     assert optimizer.steps == isinstance(after, float)
-
-
-def test_a_step_of_the_engine_gives_the_function_values(backend):
-    p = [Value(0.5), Value(0.0)]
-    fast = micrograd.compile(
-        lambda x, k: micrograd.take([p[0] * x.exp(), p[1].sqrt() * x], k), (0.0, 0.0), parameters=p, backend=backend
-    )
-    with fast.training(SGD(p, 0.1)) as step:
-        loss = step([1.0, 2.0], [0.0, 0.0])
-    slope = (math.e + math.exp(2.0)) / 2
-    assert loss == pytest.approx(0.5 * slope)
-    assert [p[0].data, p[1].data] == pytest.approx([0.5 - 0.1 * slope, 0.0])
 
 
 # What is changed within a block counts
@@ -694,14 +642,6 @@ STEP = {"step": lambda self: None}
 def test_an_optimizer_that_does_more_than_its_rule_is_refused(make, kind, message, line):
     with pytest.raises(kind, match=message):
         line.fast.training(make(line.parameters))
-
-
-def test_a_function_of_several_results_has_no_gradient(backend):
-    w = Value(2.0)
-    fast = micrograd.compile(lambda x: [w * x, x], (1.0,), parameters=[w], backend=backend)
-    several = pytest.raises(TypeError, match=r"shape \(2,\), but a gradient needs a single")
-    with fast.training(SGD([w])) as step, several:
-        step([1.0])
 
 
 @needs_compiler

@@ -405,16 +405,6 @@ def test_arrays_come_out_where_arrays_go_in():
     assert jacobian(lambda x: [])(x).shape == (0, 2)
 
 
-def test_arrays_within_lists_and_results_of_unequal_lengths_keep_their_lists():
-    x = np.array([1.0, 2.0])
-    first, second = grad(lambda p: p[0][0] * p[0][1] * p[1])([x, 3.0])
-    assert (type(first), first.tolist(), second) == (np.ndarray, [6.0, 3.0], 2.0)
-    ragged = jacobian(lambda x: [x[0], [x[0], x[1]]])(x)
-    assert [ragged[0].tolist(), [row.tolist() for row in ragged[1]]] == [[1.0, 0.0], [[1.0, 0.0], [0.0, 1.0]]]
-    assert jvp(lambda x: [x[0], [x[0], x[1]]])(x, x)[1] == [1.0, [1.0, 2.0]]
-    assert grad(lambda x, y: x[0] * y[1])([2.0], x) == [2.0]  # y is a constant
-
-
 def test_arrays_of_values_and_of_exact_numbers_stay_arrays_of_objects():
     w = Value(2.0)
     x = np.array([Value(3.0), Value(4.0)])
@@ -520,18 +510,6 @@ def test_a_vector_of_another_length_is_an_error():
         with pytest.raises(ValueError, match=r"^the vector must have the shape of the result, \(2,\), not \("):
             vjp(lambda x: [x[0], x[1]])([1.0, 2.0], vector)
     assert hvp(rosenbrock)([1.0, 1.0], [1.0, 2.0]) == [2.0, 0.0]
-
-
-@pytest.mark.parametrize("of", [jvp, vjp, hvp])
-def test_a_vector_for_a_matrix_has_its_shape_or_is_flat(of):
-    function = (lambda x: x) if of is vjp else lambda x: (x[0] * x[1] * np.arange(3.0)).sum()
-    x, vector = np.ones((2, 3)), np.arange(6.0).reshape(2, 3)
-    expected = of(function)(x, vector)
-    for one, other in zip(expected, of(function)(x, vector.ravel()), strict=True):
-        np.testing.assert_array_equal(one, other)
-    name = "the result" if of is vjp else "x"
-    with pytest.raises(ValueError, match=rf"^the vector must have the shape of {name}, \(2, 3\), not \(3, 2\)$"):
-        of(function)(x, vector.T)
 
 
 @pytest.mark.parametrize("number", [1j, "1", None])

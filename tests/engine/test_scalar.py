@@ -92,12 +92,6 @@ def test_a_function_knows_its_name_and_says_what_it_does(name):
     assert function.__doc__
 
 
-@pytest.mark.parametrize("number", [2, Fraction(5, 2), True])
-def test_other_numbers_are_computed_as_floats(number):
-    assert scalar.exp(number) == math.exp(float(number))
-    assert type(scalar.exp(number)) is float
-
-
 @pytest.mark.parametrize(
     ("function", "x", "limit"),
     [
@@ -152,22 +146,6 @@ def test_an_impossible_operation_names_both_operands(function, x, y, error, mess
     with pytest.raises(error) as caught:
         function(x, y)
     assert str(caught.value) == message
-
-
-def test_fractions_stay_exact():
-    third = Fraction(1, 3)
-    assert scalar.divide(third, 2) == Fraction(1, 6)
-    assert scalar.remainder(third, Fraction(1, 4)) == Fraction(1, 12)
-    assert scalar.power(third, 2) == Fraction(1, 9)
-    assert scalar.relu(third) is third
-    assert scalar.relu(-third) == 0
-
-
-@pytest.mark.parametrize("number", [1.5, 2, Fraction(1, 3)])
-def test_zero_is_what_sums_of_such_numbers_start_from(number):
-    assert scalar.zero(number) == 0
-    assert type(scalar.zero(number) + number) is type(number)
-    assert type(scalar.zero(Value(1.5)) + number) is type(number)
 
 
 def test_where_takes_a_branch_or_leaves_the_choice_to_the_condition():

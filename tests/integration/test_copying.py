@@ -7,7 +7,6 @@ import random
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -159,38 +158,6 @@ def test_gradients_are_recalled_as_they_were_traced(function, way):
     arrived.parameters[0].grad = 0.0
     again.backward([1.0])
     assert arrived.parameters[0].grad == theirs.grad
-
-
-@pytest.mark.parametrize(
-    ("function", "kind"),
-    [(lambda p, x: [p * x, 1.0], NotImplementedError), (lambda p, x: ((p - 3) * x).sqrt(), ZeroDivisionError)],
-)
-def test_a_gradient_that_a_recalled_function_does_not_have_is_an_error(function, kind):
-    p = Value(3.0)
-    fast = pickle.loads(pickle.dumps(micrograd.compile(lambda x: function(p, x), (1.0,), parameters=[p])))
-    result = fast._function(2.0)
-    with pytest.raises(kind):
-        (result[0] if isinstance(result, list) else result).backward()
-    assert micrograd.compile(fast._function, (1.0,), parameters=fast.parameters)(2.0) == fast(2.0)
-
-
-@SEPARATE
-@pytest.mark.parametrize("at", [0.0, 4.0, -1.0])
-def test_a_step_of_the_engine_is_the_same_elsewhere(way, at, backend):
-    """The root of 0, which is not chosen, has no derivative: generated code fails, and the engine takes the step."""
-    p, w = Value(3.0), Value(0.5)
-
-    def loss(x):
-        chosen = take([0.1 * w, (w * x).sqrt() - (2 * w * x).sqrt()], where(x == 0, 0.0, 1.0))
-        return p.detach() * p * (1 + x) + chosen - 2 * chosen
-
-    fast = micrograd.compile(loss, (1.0,), parameters=[p, w], backend=backend)
-    arrived = way(fast)
-    fails = pytest.raises(ValueError, match=r"^sqrt\(-0.5\): the operand is outside the domain of sqrt")
-    for each in fast, arrived:
-        with each.training(optim.SGD(each.parameters, 0.01)) as step, fails if at < 0 else nullcontext():
-            step([at, 1.0])
-    assert [v.data for v in arrived.parameters] == pytest.approx([v.data for v in fast.parameters], rel=1e-14)
 
 
 # All else

@@ -290,35 +290,6 @@ def test_invalid_arguments_raise_errors_that_name_them(call, error, message):
         call()
 
 
-@every_option
-@pytest.mark.parametrize("kind_of_number", ["float64", "float32", "longdouble", "asarray"])
-def test_options_of_numpys_kind_do_what_pythons_numbers_do(kind, options, kind_of_number):
-
-    def mapped(value, kind):
-        if isinstance(value, tuple):
-            return tuple(mapped(each, kind) for each in value)
-        return kind(value)
-
-    def numpys(value):
-        of = getattr(np, kind_of_number)
-        return mapped(value, lambda x: np.bool_(x) if isinstance(x, bool) else of(x))
-
-    def pythons(value):
-        return mapped(value, lambda x: x if isinstance(x, bool) else float(numpys(x)))
-
-    ours, theirs = parameters(), parameters()
-    optimizer = kind(ours, **{name: numpys(value) for name, value in options.items()})
-    train(optimizer, range(3))
-    for name, value in options.items():
-        setattr(optimizer, name, numpys(value))
-    train(optimizer, range(3))
-    reference = kind(theirs, **{name: pythons(value) for name, value in options.items()})
-    train(reference, [*range(3), *range(3)])
-    assert numbers(ours) == numbers(theirs)
-    assert {type(p.data) for p in ours} == {float}
-    assert json.dumps(optimizer.state_dict()) == json.dumps(reference.state_dict())
-
-
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.kind.__name__)
 def test_what_is_not_given_is_as_in_pytorch(row):
     given = inspect.signature(row.kind).parameters
@@ -425,22 +396,6 @@ def test_a_rule_that_returns_no_tuple_of_the_right_length_or_a_value_changes_not
         own.step()
     assert [p.data for p in parameters] == [1.0, 2.0]
     assert (own.steps, own.mean) == (0, [0.0, 0.0])
-
-
-def test_a_rule_may_extend_its_moments_and_return_any_numbers_in_order():
-    class Own(Optimizer):
-        moments: ClassVar = {"mean": 0.0}
-
-        def rule(self):
-            self.mean = [*self.mean, *[0.0] * (len(self.parameters) - len(self.mean))]
-            return lambda x, grad, mean: (number for number in (Fraction(x) - grad, mean + grad))
-
-    own = Own([Value(1.0)], learning_rate=0.1)
-    own.parameters.append(Value(2.0))
-    own.parameters[1].grad = 0.5
-    own.step()
-    assert [p.data for p in own.parameters] == [1.0, 1.5]
-    assert own.mean == [0.0, 0.5]
 
 
 def test_moments_of_another_length_are_an_error():

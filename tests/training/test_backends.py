@@ -206,15 +206,6 @@ def test_validation_and_patience(patience, backend):
     assert patience is None or len(found["history"]["losses"]) < 25
 
 
-def test_patience_brings_a_temperature_back(backend):
-    setting = Setting(Tempered, xs=[1.0, 2.0], ys=[1.0, 3.0], validation=([1.0], [0.5]), patience=2, epochs=25)
-    setting.optimizer = Tempered.optimizer
-    found = same(setting, backend)
-    assert len(found["history"]["losses"]) == 4
-    setting.options |= {"patience": None, "epochs": 2}
-    assert close(found["data"], setting.run("eager")["data"])
-
-
 @pytest.mark.parametrize("schedule", [None, lambda step: 0.1 * random.random()])
 def test_the_global_generator_is_left_where_eager_leaves_it(backend, schedule):
     found = []
@@ -310,14 +301,6 @@ def test_a_schedule_is_called_right_before_its_step(name, wrapped, backend):
 
 
 # Failures
-
-
-def test_a_temperature_is_set_back_with_the_rest_when_a_step_fails(backend):
-    setting = Setting(Tempered, xs=[1.0, 1e200, 2.0], ys=[0.0, 1e100, 0.0], batch_size=1)
-    setting.loss = lambda p, y: p * y * 1e-100
-    setting.optimizer = lambda model: SGD([model.temperature, *model.parameters()], 1e300)
-    found = failing(setting, backend, FloatingPointError, "a parameter is")
-    assert all(map(math.isfinite, found["data"]))
 
 
 @pytest.mark.parametrize("at", [0, 1, 3, 17, 18])

@@ -188,19 +188,6 @@ def test_activations_that_a_model_stores_are_numbers_after_the_training(backend,
     assert not caplog.messages
 
 
-def test_what_is_made_at_the_first_call_stays(backend):
-    def lazily(model, hidden):
-        model.kept = model.kept or [Value(0.5), random.random()]
-        return [h * model.kept[0] + model.kept[1] for h in hidden]
-
-    for seed in range(2):
-        found = []
-        for way in "eager", backend:
-            random.seed(seed)
-            found.append(setting(lazily).run(way)["data"])
-        assert close(*found)
-
-
 def in_another_thread(model, hidden):
     with ThreadPoolExecutor(1) as pool:
         return [pool.submit(lambda h=h: h * 2.0).result() for h in hidden]

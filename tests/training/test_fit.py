@@ -415,23 +415,6 @@ def test_weights_that_have_grown_too_large_to_train_are_told_from_a_rate_that_is
 
 
 @pytest.mark.parametrize("backend", ["eager", "python"])
-def test_rows_of_an_array_come_to_the_model_as_lists_of_pythons_numbers(backend):
-    seen = []
-
-    class Noting(Line):
-        def __call__(self, x):
-            seen.append(x)
-            return self.w * (x + x)[2]
-
-    def loss(prediction, target):
-        seen.append(target)
-        return mse_loss(prediction, target)
-
-    train(Noting(1.0), loss, np.ones((3, 2), "f"), np.ones(3, "uint8"), backend=backend)
-    assert all(type(x) in (list, int) or isinstance(x, Value) for x in seen)
-
-
-@pytest.mark.parametrize("backend", ["eager", "python"])
 def test_a_loss_for_a_batch_is_told_what_it_is_called_with(backend):
     with pytest.raises(TypeError, match="not iterable|does not support|argument") as error:
         train(loss=lambda predictions, targets: sum(predictions), backend=backend)

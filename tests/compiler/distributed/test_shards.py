@@ -292,18 +292,6 @@ def test_ctrl_c_ends_the_training_after_the_step_and_a_second_one_what_is_under_
     assert executor.cancelled == 2
 
 
-@pytest.mark.parametrize("error", [BrokenExecutor, KeyboardInterrupt])
-def test_ctrl_c_that_workers_get_too_ends_the_training_as_usual(error):
-    def interrupt(i):
-        if i == 9:  # the last of three tasks for the third step
-            if error is BrokenExecutor:
-                os.kill(os.getpid(), signal.SIGINT)
-            raise error
-
-    history, *_ = trained(executor=Processes(1, 3, before=interrupt), batch_size=None)
-    assert (history.interrupted, len(history.losses)) == (True, 2)
-
-
 STEEP = {"model": lambda: Times(1e300)}  # whose prediction is not finite from some input on
 DIVERGING = {
     "a loss": {**STEEP, "xs": [0.0] * 8 + [1e300], "ys": [0.0] * 9},
@@ -394,12 +382,6 @@ def test_chunks_are_asked_for_as_there_is_room(backend):
     assert next(f.pair.map(chunks)) == [[15.0, 5.0]]
 
 
-def test_chunks_of_new_shapes_are_compiled_for(backend, executor):
-    fast = micrograd.compile(lambda xs: dot(xs, xs), ([1.0],), backend=backend)
-    chunks = [[[1.0]], [[1.0, 2.0]], [[3.0], [4.0]], [[1.0, 1.0, 1.0]]]
-    assert list(fast.map(iter(chunks), executor=executor)) == [[1.0], [5.0], [9.0, 16.0], [3.0]]
-
-
 def test_an_error_in_a_chunk_leaves_gradients_and_says_where(executor):
     w = Value(1.0)
     fast = micrograd.compile(lambda x: (w * x).log(), (1.0,), parameters=[w], backend="python")
@@ -412,16 +394,6 @@ def test_an_error_in_a_chunk_leaves_gradients_and_says_where(executor):
         with pytest.raises(ValueError) as caught:
             fast.map([1.0, -1.0], executor=executor)
         assert caught.value.__notes__[0].endswith(", of which the error counts the first as 0")
-
-
-def test_an_error_names_the_object_that_should_be_a_chunk(executor):
-    f = Squares("python")
-    with pytest.raises(TypeError, match=r"chunk 1 is \[1.0\]: expected a tuple with a batch for each argument"):
-        f.fast.backward(iter([([1.0], [1.0]), [1.0]]), executor=executor)
-    with pytest.raises(ValueError, match="there are no examples"):
-        f.fast.backward(iter([]), executor=executor)
-    with pytest.raises(TypeError, match="the function returns a list"):
-        f.pair.backward(iter([[1.0]]), executor=executor)
 
 
 # The engines that people run

@@ -2,9 +2,7 @@
 
 import copy
 import gc
-import os
 import pickle
-import signal
 import threading
 
 import pytest
@@ -215,29 +213,6 @@ def test_while_one_thread_traces_a_function_the_others_see_numbers_and_trace_it_
 
 def compiled(function, *parameters):
     return micrograd.compile(function, (1.0,), parameters=parameters, backend="python")
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_process_may_fork_while_another_thread_traces():
-    p = Value(3.0)
-    tracing, go_on = threading.Event(), threading.Event()
-
-    def slow(x):
-        tracing.set()
-        go_on.wait(10)
-        return p * x
-
-    thread = threading.Thread(target=compiled, args=(slow, p))
-    thread.start()
-    assert tracing.wait(10)
-    process = os.fork()
-    if process == 0:
-        signal.alarm(10)
-        fast = compiled(lambda x: p * x, p)
-        os._exit((fast(2.0), fast.backward([2.0]), p.grad) != (6.0, 6.0, 2.0))
-    assert os.waitpid(process, 0)[1] == 0
-    go_on.set()
-    thread.join()
 
 
 def test_a_function_may_be_compiled_while_another_is_traced():

@@ -11,7 +11,6 @@ import pytest
 import micrograd
 from micrograd import Value, dot, functional, losses, mean, scalar, take, where
 from micrograd.compiler.frontend.graph import Graph, traced
-from micrograd.compiler.frontend.interpret import evaluate
 from micrograd.compiler.frontend.tracer import Symbol, Trace
 from micrograd.compiler.passes import program
 from micrograd.support.trees import shape_of
@@ -275,50 +274,6 @@ def test_the_gradients_of_weights_at_equal_distances_are_rows() -> None:
     check(parts, ([1.0, 2.0, 3.0],), [*ws, *vs])
 
 
-def test_a_gradient_that_was_read_midway_does_not_change_later() -> None:
-    ws = values(2)
-    kept = []
-
-    def keeping(y: Value) -> Value:
-        def backward(grad: Any) -> None:
-            kept.append(ws[0].grad)
-            y.grad += grad
-
-        return Value(y.data * 1, (y,), "keeping", backward)
-
-    def using(y: Value) -> Value:
-        def backward(grad: Any) -> None:
-            y.grad += grad * kept[-1]
-
-        return Value(y.data * 1, (y,), "using", backward)
-
-    def function(x: Any) -> Any:
-        inner = using(dot(ws, [x, x * x]))
-        return dot(ws, [keeping(dot(ws, [inner, x])), x])
-
-    check(function, (0.5,), ws)
-
-
-@pytest.mark.parametrize(
-    "sizes",
-    [
-        [[4, 3, 4, 3, 4, 3, 3], [5, 7]],
-        [[4, 3, 4, 3, 4, 3, 4, 4], [7, 5]],
-        [[3, 4, 3, 4, 3, 4, 5]],
-        [[3, 4, 3, 4, 3, 4, 3]],
-    ],
-)
-def test_rows_of_several_lengths_in_turn(sizes: list[list[int]]) -> None:
-    layers = [[values(size) for size in layer] for layer in sizes]
-
-    def function(x: Any) -> Any:
-        for layer in layers:
-            x = [dot(row, x[: len(row)]).tanh() for row in layer]
-        return dot(x, x[::-1])
-
-    check(function, ([0.1, 0.2, 0.3, 0.4, 0.5, 0.6],), [weight for layer in layers for row in layer for weight in row])
-
-
 def test_what_only_shares_the_number_of_a_parameter_has_none_of_its_gradient() -> None:
     ws = values(3)
     check(lambda i: take([w.detach() for w in ws], i) * 3.0 + ws[0], (1.0,), ws)
@@ -330,22 +285,6 @@ def test_what_only_shares_the_number_of_a_parameter_has_none_of_its_gradient() -
         return Value(w.data, (w,), "reversed", backward)
 
     check(lambda i: take(list(map(reversed_gradient, ws)), i) * 3.0 + ws[0], (1.0,), ws)
-
-
-def test_sums_of_what_is_not_chosen_add_nothing_where_the_engine_goes_on() -> None:
-    ws = values(3)
-
-    def function(x: Any) -> Any:
-        return dot(ws, [take([x[0].sqrt(), x[0], x[1]], x[2]), x[0], x[1]])
-
-    graph = graph_of(function, ([0.0, 2.0, 1.0],), ws)
-    numbers = {
-        id: {"p": 0.5, "x": (0.0, 2.0, 1.0)[i % 3], "g": 0.0, "seed": 1.0}[a]
-        for id, (a, i) in graph.trace.leaves.items()
-    }
-    ends = [*(graph.argument_gradients or [])]
-    numbers |= {**graph.trace.constants, **{id: [0.5] * row.size for id, row in graph.trace.slices.items()}}
-    assert not any(isinstance(n, Exception) for _, _, n in evaluate(graph, ends, numbers, as_engine=True) if _ in ends)
 
 
 def table(rows, columns, seed=1):

@@ -141,27 +141,6 @@ def test_constants_are_folded_to_what_they_come_to(function):
         assert fast.value_and_grad(x) == eager(function, x)
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda x: where((x > 0) & 1, 10.0, x),
-        lambda x: where((x > 0) & 0, 10.0, x),
-        lambda x: where(1 & (x > 0) | False, 10.0, x),
-        lambda x: where((x > 0) | 0, 10.0, x),
-        lambda x: where(1 | (x > 0), 10.0, x),
-    ],
-)
-def test_a_mask_of_ones_and_zeros_is_one_of_conditions(backend, function):
-    xs = [1.0, -1.0, 2.0, -2.0, 0.0]
-    fast = micrograd.compile(function, (1.0,), backend=backend)
-    assert fast.map(xs) == [Value(function(Value(x)).data).data for x in xs]
-
-
-def test_other_bits_than_that_of_a_condition_are_refused():
-    with pytest.raises(TypeError, match="unsupported operand"):
-        micrograd.compile(lambda x: where((x > 0) & 2, 10.0, x), (1.0,), backend="python")
-
-
 def test_long_conditions_have_names(backend):
     """Each use of a condition used to write it again: half a million characters here, and too many parentheses."""
 

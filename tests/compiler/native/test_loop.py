@@ -60,15 +60,6 @@ def test_c_shuffles_as_python_does(n, shuffled):
         assert one.gauss() == other.gauss()
 
 
-def test_c_shuffles_by_the_global_generator(shuffled):
-    state = random.getstate()
-    found = shuffled(100, 3, random)
-    after = random.getstate()
-    random.setstate(state)
-    assert found == orders(100, 3, random)
-    assert random.getstate() == after
-
-
 @needs_compiler
 def test_a_step_that_ctrl_c_interrupts_is_counted():
     """Python notices Ctrl-C when C has taken the step."""

@@ -12,7 +12,6 @@ import stat
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -379,13 +378,6 @@ def test_two_processes_may_build_at_once(own_cache, fake, numbers):
         process.join(60)
         assert process.exitcode == 0
     assert len(files(own_cache)) == len(list(own_cache.iterdir())) <= 3
-
-
-@needs_compiler
-def test_threads_may_build_at_once(own_cache):
-    with ThreadPoolExecutor(4) as executor:
-        assert [*executor.map(built, [42] * 4)] == [42] * 4
-    assert len(files(own_cache)) == 1
 
 
 @needs_compiler

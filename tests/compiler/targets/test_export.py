@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import micrograd
-from micrograd import Value, dot
+from micrograd import Value
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.targets import c
 from tests.helpers import NESTS, assert_close, eager, has_compiler, large, needs_compiler, products
@@ -236,15 +236,3 @@ def test_the_header_documents_arguments_and_results():
     assert "argument 3" not in fast.c_source
     assert "x[7] to x[8]: argument 4\n" in fast.c_source
     assert "receives the output in y[0] to y[3], of shape (2, 2)" in fast.c_source
-
-
-def test_the_header_speaks_of_what_there_is():
-    p = [Value(1.0), Value(2.0), Value(3.0)]
-    three = micrograd.compile(lambda x: dot(p, p) * x, (1.0,), parameters=p, backend="python").c_source
-    assert "y  receives the output in y[0] */" in three
-    assert "with respect to the parameters is added to g[0] to g[2]\n" in three
-    assert "y  y[0] receives the output, y[1] its gradient with respect to the inputs */" in three
-    assert "is added to nothing\n" in micrograd.compile(lambda x: x, (1.0,), backend="python").c_source
-    none = micrograd.compile(lambda: p[0], (), parameters=p, backend="python").c_source
-    assert "Needs 0 bytes of the stack, and what the compiler adds: gcc" in none
-    assert "y  y[0] receives the output */" in none

@@ -358,19 +358,6 @@ def test_the_examples_of_a_mean_are_shown_one_at_a_time_and_followed_step_by_ste
     assert shown == {"1", "2", "3", "4"}
 
 
-def test_the_address_tells_the_step_and_the_step_the_address(visit):
-    tab = visit(expression(), "#step=3")
-    assert tab.inner_text("#status") == "step 3 of 11, forward"
-    tab.keyboard.press("ArrowRight")
-    assert tab.url.endswith("#step=4")
-    tab.evaluate("location.hash = '#step=9'")
-    tab.wait_for_function("step === 9")
-    assert "backward" in tab.inner_text("#status")
-    for step, reached in (("99", 11), ("x", 11), ("-1", 11)):
-        tab.evaluate("s => location.hash = '#step=' + s", step)
-        assert tab.evaluate("step") in (9, reached)
-
-
 def test_buttons_the_slider_and_play_step_too(visit):
     tab = visit(neuron())
     for button, step in (("forward", 1), ("last", 5), ("back", 4), ("first", 0)):
@@ -391,20 +378,6 @@ def test_buttons_the_slider_and_play_step_too(visit):
     assert (tab.evaluate("step"), tab.inner_text("#play")) == (5, "Play")
     tab.click("#play")
     assert tab.evaluate("step") == 0
-
-
-def test_labels_and_operations_are_found(visit):
-    tab = visit(network())
-    tab.fill("#wanted", "w.1")
-    assert tab.inner_text("#hits") == "9 found"
-    tab.keyboard.press("Enter")
-    assert tab.inner_text("#hits") == "1 of 9"
-    assert ".w.1" in tab.inner_text("#details h2")
-    assert tab.locator(".card.chosen").count() == 1
-    tab.fill("#wanted", "tanh")
-    assert tab.inner_text("#hits") == "9 found"
-    seek(tab, "nothing")
-    assert tab.inner_text("#hits") == "0 found"
 
 
 def test_details_have_the_contributions_their_sum_and_the_finite_difference(visit):
@@ -473,18 +446,6 @@ def test_the_page_says_that_a_choice_is_fixed(visit, choose):
     tab = visit((x * a).clip(-1.0, 1.0))
     seek(tab, "x")
     assert tab.locator("#fixed").count() == 0
-
-
-@pytest.mark.parametrize("power", [lambda x: x**3.0, lambda x: 3.0**x])
-def test_a_constant_exponent_or_base_has_no_what_if(visit, power):
-    tab = visit(power(Value(1.5, label="x")) + 4.0, "#step=1000")
-    four, three = sorted(tab.evaluate("[...constants]"), key=lambda i: -tab.evaluate(f"V[{i}]"))
-    tab.evaluate(f"choose({three})")
-    assert "the number is a constant of the power" in tab.inner_text("#details")
-    assert tab.locator("#set").count() == 0
-    tab.evaluate(f"choose({four})")
-    tab.fill("#set", "5")
-    assert tab.evaluate("V[root] - V0[root]") == 1.0
 
 
 def test_every_operation_has_python_s_numbers_in_the_page(visit):

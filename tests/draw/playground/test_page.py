@@ -15,7 +15,6 @@ import pytest
 from micrograd import Value, data, fit, losses, nn, optim, viz
 from micrograd.draw.playground import page as playground
 from micrograd.draw.playground.page import boundary, kinds_of, steps
-from micrograd.draw.training.boundary import MARKERS
 from micrograd.draw.training.network import columns
 from tests.helpers import flat
 from tests.javascript import in_node, needs_node
@@ -368,16 +367,6 @@ def test_points_are_added_moved_and_removed_by_mouse(shown):
     assert tab.inner_text("#where").startswith("Shading")
 
 
-def test_xor_is_offered_once_and_marked_as_everywhere(shown):
-    tab = shown(xs=data.xor()[0], ys=data.xor()[1])
-    assert tab.locator("#sets button").all_inner_texts() == ["xor", "moons", "circles", "spirals"]
-    assert tab.inner_text("#code") == "data.xor()"
-    assert tab.locator("#data [aria-pressed=true]").inner_text() == "xor"
-    strokes = [next((stroke for stroke in "aVH" if stroke in mark), "") for mark in tab.evaluate("MARKS")]
-    assert strokes == ["a", "V", "H", ""]  # arcs in circles, verticals in squares, other lines
-    assert MARKERS.startswith("os^D")
-
-
 def test_points_are_added_moved_and_removed_by_keys(shown):
     tab = shown(xs=data.xor()[0], ys=data.xor()[1])
     before = tab.evaluate("micrograd.loss()")
@@ -521,20 +510,6 @@ def test_models_are_chosen_and_compared(shown):
     assert status(tab).startswith("Step 30 ")
     assert all("loss 0." in words for words in tab.locator("#models .loss").all_inner_texts())
     assert tab.locator(".unit").count() == 2 + 3 + 1
-
-
-def test_classes_and_heights_have_their_planes(shown):
-    xs, ys = data.spirals(30, rng=1, arms=3)
-    tab = shown(model_of((2, 4, 3)), losses.cross_entropy, xs, ys)
-    assert tab.locator("#tools label").all_inner_texts() == ["add 0", "add 1", "add 2", "remove"]
-    tab.click("[data-name=spirals]")
-    assert tab.inner_text("#code") == "data.spirals(100, 0.02, rng=0, arms=3)"
-    tab = shown(model_of((2, 4, 1)), losses.mse_loss, XS, [x * y for x, y in XS])
-    assert tab.locator("#tools label").count() == 2
-    tab.evaluate("const slider = document.querySelector('#tools [type=range]'); slider.value = 0.1; slider.oninput()")
-    tab.mouse.click(*place(tab, 0.02, 0.98))
-    assert count_of(tab) == 21
-    assert "correct" not in status(tab)
 
 
 def test_other_inputs_have_a_table_of_predictions(shown):
