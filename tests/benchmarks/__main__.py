@@ -6,7 +6,7 @@ from importlib import import_module
 from tests.benchmarks import page
 from tests.benchmarks.harness import CHECKOUT, run
 
-GROUPS = ("mlp", "gpt", "digits", "mnist", "chain", "compiled", "phrases", "cold", "growth", "microcontroller")
+GROUPS = ("mlp", "gpt", "digits", "mnist", "compiled", "phrases", "cold", "microcontroller")
 HERE, PICTURES = CHECKOUT / "tests" / "benchmarks", CHECKOUT / "tests" / "pictures"
 
 parser = argparse.ArgumentParser(
@@ -40,12 +40,11 @@ for name in known_or_chosen if options.redraw else chosen or GROUPS:
 
 if options.redraw or not chosen:
     results = {name: measured for name, (_, measured) in groups.items()}
-    compared = [m for name, measured in results.items() if name != "growth" for m in measured]
+    compared = [m for measured in results.values() for m in measured]
     for path, text in (
         (HERE / "measured.json", page.stored(machines, results)),
         (PICTURES / "benchmarks.svg", page.draw_engines(compared)),
         (PICTURES / "libraries.svg", page.draw_libraries(compared)),
-        (PICTURES / "growth.svg", page.draw_growth(results["growth"])),
         (HERE / "README.md", "\n".join(page.markdown(machines, groups))),
     ):
         path.write_text(text, encoding="utf-8")

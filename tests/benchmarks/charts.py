@@ -3,11 +3,10 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from itertools import accumulate
 
 from micrograd.draw.shell import CHART_STYLE, variables
 
-WIDTH, TOP, BOTTOM, ROW, LINE = 830, 40, 40, 17, 15
+WIDTH, TOP, BOTTOM, ROW = 830, 40, 40, 17
 OURS, OTHERS, MORE = range(3)  # how a line looks: its colour, its dashes and its marker
 MARKERS = ("m0-4.5a4.5 4.5 0 1 0 .01 0z", "m0-6 6 6-6 6-6-6z", "m0-6 6 10h-12z")
 LOOKS = """\
@@ -54,39 +53,6 @@ def ratios(groups: Mapping[str, Lines], one: str, axis: str, left: int, right: i
     return _svg(bottom + BOTTOM, parts, axis)
 
 
-def curves(panels: Sequence[tuple[str, Sequence[float], Mapping[str, Sequence[float]]]], axis: str) -> str:
-    """Panels side by side of curves by size, all with one axis of seconds, both logarithmic.
-
-    Parameters
-    ----------
-    panels
-        Of each what grows, its sizes, and the seconds at each size by the name of the curve.
-    axis
-        What takes them.
-    """
-    seconds = [s for _, _, lines in panels for numbers in lines.values() for s in numbers]
-    bottom, wide = 300, (WIDTH - 50) / len(panels)
-    y = _Scale(min(seconds), max(seconds), bottom - 8, TOP + 8)
-    parts = [_words(8, 16, axis)]
-    for i, (what, sizes, lines) in enumerate(panels):
-        left, right = 50 + wide * i, 50 + wide * (i + 1) - 110
-        x = _Scale(sizes[0], sizes[-1], left + 8, right)
-        parts += _columns(x, TOP, bottom, what)
-        for power in y.powers():
-            at = y(10.0**power)
-            parts.append(f'<path class="mg-grid" d="M{left:.1f} {at:.1f}H{right:.1f}"/>')
-            parts.append(_words(left - 6, at + 4, _seconds(power), "mg-soft", "end") if i == 0 else "")
-        ends = sorted((y(numbers[-1]), look, name) for look, (name, numbers) in enumerate(lines.items()))
-        heights = accumulate((end[0] for end in ends), lambda above, height: max(height, above + LINE))
-        for at, (_, look, name) in zip(heights, ends, strict=True):
-            points = [(x(size), y(number)) for size, number in zip(sizes, lines[name], strict=True)]
-            path = "L".join(f"{a:.1f} {b:.1f}" for a, b in points)
-            parts.append(f'<path class="mg-line mg-line{look}" d="M{path}"/>')
-            parts += [_marker(a, b, look) for a, b in points]
-            parts.append(_words(right + 10, at + 4, name, f"mg-name{look}"))
-    return _svg(bottom + BOTTOM, parts, axis)
-
-
 def times(ratio: float) -> str:
     """A ratio with three digits, such as 0.0123 or 12,300."""
     return f"{float(f'{ratio:.3g}'):,.0f}" if ratio >= 100 else f"{ratio:.3g}"
@@ -114,12 +80,6 @@ def _columns(x: _Scale, top: float, bottom: float, axis: str) -> Iterator[str]:
         yield f'<path class="mg-grid" d="M{at:.1f} {top}V{bottom}"/>'
         yield _words(at, bottom + 15, f"{10.0**power:,.6g}" if power < 0 else f"{10**power:,}", "mg-soft", "middle")
     yield _words((x.start + x.end) / 2, bottom + 33, axis, anchor="middle")
-
-
-def _seconds(power: int) -> str:
-    """A power of ten of seconds, such as 10 us."""
-    thousands = min(-(power // 3), 3) if power < 0 else 0
-    return f"{10 ** (power + 3 * thousands)} {('s', 'ms', 'us', 'ns')[thousands]}"
 
 
 def _marker(x: float, y: float, look: int) -> str:

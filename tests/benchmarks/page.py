@@ -12,7 +12,6 @@ from statistics import mode
 import micrograd
 from micrograd.compiler.native.toolchain import CompilerError, find_compiler
 from tests.benchmarks import charts
-from tests.benchmarks.growth import curves
 from tests.benchmarks.harness import Benchmark, Contestant, Measure, Measured
 
 LIBRARIES = ("numpy", "torch", "scikit-learn", "casadi")
@@ -74,7 +73,6 @@ def markdown(machines: dict[str, str], groups: dict[str, tuple[str, list[Measure
     yield f"Measured with {usual}. The numbers are in [measured.json](measured.json).\n"
     yield "![How many times as fast as micrograd 0.1.0 the engine is](../pictures/benchmarks.svg)\n"
     yield "![How many times as long as compiled C array libraries take](../pictures/libraries.svg)\n"
-    yield "![How the time of a training step grows](../pictures/growth.svg)\n"
     for name, (about, measured) in groups.items():
         yield f"## {name}\n\n{about}\n"
         if machines[name] != usual:
@@ -106,15 +104,6 @@ def draw_libraries(measured: Iterable[Measured]) -> str:
         if C in m.medians and any(name in RIVALS for name in m.medians)
     }
     return charts.ratios(groups, C, f"times as long as {C}", 210, 190)
-
-
-def draw_growth(measured: list[Measured]) -> str:
-    """Charts of the time by size."""
-    panels = [
-        (what, sizes, {name: [result.medians[name] for result in results] for name in results[0].medians})
-        for what, sizes, results in curves(measured)
-    ]
-    return charts.curves(panels, "time of a training step")
 
 
 def stored(machines: dict[str, str], measured: dict[str, list[Measured]]) -> str:

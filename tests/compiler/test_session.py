@@ -283,44 +283,6 @@ def test_what_is_changed_within_a_block_counts(name, backend):
         assert_at_home(line)
 
 
-class Configured(Optimizer):
-    """Options of a user's class; some come and go."""
-
-    def __init__(self, parameters):
-        super().__init__(parameters, learning_rate=0.1, decay=0.1)
-        self.scale = np.array([0.5, 1.0])
-        self.update = lambda x, grad: (x - self.rate() * (grad + self.decay * x),)
-
-    def rate(self):
-        return self.learning_rate * self.scale[0] * getattr(self, "factor", 1.0)
-
-    def rule(self):
-        return self.update
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda optimizer: setattr(optimizer, "scale", optimizer.scale * 2.0),
-        lambda optimizer: setattr(optimizer, "decay", 0.5),
-        lambda optimizer: setattr(optimizer, "learning_rate", 0.0),
-        lambda optimizer: setattr(optimizer, "update", lambda x, grad: (x - grad,)),
-        lambda optimizer: (
-            delattr(optimizer, "factor") if hasattr(optimizer, "factor") else setattr(optimizer, "factor", 0.5)
-        ),
-    ],
-)
-def test_each_step_uses_the_options_of_a_users_rule_as_they_are_then(change, backend):
-    line, eager = Line(backend, Configured), Line("python", Configured)
-    with line.block as step:
-        for _ in range(3):
-            step(*BATCH), eager.eager()
-            assert_close(line.state()[0], eager.state()[0])
-            change(line.optimizer), change(eager.optimizer)
-        step(*BATCH), eager.eager()
-    assert_close(line.state()[0], eager.state()[0])
-
-
 @pytest.mark.parametrize(
     ("change", "kind", "message"),
     [

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from tests.benchmarks import cold, compiled, digits, gpt, growth, harness, microcontroller, page, phrases
+from tests.benchmarks import cold, compiled, digits, gpt, harness, microcontroller, page, phrases
 from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measured, from_first_step, run
 from tests.helpers import needs_compiler
 
@@ -83,8 +83,6 @@ def test_the_charts_name_each_line_where_it_ends_also_those_that_are_ahead_of_ou
     assert {"compiled to C", "<a task>", "PyTorch: 0.5", "NumPy by hand: 1.5"} <= texts(drawn)
     ends = {text.text: text.get("text-anchor") for text in words(drawn)}
     assert (ends["PyTorch: 0.5"], ends["NumPy by hand: 1.5"]) == ("end", "start")
-    grown = [Measured(b, {c.name: 1e-6 * 3**i for i, c in enumerate(b.ours + b.others)}) for b in growth.benchmarks()]
-    assert {"compiled to C", "NumPy by hand", "PyTorch", "1 us", "10,000"} <= texts(page.draw_growth(grown))
 
 
 def test_what_was_measured_is_stored_whole():
@@ -116,12 +114,8 @@ def test_the_page_and_its_charts_are_those_of_the_numbers_that_are_stored():
         for result in group:
             for name, *columns in page.table(result):
                 assert f"| {name} | {' | '.join(columns)} |" in written
-    results = [result for name, group in measured.items() if name != "growth" for result in group]
-    for name, drawn in (
-        ("benchmarks", page.draw_engines(results)),
-        ("libraries", page.draw_libraries(results)),
-        ("growth", page.draw_growth(measured["growth"])),
-    ):
+    results = [result for group in measured.values() for result in group]
+    for name, drawn in ("benchmarks", page.draw_engines(results)), ("libraries", page.draw_libraries(results)):
         assert f"(../pictures/{name}.svg)" in written
         assert (CHECKOUT / "tests" / "pictures" / f"{name}.svg").read_text(encoding="utf-8") == drawn
 

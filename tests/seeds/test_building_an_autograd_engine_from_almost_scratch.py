@@ -20,7 +20,7 @@ close = np.testing.assert_allclose
 
 X, Y = np.array([8.0, 2.5, 0.5]), np.array([5.0, -2.0, 0.5])
 A, B = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), np.array([[0.5, -1.0], [2.0, 0.0], [-3.0, 1.5]])
-U, V, C = np.array([1.0, 2.0, 3.0]), np.array([-2.0, 0.5, 4.0]), np.array([0.3, -0.7, 1.1])
+U, V = np.array([1.0, 2.0, 3.0]), np.array([-2.0, 0.5, 4.0])
 
 ARITHMETIC = [
     (operator.add, lambda x, y: (1 + 0 * x, 1 + 0 * y)),
@@ -49,13 +49,6 @@ def test_arithmetic_goes_forward_and_backward(operation, gradients):
     z.sum().backward()
     close(numbers(z), operation(X, Y), rtol=1e-15)
     close((grads(x), grads(y)), gradients(X, Y), rtol=1e-15)
-
-
-@pytest.mark.parametrize("operation", [operation for operation, _ in ARITHMETIC])
-def test_arithmetic_mixes_tensors_with_numbers_and_arrays_of_numbers(operation):
-    for other in (2.0, np.float64(2.0), Y):
-        close(numbers(operation(tensor(X), other)), operation(X, other), rtol=1e-15)
-        close(numbers(operation(2.0, tensor(X))), operation(2.0, X), rtol=1e-15)
 
 
 @pytest.mark.parametrize("operation", COMPARISONS)
@@ -93,32 +86,6 @@ def test_logic_is_of_what_is_not_zero():
     assert np.logical_or(x, y).astype(bool).tolist() == np.logical_or(p, q).tolist()
     assert np.logical_not(x).tolist() == np.logical_not(p).tolist()
     assert np.logical_xor(x != 0, y != 0).tolist() == np.logical_xor(p, q).tolist()
-
-
-def test_the_dot_product_sends_each_vector_to_the_other():
-    u, v = tensor(U), tensor(V)
-    product = np.dot(u, v)
-    product.backward()
-    assert product.data == 11.0
-    assert (grads(u).tolist(), grads(v).tolist()) == (V.tolist(), U.tolist())
-
-
-def test_the_gradients_of_the_cross_product_are_cross_products():
-    u, v = tensor(U), tensor(V)
-    product = np.cross(u, v)
-    (product @ C).backward()
-    close(numbers(product), np.cross(U, V), rtol=1e-15)
-    close(grads(u), np.cross(V, C), rtol=1e-14)
-    close(grads(v), np.cross(C, U), rtol=1e-14)
-
-
-def test_the_gradients_of_the_outer_product_are_matrix_products():
-    u, v, weights = tensor(U[:2]), tensor(V), A
-    product = np.outer(u, v)
-    (product * weights).sum().backward()
-    assert np.array_equal(numbers(product), np.outer(U[:2], V))
-    close(grads(u), weights @ V, rtol=1e-14)
-    close(grads(v), U[:2] @ weights, rtol=1e-14)
 
 
 def test_the_gradients_of_the_matrix_product_are_matrix_products():
