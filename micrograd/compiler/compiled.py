@@ -322,7 +322,7 @@ class Compiled(Function):
     @property
     def stages(self) -> dict[str, str]:
         """How `backward` becomes C for many examples: the "trace", and the assignments and loops after each pass."""
-        return stages(self._first_graph())
+        return stages(self._first_graph(), self._shared)
 
     @property
     def c_source(self) -> str:

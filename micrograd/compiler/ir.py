@@ -4,8 +4,9 @@ A kernel is a list of steps. Passes make it from a trace (passes/), and a target
 and tests, who read it as `fast.ir`.
 
 The arrays of a kernel: "p", the parameters; "x", the inputs of one example; "seed"; "c", a table of constants; "g", the
-gradients; "y", the results; "t0", "t1" and so on, intermediate results. A constant has no array: its reference is "="
-and the number.
+gradients; "y", the results; "t0", "t1" and so on, intermediate results; "h", numbers computed before the loop over
+examples; "d", sums over examples for what is computed after it. A constant has no array: its reference is "=" and the
+number.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -71,7 +72,7 @@ class Loop(NamedTuple):
     body: "tuple[Any, ...]"
 
 
-ARRAYS = frozenset("pxcgyt")  # once storage puts t0, t1, ... into t; others are variables
+ARRAYS = frozenset("pxcgythd")  # once storage puts t0, t1, ... into t; others are variables
 Expression = Ref | Sum | Call
 Step = Assign | Accumulate | Scatter | Loop
 Kernel = list[Step]

@@ -1,20 +1,27 @@
 """The stages of compiling, as text: the trace, then the kernel after each pass, up to where C is printed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import Slice, Trace
 from micrograd.compiler.ir import INFIX, show
-from micrograd.compiler.passes import program
+from micrograd.compiler.passes import hoisted, program
 from micrograd.compiler.targets.c import Writer
 
 
-def stages(graph: Graph) -> dict[str, str]:
-    """What `backward` computes for an example after each stage, by the name of the stage."""
-    compiled = program(graph, graph.ends("backward"))
+def stages(graph: Graph, shared: Sequence[bool] = ()) -> dict[str, str]:
+    """What `backward` computes for an example after each stage, by the name of the stage.
+
+    If something is hoisted, "before" and "after" are what is computed once for all examples. `shared` says which
+    arguments they share.
+    """
+    ends = graph.ends("backward")
+    compiled = hoisted(graph, ends, shared) or program(graph, ends)
+    once = {"before": compiled.before, "after": compiled.after}
+    kernels = {name: part.kernel for name, part in once.items() if part} | compiled.passes
     in_parts = Writer(compiled, vectors=True).passes
-    kernels = compiled.passes | {name: [*chain(*parts)] for name, parts in in_parts.items()}
+    kernels |= {name: [*chain(*parts)] for name, parts in in_parts.items()}
     trace = "".join(f"{line}\n" for line in _trace(graph))
     return {"trace": trace} | {name: show(kernel) for name, kernel in kernels.items()}
 

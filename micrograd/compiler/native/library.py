@@ -17,7 +17,7 @@ from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.native.background import BackgroundTask
 from micrograd.compiler.native.toolchain import CompilerError, build, function_of
 from micrograd.compiler.options import Options
-from micrograd.compiler.passes import Program, program
+from micrograd.compiler.passes import Program, hoisted, program
 from micrograd.compiler.targets.c import TILES, library_source
 from micrograd.support.collector import gc_paused
 
@@ -45,10 +45,11 @@ class CBackend:
         self._chosen: dict[tuple[CallSpec, float], Library] = {}  # for each number of examples
         self._started: dict[LibraryKey, BackgroundTask[ctypes.CDLL]] = {}
         self._programs: dict[CallSpec, Program] = {}  # which libraries for many examples and for few share
+        self._hoisted: dict[CallSpec, Program | None] = {}  # for many examples, if it pays
 
     def __getstate__(self) -> dict[str, Any]:
-        nothing_built: dict[str, Any] = {"_libraries": {}, "_chosen": {}, "_started": {}, "_programs": {}}
-        return {**vars(self), **nothing_built, "_graph": None}  # built again, or found in the cache
+        built = ("_libraries", "_chosen", "_started", "_programs", "_hoisted")
+        return {**vars(self), **{name: {} for name in built}, "_graph": None}  # built again, or found in the cache
 
     def run(
         self,
@@ -108,11 +109,15 @@ class CBackend:
         kind, tile = key
         with gc_paused():
             graph = self.stored.graph()
-            if kind not in self._programs:
-                self._programs[kind] = program(graph, graph.ends(kind))
             shared = self.options.shared(len(self.stored.shapes))
+            if tile and kind not in self._hoisted:
+                self._hoisted[kind] = hoisted(graph, graph.ends(kind), shared)
+            made = self._hoisted.get(kind) if tile else None
+            if made is None:
+                made = self._programs.get(kind) or program(graph, graph.ends(kind))
+                self._programs[kind] = made
             text = library_source(
-                graph, self._programs[kind], tile=tile, precision=self.precision, shared=shared,
+                graph, made, tile=tile, precision=self.precision, shared=shared,
                 threads=self._threads(kind), least=self._least(kind),
             )  # fmt: skip
         self._graph = None

@@ -7,9 +7,10 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from micrograd.compiler.frontend.graph import Ends, Graph
-from micrograd.compiler.ir import Assign, Kernel, Loop, Ref, Scatter
+from micrograd.compiler.ir import Assign, Kernel, Loop, Ref, Scatter, replace
 from micrograd.compiler.passes.expressions import ROWS, Expressions, Node
 from micrograd.compiler.passes.fuse import fuse
+from micrograd.compiler.passes.hoist import FAR, hoist
 from micrograd.compiler.passes.roll import reroll
 from micrograd.compiler.passes.vectorize import Layout, Levels, Place, by_level, in_trace_order
 
@@ -23,6 +24,8 @@ class Program(NamedTuple):
     """A kernel, the numbers in its table of constants, the names of its operations, and the length of its array y.
 
     Operations on rows are not named: they only multiply and add. `passes` has the kernel after each pass.
+
+    A program that is hoisted (hoist.py) has others that run `before` the loop over examples and `after` it.
     """
 
     kernel: Kernel
@@ -30,6 +33,9 @@ class Program(NamedTuple):
     operations: set[str]
     n_results: int
     passes: dict[str, Kernel]
+    before: "Program | None" = None
+    after: "Program | None" = None
+    n_sums: int = 0  # numbers that are added up in the array "d"
 
 
 def program(graph: Graph, ends: Ends) -> Program:
@@ -54,6 +60,23 @@ def program(graph: Graph, ends: Ends) -> Program:
     )
     operations = {trace.ops[line] for line in nodes.live} - ROWS
     return Program(kernel, [trace.constants[id] for id in table], operations, len(results), passes)
+
+
+def hoisted(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Program | None:
+    """The program for many examples, if something is the same for all of them: `shared` says which arguments are."""
+    found = hoist(graph, ends, shared)
+    if found is None:
+        return None
+    before, each, after = program(*found.before), program(*found.each), program(*found.after)
+    each.passes.update((name, replace(tuple(kernel), _sums_apart)) for name, kernel in each.passes.items())
+    return each._replace(
+        kernel=[*each.passes["roll"]], before=before, after=after, n_sums=found.n_sums,
+        operations=each.operations.union(before.operations, after.operations),
+    )  # fmt: skip
+
+
+def _sums_apart(ref: Ref) -> Ref:
+    return Ref("d", ref.base - FAR, ref.strides) if ref.array == "g" and ref.base >= FAR else ref
 
 
 def _passes(

@@ -63,7 +63,8 @@ class Writer(Printer):
     """Prints a program as functions in C: arithmetic on `vectors`, with an example in each lane, or on numbers.
 
     With `dots`, long dot products call a function `dot`. With `checks`, `failed` is set where Python raises an error.
-    `passes` has the parts of the kernel after each pass.
+    With `once`, what is the same in all lanes is computed, and set or added to numbers. `passes` has the parts of the
+    kernel after each pass.
     """
 
     def __init__(
@@ -74,15 +75,20 @@ class Writer(Printer):
         vectors: bool,
         dots: bool = False,
         checks: bool = False,
+        once: bool = False,
     ) -> None:
-        self.vectors, self.checks, self.literal = vectors, checks, precision.literal
-        self.type, self.for_lane, self.lane = ("T", "FOR_LANES ", "[k]") if vectors else ("real", "", "")
+        self.vectors, self.checks, self.once, self.literal = vectors, checks, once, precision.literal
+        self.type, self.for_lane, self.lane = "real", "", ""
+        if vectors:
+            self.type, self.for_lane, self.lane = ("V", "", "") if once else ("T", "FOR_LANES ", "[k]")
+        self.uniform = {*"pcghd", *"y" * once}  # arrays that have a number for all lanes
+        self.is_hoisted = once or program.before is not None
         self.templates = templates(precision, vectors=vectors, checks=checks)
         self.constants = program.constants
         self.straight = sum(not isinstance(step, Loop) for step in program.kernel)
         kernel = program.kernel if vectors else interchanged(program.kernel)
         parts, self.temporaries = allocate(kernel, LINES)
-        steps = [in_steps(part, dots=dots, totals=vectors) for part in parts]
+        steps = [in_steps(part, dots=dots, totals=vectors and not once) for part in parts]
         jammed = [jam(part) if vectors else part for part in steps]
         self._bodies = [[*self.lines(part)] for part in jammed]
         self.passes = {"storage": parts, "sums": steps, "jam": jammed}
@@ -96,17 +102,20 @@ class Writer(Printer):
         for part, body in zip(parts, self._bodies, strict=True):
             text += self._function(part, body)
         if len(parts) > 1:
-            arguments = "p, x, seed, g, y, t" + ", failed" * self.checks
+            arguments = "p, x, seed, g, y, t" + ", failed" * self.checks + ", h, d" * self.is_hoisted
             text += self._function(name, [f"{part}({arguments});" for part in parts])
         return text + ("#undef c\n" if self.constants else "")
 
     def _function(self, name: str, lines: Sequence[str]) -> str:
-        failed = (", M *restrict failed", " (void)failed;") if self.checks else ("", "")
-        head = (
-            f"static void {name}(const real *restrict p, const {self.type} *restrict x, const {self.type} seed, "
-            f"real *restrict g, {self.type} *restrict y, {self.type} *restrict t{failed[0]})"
-        )
-        unused = f"(void)p; (void)x; (void)seed; (void)g; (void)y; (void)t;{failed[1]}"
+        of_example, result = ("T", "real") if self.once else (self.type, self.type)
+        takes = f"const real *restrict p, const {of_example} *restrict x, const {of_example} seed, real *restrict g, "
+        takes += f"{result} *restrict y, {self.type} *restrict t"
+        unused = "(void)p; (void)x; (void)seed; (void)g; (void)y; (void)t;"
+        if self.checks:
+            takes, unused = f"{takes}, M *restrict failed", f"{unused} (void)failed;"
+        if self.is_hoisted:
+            takes, unused = f"{takes}, const real *restrict h, real *restrict d", f"{unused} (void)h; (void)d;"
+        head = f"static void {name}({takes})"
         return "\n".join([head, "{", *indented([unused, *lines]), "}\n\n"])
 
     def _table(self) -> str:
@@ -122,12 +131,15 @@ class Writer(Printer):
     def statement(self, step: Assign | Accumulate, is_new: bool) -> Iterator[str]:
         """The lines of a step: what is added to a gradient is the total of a variable's lanes."""
         target, text = self.ref(step.target), self.value(step.value)
-        if isinstance(step, Accumulate):
-            yield f"{target} += {f'total({text.removesuffix(self.lane)})' if self.vectors else text};"
+        if self.vectors and step.target.array in self.uniform:
+            number = f"({text})[0]" if self.once else f"total({text.removesuffix(self.lane)})"
+            yield f"{target[2:-1]} {'+=' if isinstance(step, Accumulate) else '='} {number};"
+        elif isinstance(step, Accumulate):
+            yield f"{target} += {text};"
         elif not is_new:
             yield f"{self.for_lane}{target} = {text};"
         elif self.vectors:
-            yield from (f"T {step.target.array};", f"{self.for_lane}{target} = {text};")
+            yield from (f"{self.type} {step.target.array};", f"{self.for_lane}{target} = {text};")
         else:
             yield f"real {target} = {text};"
 
@@ -140,9 +152,11 @@ class Writer(Printer):
         if array.removeprefix("&") not in ARRAYS:
             return array + self.lane
         element = f"{array}[{index(ref)}]"
+        if self.vectors and array in self.uniform:
+            return f"U({element})"
         if array in ("x", "y", "t"):
-            return element + self.lane
-        return f"U({element})" if self.vectors and array in ("p", "c") else element
+            return element + ("[0]" if self.once and array == "x" else self.lane)
+        return element
 
 
 def _adds_several(loop: Loop) -> bool:
@@ -186,7 +200,22 @@ def library_source(
     overflow = "0"
     if not ieee and (precision != DOUBLE or "**" in program.operations):
         overflow = f"fetestexcept(FE_OVERFLOW) ? {1 if precision == DOUBLE else 2} : 0"
-    body = writer.source("one")
+    body, failure, more, before, after = writer.source("one"), "" if ieee else ", &failed", "0", "", ""
+    if program.before and program.after:
+        first, last = (
+            Writer(part, precision, vectors=True, checks=not ieee, once=True)
+            for part in (program.before, program.after)
+        )
+        body = first.source("before") + body + last.source("after")
+        n, n_held = max(first.temporaries, last.temporaries), program.before.n_results
+        more = f"LANES * {n} + {n_held + program.n_sums}"
+        before = (
+            f"    V *once = (V *)(t + {writer.temporaries});\n    real *h = (real *)(once + {n}), *d = h + {n_held};\n"
+            f"    for (int64_t i = 0; i < {program.n_sums}; i++)\n        d[i] = 0;\n"
+            f"    before(p, xs, 0, g, h, once{failure}, 0, 0);\n"
+        )
+        failure += ", h, d"
+        after = f"    after(p, xs, 0, g, 0, once{failure});\n"
     text = "\n".join([
         "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n" + "#include <string.h>\n" * (threads > 1),
         PARTS["no_patterns"] + PARTS["passes"],
@@ -210,7 +239,10 @@ def library_source(
         CLEAR="" if overflow == "0" else "    feclearexcept(FE_OVERFLOW);\n",
         ONCE=once,
         GATHER=gather,
-        FAILURE="" if ieee else ", &failed",
+        FAILURE=failure,
+        BEFORE=before,
+        AFTER=after,
+        MORE=more,
         RESULT=overflow,
         THREADS=threads,
         LEAST=least,

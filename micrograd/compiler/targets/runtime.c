@@ -228,7 +228,7 @@ static inline void gather(T *to, const real *const *x, int64_t arguments, int64_
 }
 
 /* PART run */
-enum { WORK = (NUMBERS * sizeof(T) + 64) / sizeof(real) };
+enum { WORK = (NUMBERS * sizeof(T) + 64) / sizeof(real) + MORE };
 
 /* Computes the examples from `first` on, up to `end`. */
 static int computed(const real *p, const real *const *x, const int64_t *indices, double seed,
@@ -240,6 +240,7 @@ CLEAR
     M failed = {0}; /* in each lane, an odd number after an error, and 2 after an overflow of floats */
     int64_t examples[WIDTH] = {0};
 ONCE
+BEFORE
     for (int64_t b = first, m = (end - first - 1) % WIDTH + 1; b < end; b += m, m = WIDTH) {
         /* Lanes that are left over share an example, and the seed of its gradient. A power of two of lanes share one,
            so nothing is rounded. */
@@ -260,6 +261,7 @@ GATHER
             for (int64_t i = 0; i < OUTPUTS; i++)
                 y[(b + l) * OUTPUTS + i] = ((real *)&ys[i])[l];
     }
+AFTER
     int result = RESULT;
     for (int l = 0; l < LANES; l++)
         result |= ((const INTEGER *)&failed)[l] & 3;

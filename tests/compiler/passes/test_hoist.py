@@ -1,0 +1,230 @@
+"""Hoisting: what is the same for all examples is computed once, and numbers, gradients and errors stay the same."""
+
+import math
+import random
+from typing import Any
+
+import pytest
+
+import micrograd
+from micrograd import Backend, Value, dot, logsumexp, maximum, take, where
+from micrograd.compiler.passes import hoisted
+from micrograd.optim import SGD
+from tests.helpers import assert_close, grads, large, needs_compiler
+from tests.kernels import graph_of
+
+N = 4
+
+
+def softplus(w):
+    return (1 + w.exp()).log()
+
+
+def mixture(xs, w):
+    """A mixture of Gaussians by the logarithms of widths, with priors."""
+    parts, prior = [], 0.0
+    for share, centre, widths in zip(w[:3], (w[3:7], w[7:11], w[11:15]), (w[15:19], w[19:23], w[23:27]), strict=True):
+        precisions = [width.exp() for width in widths]
+        away = [(x - m) * e for x, m, e in zip(xs, centre, precisions, strict=True)]
+        parts.append(share + micrograd.sum(widths) - 0.5 * dot(away, away))
+        prior = prior + 0.5 * dot(precisions, precisions)
+    return logsumexp(parts) - logsumexp(w[:3]) + 0.01 * prior
+
+
+def weight_normalized(xs, w):
+    directions = w[3:7], w[7:11], w[11:15]
+    rows = [[scale * v / dot(vs, vs).sqrt() for v in vs] for scale, vs in zip(w, directions, strict=False)]
+    return micrograd.sum([dot(row, xs).tanh() for row in rows])
+
+
+def penalized(xs, w):
+    return (dot(w[:4], xs) - 1.0) ** 2 + 0.1 * dot(w[:4], w[:4]) + 0.01 * micrograd.sum([abs(each) for each in w[4:]])
+
+
+def tied(xs, w):
+    """Rows of parameters and of computed numbers, both in the penalty and in the sum over examples."""
+    rates = [softplus(each) for each in w[:4]]
+    return dot(rates, xs).sin() + dot(rates, rates) * dot(w[4:8], rates) + dot(w[4:8], xs) ** 2 + dot(w[4:8], w[8:12])
+
+
+def quantized(xs, w):
+    return dot([where(each > 0.2, 0.25, each.floor() + each * each) for each in w[:4]], xs) ** 2 * w[4].exp()
+
+
+def table(xs, w):
+    return micrograd.sum([(w[0] * k).sin() * (x - w[1]) ** 2 / w[2] for k, x in enumerate(xs)])
+
+
+def cholesky(xs, w):
+    """The logarithm of a density whose covariance is made of parameters."""
+    factor: list[list[Any]] = []
+    for i in range(6):
+        row: list[Any] = []
+        factor.append(row)
+        for j in range(i + 1):
+            number = 0.1 * w[i] * w[j] + 0.2 * w[6 + i + j]
+            rest = number - dot(row, factor[j][:j]) if j else number
+            row.append((rest + 2).sqrt() if i == j else rest / factor[j][j])
+    solved: list[Any] = []
+    for i, row in enumerate(factor):
+        solved.append((xs[i % N] - dot(row[:i], solved)) / row[i] if i else xs[0] / row[0])
+    return dot(solved, solved) + micrograd.sum([row[-1].log() for row in factor])
+
+
+def all_the_same(xs, w):
+    return dot(w[:9], w[9:18]).tanh()
+
+
+def chosen(xs, w):
+    rates = [each.exp() for each in w[:3]]
+    larger = maximum(rates[0], rates[1] / 3)
+    return take(rates, w[0] * 0) * xs[0] + larger * xs[1] - softplus(w[5]) * xs[2] / (2 - rates[2])
+
+
+PROGRAMS = [mixture, weight_normalized, penalized, tied, quantized, table, cholesky, all_the_same, chosen]
+
+
+def parameters():
+    rng = random.Random(5)
+    return [Value(rng.uniform(0.1, 0.6)) for _ in range(27)]
+
+
+def examples(n, size=N):
+    rng = random.Random(n)
+    return [[rng.uniform(-1, 1) for _ in range(size)] for _ in range(n)]
+
+
+def engine(function, points, w):
+    """The values, and the gradient of their mean."""
+    ys = [function(xs, w) for xs in points]
+    micrograd.mean(ys).backward()
+    return [y.data for y in ys], grads(w)
+
+
+@needs_compiler
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_numbers_and_gradients_are_the_engines(program):
+    w = parameters()
+    fast = micrograd.compile(lambda xs: program(xs, w), (examples(1)[0],), parameters=w, backend="c")
+    assert "before" in fast.stages
+    for n in (1, 5, 33):
+        for p in w:
+            p.grad = 0.0
+        values, expected = engine(program, examples(n), w)
+        for p in w:
+            p.grad = 0.5
+        mean = fast.backward(examples(n))
+        assert_close([mean, *fast.map(examples(n))], [sum(values) / n, *values])
+        assert_close(grads(w), [grad + 0.5 for grad in expected])
+
+
+@needs_compiler
+@pytest.mark.parametrize("options", [{"threads": 2}, {"precision": "single"}])
+def test_threads_and_floats(options, monkeypatch):
+    monkeypatch.setattr("micrograd.compiler.native.library.A_THREAD", 1)
+    w, points = parameters(), examples(401)
+    fast = micrograd.compile(
+        lambda xs: mixture(xs, w), (points[0],), parameters=w, backend=Backend("c", **options), batch_size=401
+    )
+    values, expected = engine(mixture, points, w)
+    for p in w:
+        p.grad = 0.0
+    tolerance = 1e-5 if "precision" in options else 1e-12
+    assert_close([fast.backward(points)], [sum(values) / 401], tolerance)
+    assert_close(grads(w), expected, tolerance)
+
+
+@needs_compiler
+def test_what_examples_share_is_like_a_parameter():
+    w = parameters()
+
+    def function(xs, scale, index):
+        return (dot(w[:4], xs) * scale[0].exp()).tanh() + take(w[4:9], index) ** 2 * scale[1].sin() * 3
+
+    shared = ([0.3, 0.7], 2.0)
+    fast = micrograd.compile(function, (examples(1)[0], *shared), parameters=w, backend="c", in_axes=(0, None, None))
+    values, expected = engine(lambda xs, w: function(xs, [Value(x) for x in shared[0]], Value(2.0)), examples(9), w)
+    assert "h[" in fast.stages["roll"]
+    for p in w:
+        p.grad = 0.0
+    assert_close([fast.backward(examples(9), *shared)], [sum(values) / 9])
+    assert_close(grads(w), expected)
+    assert_close(fast.map(examples(9), *shared), values)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        (lambda x, p: x * (1 / p), r"division by zero|1/0"),
+        (lambda x, p: x * (p - 1).log(), "log"),
+        (lambda x, p: x * (800 - 400 * p).exp(), r"exp\(800\.0\)"),
+        (lambda x, p: x * p.sqrt().exp(), r"derivative of sqrt\(0\.0\)"),
+    ],
+)
+def test_errors_are_the_engines(function, error):
+    p = Value(2.0)
+    fast = micrograd.compile(lambda x: function(x, p), (1.0,), parameters=[p], backend="c")
+    assert math.isfinite(fast.backward([1.0] * 9))
+    p.data, p.grad = 0.0, 0.25
+    with pytest.raises((ArithmeticError, ValueError), match=error):
+        fast.backward([1.0] * 9)
+    assert p.grad == 0.25
+
+
+@needs_compiler
+def test_training_with_weight_decay_takes_the_engines_steps():
+    def trained(take_steps):
+        w = parameters()
+        return take_steps(lambda xs: penalized(xs, w), w, SGD(w, learning_rate=0.05)), [p.data for p in w]
+
+    def in_c(loss, w, optimizer):
+        with micrograd.compile(loss, (examples(1)[0],), parameters=w, backend="c").training(optimizer) as step:
+            return [step(examples(20)) for _ in range(5)]
+
+    def eagerly(loss, w, optimizer):
+        losses = []
+        for _ in range(5):
+            optimizer.zero_grad()
+            mean = micrograd.mean([loss(xs) for xs in examples(20)])
+            mean.backward()
+            optimizer.step()
+            losses.append(mean.data)
+        return losses
+
+    for numbers, others in zip(trained(in_c), trained(eagerly), strict=True):
+        assert_close(numbers, others)
+
+
+@needs_compiler
+def test_examples_of_several_shapes_share_a_step():
+    points, w = [examples(1, size=3 + i % 2)[0] for i in range(14)], parameters()
+
+    def loss(xs):
+        return (dot([softplus(p) for p in w[: len(xs)]], xs) - 1) ** 2
+
+    fast = micrograd.compile(loss, (points[0],), parameters=w, backend="c")
+    values, expected = engine(lambda xs, w: loss(xs), points, w)
+    before = [p.data for p in w]
+    with fast.training(SGD(w, learning_rate=1.0)) as step:
+        assert_close([step(points)], [sum(values) / 14])
+    assert_close([old - p.data for old, p in zip(before, w, strict=True)], expected)
+
+
+def test_a_network_stays_in_the_loop():
+    model, loss, points = large(6, 4)
+    graph = graph_of(loss, points[:1], model.parameters())
+    assert hoisted(graph, graph.ends("backward")) is None
+
+
+def test_infinite_factors_make_infinite_gradients():
+    p = Value(1000.0)
+    fast = micrograd.compile(
+        lambda x: where(x > 0, p.exp() * x, 0.0), (1.0,), parameters=[p], backend="c", errors="ieee"
+    )
+    p.grad = 0.0
+    fast.backward([1.0, -1.0] * 4)
+    assert p.grad == math.inf
+    p.grad = 0.0
+    fast.backward([-1.0] * 8)
+    assert math.isnan(p.grad)
