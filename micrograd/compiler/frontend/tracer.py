@@ -25,7 +25,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from itertools import repeat
+from itertools import compress, repeat
 from numbers import Real
 from pathlib import Path
 from threading import get_ident
@@ -430,13 +430,13 @@ class Trace:
 
     def live(self, results: Iterable[int]) -> list[int]:
         """The operations, in order, that these results depend on; all others are dead code."""
-        waiting = [*results]
-        live = set(waiting)
+        live, waiting = bytearray(len(self.ops)), [*results]
         while waiting:
-            new = set(self.operands[waiting.pop()]) - live
-            waiting += new
-            live |= new
-        return sorted(id for id in live if self.operands[id])
+            line = waiting.pop()
+            if not live[line]:
+                live[line] = 1
+                waiting += self.operands[line]
+        return [line for line in compress(range(len(live)), live) if self.operands[line]]
 
 
 def _no_more(op: str, operands: Any) -> NoReturn:

@@ -11,7 +11,7 @@ from typing import Any
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.redirect import symbols
 from micrograd.compiler.frontend.tracer import Trace, TraceError
-from micrograd.compiler.passes.expressions import Expressions, Node
+from micrograd.compiler.passes.expressions import Node, expressions
 from micrograd.compiler.targets.c import TOTAL, templates
 from micrograd.compiler.targets.spelling import source, terms, total
 from micrograd.core.errors import shown
@@ -66,7 +66,7 @@ class UpdateKernel:
 
     def nodes(self, *, head: bool) -> list[Node]:
         """What is computed for each parameter, or before, for all of them."""
-        nodes = Expressions(self.trace, self.before if head else [*self.results, *self.before])
+        nodes = expressions(self.trace, self.before if head else [*self.results, *self.before]).nodes
         return [node for node in nodes if head or node.line not in self.uniform]
 
     def c_source(self, precision: Precision = DOUBLE) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from micrograd.compiler.frontend.graph import Ends, Graph
 from micrograd.compiler.ir import Assign, Kernel, Loop, Ref, Scatter, replace
-from micrograd.compiler.passes.expressions import ROWS, Expressions, Node
+from micrograd.compiler.passes.expressions import ROWS, Node, expressions
 from micrograd.compiler.passes.fuse import fuse
 from micrograd.compiler.passes.hoist import FAR, hoist
 from micrograd.compiler.passes.roll import reroll
@@ -42,7 +42,8 @@ def program(graph: Graph, ends: Ends) -> Program:
     """The program for some lines of a graph: what is returned goes to the array "y", the rest is added to "g"."""
     trace, results = graph.trace, ends.returned
     lines = [*results, *ends.gradients.values()]
-    nodes = Expressions(trace, lines, ends.rows, backward=graph.forward_end)
+    found = expressions(trace, lines, ends.rows, backward=graph.forward_end)
+    nodes = found.nodes
     leaves: dict[int, Place] = dict(trace.leaves)
     leaves |= {line: (f"&{row.array}", row.base) for line, row in trace.slices.items()}  # for `take_at`
     leaves |= {id: (f"={float(number)!r}", 0) for id, number in trace.constants.items()}
@@ -55,10 +56,10 @@ def program(graph: Graph, ends: Ends) -> Program:
     kernel += reroll(
         [
             Scatter(Ref("g", row.base), row.step, row.size, Ref(*layout[index]), Ref(*layout[gradient]))
-            for row, index, gradient in sorted(nodes.scatters, key=itemgetter(1, 2))  # so that they advance evenly
+            for row, index, gradient in sorted(found.scatters, key=itemgetter(1, 2))  # so that they advance evenly
         ]
     )
-    operations = {trace.ops[line] for line in nodes.live} - ROWS
+    operations = {trace.ops[line] for line in found.live} - ROWS
     return Program(kernel, [trace.constants[id] for id in table], operations, len(results), passes)
 
 
@@ -116,6 +117,6 @@ def _constants(graph: Graph, nodes: Sequence[Node], lines: Sequence[int]) -> lis
     Whole numbers come first, in ascending order; the others in order of first use.
     """
     numbers = graph.trace.constants
-    used = dict.fromkeys(filter(numbers.__contains__, chain(*(node.operands for node in nodes), lines)))
+    used = dict.fromkeys(filter(numbers.__contains__, chain(*[node.operands for node in nodes], lines)))
     ordered = sorted(used, key=lambda id: numbers[id] if float(numbers[id]).is_integer() else math.inf)
     return ordered if len(ordered) > MANY_CONSTANTS else []

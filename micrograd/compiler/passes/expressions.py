@@ -5,11 +5,10 @@ written. A condition is part of the expressions that it decides.
 """
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from itertools import chain, repeat
-from operator import add
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.operations import CONDITIONS, OPERATIONS
@@ -74,96 +73,126 @@ class Node(NamedTuple):
         return tuple(chain(*[column for column in self.columns if not isinstance(column, Slice)]))
 
 
-Terms = list[tuple[str, tuple[Column, ...]]]
-"""The terms of a sum so far, some at a time: their sign, and a column for each of their factors."""
-
-
-class Expressions(list[Node]):
+class Expressions(NamedTuple):
     """The nodes that some results need, each after its operands.
-
-    The lines in `results` and `named` are nodes of their own; `rows` are added to slices of gradients. If `in_order`,
-    the parts of a gradient are added to it one at a time, as in the engine; else they are added up first.
 
     `live` has the operations among the lines that the results need. `scatters` has, for each number added somewhere in
     a slice of gradients, the slice, the line of the index in it, and the line of the number.
     """
 
-    def __init__(
-        self, trace: Trace, results: Sequence[int], rows: Sequence[tuple[Slice, int]] = (), *,
-        named: Collection[int] = (), in_order: bool = False, backward: float = math.inf,
-    ) -> None:  # fmt: skip
-        super().__init__()
-        self.live = trace.live([*results, *(line for _, line in rows)])
-        self.scatters: list[tuple[Slice, int, int]] = []
-        self._trace = trace
-        self._in_order = in_order
-        ops, operands = trace.ops, trace.operands
-        in_rows = chain(*[operands[line] for line in self.live if ops[line] in ROWS])
-        numbers = [line for line in self.live if ops[line] not in ROWS]
-        terms = [operands[line][:1] if ops[line] == "dot" else operands[line] for line in numbers]
-        uses = Counter(chain.from_iterable(terms))
-        stay = {*results, *named, *in_rows}  # as nodes
-        once = {line for line in self.live if uses[line] == 1} - stay
-        added, subtracted = [
-            Counter(chain(*[of for line, of in zip(numbers, terms, strict=True) if ops[line] == op])) for op in "+-"
-        ]
-        self._sum: dict[int, int] = {}  # the sum or difference that alone uses a line
-        for line, of in zip(numbers, terms, strict=True):
-            if ops[line] in SUMS and not once.isdisjoint(of):
-                self._sum.update(dict.fromkeys(once.intersection(of), line))
-        self._nothing = {line for line, number in trace.constants.items() if repr(number) == "-0.0"}  # starts of sums
+    nodes: list[Node]
+    live: list[int]
+    scatters: list[tuple[Slice, int, int]]
+
+
+def expressions(
+    trace: Trace, results: Sequence[int], rows: Sequence[tuple[Slice, int]] = (), *,
+    named: Collection[int] = (), in_order: bool = False, backward: float = math.inf,
+) -> Expressions:  # fmt: skip
+    """The lines of a trace as expressions.
+
+    The lines in `results` and `named` are nodes of their own; `rows` are added to slices of gradients. From the line
+    `backward` on, several sums may multiply the same numbers again, since storing a product takes longer. If
+    `in_order`, the parts of a gradient are added to it one at a time, as in the engine; else they are added up first.
+    """
+    ops, operands = trace.ops, trace.operands
+    live = trace.live([*results, *(line for _, line in rows)])
+    stay = {*results, *named, *chain(*[operands[line] for line in live if ops[line] in ROWS])}
+    merger = _Merger(trace, live, stay, in_order)
+    items: dict[int, dict[int, int]] = {}  # of each row, the lines of its numbers
+    for line in live:
+        if ops[line] == "item":
+            items.setdefault(operands[line][0], {})[trace.items[line]] = line
+    for row, found in items.items():
+        merger.add_items(row, found)
+    for line in live:
+        op, of = ops[line], operands[line]
+        if op in SUMS:
+            merger.add_sum(line, op, of)
+        elif op in ROWS:
+            if items.get(line):
+                merger.add_row(line, items=items[line])
+        elif not merger.conditions.keys().isdisjoint(of):
+            merger.add_call(line, op, of)
+        elif op == "*" and (line in merger.sum_of or (line >= backward and merger.may_repeat(line))):
+            merger.factors[line] = of
+        elif op in PLAIN:
+            merger.nodes.append(Node(line, _plain(merger.special(op, of), len(of)), (of,)))
+        else:
+            merger.add_call(line, op, of)
+    for place, line in rows:
+        merger.add_row(line, place)
+    scatters = [(place, *part[1:]) for place, line in rows for part in trace.parts(line) if part[0] == "scatter"]
+    return Expressions(merger.nodes, live, scatters)
+
+
+Terms = list[tuple[str, Any]]
+"""The terms of a sum so far, run by run: their sign, and a list of lines for each factor; or columns that are whole."""
+
+
+class _Merger:
+    """The nodes so far, and the lines that wait to become part of another line's node."""
+
+    def __init__(self, trace: Trace, live: Sequence[int], stay: set[int], in_order: bool) -> None:
+        self.nodes: list[Node] = []
+        self.conditions: dict[int, Call] = {}  # over lines, without those that have a node
+        self.factors: dict[int, tuple[Any, ...]] = {}  # of terms that are products: lines, or columns to add up
+        self.sum_of: dict[int, int] = {}  # the sum or difference that alone uses a line
+        self._sums: dict[int, Terms] = {}  # that another sum goes on with
         self._parameter = {line: i for line, (array, i) in trace.leaves.items() if array == "g"}
-        self._conditions: dict[int, Call] = {}  # over lines
-        self._numbers: set[int] = set()  # conditions that have a node
-        self._products: dict[int, tuple[int, ...]] = {}
-        self._sums: dict[int, Terms] = {}
+        self._trace, self._stay, self._in_order = trace, stay, in_order
+        ops, operands = trace.ops, trace.operands
+        of_op: dict[str, list[tuple[int, ...]]] = defaultdict(list)  # operands; a dot's rows are used as they are
+        for line in live:
+            of_op[ops[line]].append(operands[line][:1] if ops[line] == "dot" else operands[line])
+        self._uses = uses = Counter(chain(*[chain.from_iterable(of) for op, of in of_op.items() if op not in ROWS]))
+        self._added, self._subtracted = [Counter(chain.from_iterable(of_op[op])) for op in "+-"]
+        for line in live:
+            if ops[line] in SUMS:
+                for operand in operands[line][: 1 if ops[line] == "dot" else 2]:
+                    if uses[operand] == 1 and operand not in stay:
+                        self.sum_of[operand] = line
 
-        def is_term(line: int) -> bool:
-            """Whether only sums use a product: in the backward pass, several may, as storing it takes longer."""
-            if line in self._sum or line < backward or line in stay:
-                return line in self._sum
-            only_sums = uses[line] == added[line] + subtracted[line] and subtracted[line] <= 1
-            return only_sums and trace.constants.keys().isdisjoint(operands[line])
+    def may_repeat(self, line: int) -> bool:
+        """Whether only sums use a product, so that each can have it as a term."""
+        added, subtracted = self._added[line], self._subtracted[line]
+        if line in self._stay or self._uses[line] != added + subtracted or subtracted > 1:
+            return False
+        return self._trace.constants.keys().isdisjoint(self._trace.operands[line])
 
-        self._sums_of_rows: dict[int, tuple[Column, Column]] = {}  # items that are terms of a sum, and their factors
-        items: dict[int, dict[int, int]] = {}  # of each row, the lines of its other numbers
-        for line in self.live:
-            if ops[line] == "item":
-                items.setdefault(operands[line][0], {})[trace.items[line]] = line
-        for row, found in items.items():
-            for i in [i for i, line in found.items() if ops[self._sum.get(line, line)] == "+"]:
-                if factors := self._factors(row, i):
-                    self._sums_of_rows[found.pop(i)] = factors
-        for line in self.live:
-            op, of = ops[line], operands[line]
-            if op in ROWS:
-                if items.get(line):
-                    self.extend(self._row(line, items[line]))
-            elif op == "*" and is_term(line) and self._conditions.keys().isdisjoint(of):
-                self._products[line] = of  # in each sum that uses it: multiplying again is faster than storing
-            elif op in SUMS:
-                self._add_sum(line, op)
-            elif op in PLAIN and self._conditions.keys().isdisjoint(of):
-                self.append(Node(line, _plain(self._special(op, of), len(of)), (of,)))
+    def special(self, op: str, operands: Sequence[int]) -> str:
+        """The operation, or its special case: a power to a constant, a quotient whose divisor may be 0."""
+        if op == "/" and not self._trace.constants.get(operands[1]):
+            return "quotient"
+        if op == "**" and (constant := self._trace.constants.get(operands[1])) is not None:
+            return f"**{constant:.17g}"  # 2.0000001 is not 2
+        return op
+
+    def add_row(self, line: int, place: Slice | None = None, items: dict[int, int] | None = None) -> None:
+        """The node of a row, if anything other than scatters adds to it: its `items`, or what is added to a slice."""
+        numbers, *rows = self._columns(line)
+        if rows:
+            form, columns, n = (("+", 2, len(rows)),), (numbers, *rows), _length(rows[0])
+            if place:
+                self.nodes.append(Node(line, form, columns, place.base, place.step, n))
             else:
-                self._add_call(line, op)
-        for place, line in rows:
-            self.scatters += [(place, one, other) for op, one, other in trace.parts(line) if op == "scatter"]
-            for node in self._row(line, {}):
-                self.append(node._replace(parameter=place.base, step=place.step, items=()))
+                self.nodes.append(Node(line, form, columns, size=n, items=tuple(map((items or {}).get, range(n)))))
 
-    def _factors(self, row: int, i: int) -> tuple[Column, Column] | None:
-        """The two columns whose products add up to the i-th number of a row, if there are such columns."""
-        numbers, *rows = self._columns(row)
-        slices = [row for row in rows if isinstance(row, Slice)]
+    def add_items(self, row: int, items: dict[int, int]) -> None:
+        """Make those of a row's items that are terms of a sum products, and remove them from the items."""
+        terms = [i for i, line in items.items() if self._trace.ops[self.sum_of.get(line, line)] == "+"]
+        numbers, *rows = self._columns(row) if terms else ((),)
+        slices: list[Slice] = [row for row in rows if isinstance(row, Slice)]
         if not slices:
-            return numbers, tuple([column[i] for column in rows])  # type: ignore[misc]
-        first, last = slices[0], slices[-1]
-        step = (last.base - first.base) // max(len(rows) - 1, 1) or 1
-        found = first._replace(step=step, size=len(rows))
-        if slices != [first._replace(base=base) for base in found.indices]:
-            return None
-        return numbers, found._replace(base=first.base + i * first.step)
+            for i in terms:
+                column = tuple([row[i] for row in rows])
+                self.factors[items.pop(i)] = (numbers, column) if len(column) > 1 else (*numbers, *column)
+            return
+        array, base, inner, _ = slices[0]
+        step = (slices[-1].base - base) // max(len(rows) - 1, 1) or 1
+        if slices == [Slice(array, base + k * step, inner, slices[0].size) for k in range(len(rows))]:
+            for i in terms:
+                self.factors[items.pop(i)] = numbers, Slice(array, base + i * inner, step, len(rows))
 
     def _columns(self, row: int) -> tuple[Column, ...]:
         """What a row adds up: numbers, and for each the row that it multiplies."""
@@ -171,40 +200,33 @@ class Expressions(list[Node]):
         numbers, rows = zip(*found, strict=True) if found else ((), ())
         return numbers, *map(self._column, rows)
 
-    def _row(self, line: int, items: dict[int, int]) -> Iterator[Node]:
-        """The node of a row, if anything other than scatters adds to it."""
-        columns = self._columns(line)
-        if len(columns) > 1:
-            size = _length(columns[1])
-            lines = tuple(map(items.get, range(size)))
-            yield Node(line, (("+", 2, len(columns) - 1),), columns, size=size, items=lines)
-
     def _column(self, row: int) -> Column:
         """The numbers of a row."""
         return self._trace.slices.get(row) or self._trace.operands[row]
 
-    def _add_sum(self, line: int, op: str) -> None:
-        left, *right = self._trace.operands[line]
+    def add_sum(self, line: int, op: str, operands: Sequence[int]) -> None:
+        """Add a sum, a difference or a dot: as a node, unless another sum goes on with it."""
+        left, *right = operands
         parameter = self._parameter.get(left, -1) if op != "-" else -1
         if parameter >= 0:
             self._parameter[line] = parameter
             if op == "+" and right[0] in self._sums and left not in self._sums:
                 left = right.pop()  # a sum that is added as it is
         terms = self._sums.pop(left, None) or []
-        if not terms and parameter < 0 and not (op == "dot" and left in self._nothing):
+        if not terms and parameter < 0 and not (op == "dot" and repr(self._trace.constants.get(left)) == "-0.0"):
             self._add_term(terms, left)
         if op == "dot":
             terms.append(("+", tuple(map(self._column, right))))
         elif right:
             self._add_term(terms, right[0], op)
-        if line in self._sum and self._continues(line):
+        if line in self.sum_of and self._continues(line):
             self._sums[line] = terms
         else:
             self._close(line, terms, parameter)
 
     def _continues(self, line: int) -> bool:
         """Whether the sum that alone uses a sum adds to it from the right, or adds it to a gradient."""
-        user = self._sum[line]
+        user = self.sum_of[line]
         op, left = self._trace.ops[user], self._trace.operands[user][0]
         if line in self._parameter:
             return left == line and op != "-"
@@ -212,76 +234,60 @@ class Expressions(list[Node]):
 
     def _add_term(self, terms: Terms, line: int, sign: str = "+") -> None:
         """Add a line: a product as its factors."""
-        if line in self._products:
-            a, b = self._products[line]
-            terms.append((sign, ((a,), (b,))))
+        factors = self.factors.get(line)
+        if factors is None:
+            if line in self._sums:
+                self._close(line, self._sums.pop(line))
+            factors = (self._number(line),)
+        if type(factors[0]) is not int:
+            terms.append((sign, factors))
             return
-        if line in self._sums_of_rows:
-            terms.append((sign, self._sums_of_rows[line]))
-            return
-        if line in self._sums:
-            self._close(line, self._sums.pop(line))
-        terms.append((sign, ((self._number(line),),)))
+        before, columns = terms[-1] if terms else ("", ())
+        if before == sign and type(columns) is list and len(columns) == len(factors):
+            for column, factor in zip(columns, factors, strict=True):
+                column.append(factor)
+        else:
+            terms.append((sign, [[factor] for factor in factors]))
 
     def _close(self, line: int, terms: Terms, parameter: int = -1) -> None:
-        runs: list[Run] = []
-        columns: list[Column] = []
-        single: tuple[str, int] | None = None  # the sign and the number of factors of the last term, if it has lines
-        for sign, factors in terms:
-            width, before = len(factors), single
-            single = (sign, width) if type(factors[-1]) is tuple and len(factors[-1]) == 1 else None
-            if single and single == before:
-                columns[-width:] = map(add, columns[-width:], factors)
-                runs[-1] = sign, width, runs[-1][2] + 1
-            else:
-                columns += factors
-                runs.append((sign, width, _length(factors[0])))
-        self.append(Node(line, tuple(runs), tuple(columns), parameter))
+        """The node of a sum."""
+        runs = tuple([(sign, len(columns), _length(columns[0])) for sign, columns in terms])
+        all_columns = [tuple(column) if type(column) is list else column for _, columns in terms for column in columns]
+        self.nodes.append(Node(line, runs, tuple(all_columns), parameter))
 
-    def _add_call(self, line: int, op: str) -> None:
-        operands = self._trace.operands[line]
+    def add_call(self, line: int, op: str, operands: Sequence[int]) -> None:
+        """Add any other operation: a condition becomes part of what it decides, unless it is long."""
         if op in CONDITIONS:
             condition = Call(op, tuple([self._operand(o, op in ("and", "or")) for o in operands]))
-            self._conditions[line] = condition
+            self.conditions[line] = condition
             if _size(condition) > LONG_CONDITION:
                 self._number(line)
         elif op == "largest":
-            self.append(Node(line, ((">", 1, len(operands)),), (tuple(map(self._number, operands)),)))
+            self.nodes.append(Node(line, ((">", 1, len(operands)),), (tuple(map(self._number, operands)),)))
         elif op == "take_at":
             of = self._trace.slices[operands[1]]
-            self.append(Node(line, Call(f"take_at {of.step} {of.size}", (0, 1)), (operands,)))
+            self.nodes.append(Node(line, Call(f"take_at {of.step} {of.size}", (0, 1)), (tuple(operands),)))
         else:
             decides = op == "where"
-            tree = Call(
-                self._special(op, operands),
-                tuple([self._operand(o, decides and not i) for i, o in enumerate(operands)]),
-            )
-            self._append(line, tree)
+            parts = [self._operand(o, decides and not i) for i, o in enumerate(operands)]
+            self._add_tree(line, Call(self.special(op, operands), tuple(parts)))
 
-    def _append(self, line: int, tree: Call) -> None:
+    def _add_tree(self, line: int, tree: Call) -> None:
         operands: list[int] = []
         form = _form(tree, operands)
-        self.append(Node(line, form, (tuple(operands),)))
+        self.nodes.append(Node(line, form, (tuple(operands),)))
 
     def _operand(self, line: int, decides: bool) -> Any:
         """A line as an operand: of what decides, as a condition, and elsewhere as a number."""
-        if line in self._conditions and line not in self._numbers:
-            return self._conditions[line] if decides else Call("condition", (self._conditions[line],))
+        if condition := self.conditions.get(line):
+            return condition if decides else Call("condition", (condition,))
         return Call("truth", (line,)) if decides else line
 
     def _number(self, line: int) -> int:
         """A line as a number: a condition gets a node."""
-        if line in self._conditions and line not in self._numbers:
-            self._numbers.add(line)
-            self._append(line, Call("condition", (self._conditions[line],)))
+        if condition := self.conditions.pop(line, None):
+            self._add_tree(line, Call("condition", (condition,)))
         return line
-
-    def _special(self, op: str, operands: Sequence[int]) -> str:
-        """The operation, or its special case: a power to a constant, a quotient whose divisor may be 0."""
-        constant = self._trace.constants.get(operands[-1])
-        if op == "/" and not constant:
-            return "quotient"
-        return f"{op}{constant:.17g}" if op == "**" and constant is not None else op  # 2.0000001 is not 2
 
 
 @cache

@@ -18,7 +18,7 @@ from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import CallSpec, Ends, Graph, SerializedGraph, name_of
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.operations import IEEE
-from micrograd.compiler.passes.expressions import Expressions, Node
+from micrograd.compiler.passes.expressions import Node, expressions
 from micrograd.compiler.targets.spelling import signed, spellings, terms, total
 from micrograd.support.collector import gc_paused
 
@@ -193,8 +193,8 @@ def _names(graph: Graph, nodes: Sequence[Node], scattered: Collection[int]) -> d
 def _write(graph: Graph, ends: Ends) -> tuple[list[str], dict[Any, str]]:
     """The body of a function, and the name of each line in it."""
     results = [*ends.returned, *ends.gradients.values()]
-    found = Expressions(graph.trace, results, ends.rows, named=graph.gradients, in_order=True)
-    nodes = [single for node in found for single in node.singly()]
+    found = expressions(graph.trace, results, ends.rows, named=graph.gradients, in_order=True)
+    nodes = [single for node in found.nodes for single in node.singly()]
     scattered = {i for row, *_ in found.scatters for i in row.indices}
     names = _names(graph, nodes, scattered)
     templates = IEEE_TEMPLATES if graph.trace.ieee else TEMPLATES

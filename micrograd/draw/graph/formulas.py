@@ -14,7 +14,7 @@ from typing import Any
 from micrograd import losses, reductions, scalar
 from micrograd.compiler.frontend.operations import CONDITIONS, OPERATIONS
 from micrograd.compiler.frontend.tracer import Trace
-from micrograd.compiler.passes.expressions import Expressions
+from micrograd.compiler.passes.expressions import expressions
 from micrograd.compiler.targets.javascript import TEMPLATES, literal
 from micrograd.compiler.targets.spelling import terms, total
 from micrograd.draw.graph.drawn import POWERS, SIGNS, operation_of
@@ -91,7 +91,7 @@ def _function(trace: Trace, results: Sequence[int]) -> str:
     names = {id: "g" if array == "seed" else f"v[{i}]" for id, (array, i) in trace.leaves.items()}
     names |= {id: literal(constant) for id, constant in trace.constants.items()}
     lines = []
-    for node in Expressions(trace, results):
+    for node in expressions(trace, results).nodes:
         names[node.line] = f"t{node.line}"
         lines.append(f"const t{node.line}={total(terms(node, names.__getitem__, TEMPLATES))};")
     return f"{{{''.join(lines)}return[{','.join(names[id] for id in results)}]}}"
