@@ -4,7 +4,6 @@ import math
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import reduce
 from importlib.util import find_spec
 from itertools import pairwise
 from numbers import Real
@@ -12,13 +11,13 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
-from micrograd.compiler.dataset import Batch, check_out
+from micrograd.compiler.dataset import Batch, check_out, pack
 from micrograd.compiler.dtype import DOUBLE, Precision, named
 from micrograd.compiler.frontend.graph import Graph, traced
 from micrograd.compiler.frontend.interpret import check
 from micrograd.compiler.frontend.redirect import assign, frozen
 from micrograd.compiler.frontend.tracer import TraceError
-from micrograd.compiler.function import Function, checked
+from micrograd.compiler.function import Function, Single, checked
 from micrograd.compiler.ir import show
 from micrograd.compiler.native.library import check_constants
 from micrograd.compiler.native.toolchain import CompilerError
@@ -147,11 +146,11 @@ class Compiled(Function):
             shape = packed.n, *self._graph_of(packed).output_shape
             check_out(out, shape, self.precision.code)
         room = None if out is None or packed.overlaps(out) else out.reshape(-1)
-        numbers, _ = self._run("forward", packed, as_arrays=packed.as_arrays or out is not None, out=room)
+        numbers, _ = self._run("forward", packed, out=room)
         if out is None:
             return self._unflattened(packed.shapes, packed.n, numbers)
         if numbers is not room:
-            out[...] = numbers.reshape(shape)
+            out.reshape(-1)[:] = numbers
         return out
 
     def backward(self, *batches: Any, executor: Any = None) -> float:
@@ -171,8 +170,8 @@ class Compiled(Function):
             loss, gradients = mean(self, batches, executor)
         else:
             packed = self._differentiable(batches)
-            losses, gradients = self._run("backward", packed, 1.0 / packed.n)
-            loss = reduce(add, losses) / packed.n  # from left to right; sum() rounds differently since Python 3.12
+            gradients = self.precision.zeros(len(self.leaves))
+            loss = self._run("backward", packed, 1.0 / packed.n, gradients=gradients)[1] / packed.n
         with GRADIENT_LOCK:
             assign(self.parameters, "grad", list(map(add, self._gradients(), gradients)))
         return loss
@@ -184,20 +183,18 @@ class Compiled(Function):
         tuple of gradients. Other gradients are not computed and raise no errors. None means the only argument, or a
         tuple of all. Raises TypeError if the function does not return a single Value, or `argnum` is anything else.
         """
-        packed = self._example(args)
-        self._check_differentiable(packed)
-        positions, several = tuple(range(len(args))), len(args) != 1
+        kind: tuple[int, ...] = tuple(range(len(args)))
         if argnum is not None:
-            positions, several = validation.positions("argnum", argnum, len(args)), isinstance(argnum, (list, tuple))
-        numbers, _ = self._run(positions, packed, as_arrays=packed.as_arrays)
-        self._reusable.append(packed)
-        value, flat = float(numbers[0]), numbers[1:]
-        if packed.as_arrays:
-            flat += 0.0  # as in the engine, no gradient is -0.0
-        elif array(flat.typecode, [-0.0]).tobytes() in flat.tobytes():
-            flat = array(flat.typecode, [0.0 + number for number in flat])
-        gradients = nested(flat, ("ragged", *[packed.shapes[i] for i in positions]))
-        return value, tuple(gradients) if several else gradients[0]
+            kind = validation.positions("argnum", argnum, len(args))
+        several = len(args) != 1 if argnum is None else isinstance(argnum, (list, tuple))
+
+        def read(single: Single) -> tuple[float, Any]:
+            value, flat = single.value(), single.copy(1)
+            shapes = [single.packed.shapes[i] for i in kind]
+            return value, tuple(nested(flat, ("ragged", *shapes))) if several else nested(flat, shapes[0])
+
+        found: tuple[float, Any] = self._called(kind, args, read)
+        return found
 
     def objective(self, *batches: Any) -> "tuple[Objective, Any]":
         """The mean over examples as a function of all parameters in one vector, for optimizers of other libraries.
@@ -289,8 +286,8 @@ class Compiled(Function):
 
         Raises FloatingPointError, naming the first operation that produced one or failed, and its operands.
         """
-        packed, numbers = self._example(args), checked(self._numbers())
-        check(self._graph_of(packed).graph(), numbers, packed.row(0))
+        packed = self._compiled_for(pack([(arg,) for arg in args], self.precision, (0,) * len(self._axes)))
+        check(self._graph_of(packed).graph(), checked(self._numbers()), packed.rows()[0])
 
     @property
     def pattern(self) -> tuple[list[int], list[int]]:
@@ -322,7 +319,7 @@ class Compiled(Function):
     @property
     def stages(self) -> dict[str, str]:
         """How `backward` becomes C for many examples: the "trace", and the assignments and loops after each pass."""
-        return stages(self._first_graph(), self._shared)
+        return stages(self._first_graph(), [axis is None for axis in self._axes])
 
     @property
     def c_source(self) -> str:

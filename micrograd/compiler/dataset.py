@@ -6,10 +6,11 @@ of pandas and tensors of PyTorch. An array of such numbers is used where it lies
 
 import ctypes
 import math
+import struct
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, MappingView, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import islice, repeat
+from itertools import chain, repeat
 from numbers import Real
 from operator import add
 from typing import Any, Self
@@ -17,7 +18,7 @@ from typing import Any, Self
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.core.errors import shown
 from micrograd.engine import Value
-from micrograd.support.arrays import are_plain, is_array
+from micrograd.support.arrays import are_plain, as_ndarray, is_array
 from micrograd.support.trees import (
     Keys,
     Shape,
@@ -49,25 +50,63 @@ class TracedError(TypeError):
     """A Value came where compiled code needs a number: the function itself takes it."""
 
 
+Axes = tuple[Any, ...]
+"""For each argument, whose rows the examples have: 0, each its own; None, all the only one; an array, those with these
+indices."""
+
+
+class Slot:
+    """Room for the numbers of an argument, which take the place of those before."""
+
+    def __init__(self, shape: Shape, precision: Precision) -> None:
+        self._shape, self._precision = shape, precision
+        self.numbers = precision.zeros(size(shape) or 1)  # no buffer may be empty
+        self._fill = struct.Struct(f"={size(shape)}d").pack_into
+        self._plain: tuple[type, ...] = ()  # the types that need no conversion
+        if precision == DOUBLE and len(shape) < 2 and is_regular(shape):
+            self._plain = (list,) if shape else (float, int)
+        self._array: Any = None  # the same numbers as an array, once one has come
+
+    def take(self, x: Any) -> bool:
+        """Copy an argument's numbers, and tell whether it has arrays. Raises an error if it is no such argument."""
+        kind, array = type(x), self._array
+        if array is not None and kind is type(array) and x.shape == self._shape and x.dtype == array.dtype:
+            array[...] = x
+            return True
+        if kind in self._plain:
+            if kind is not list:
+                self.numbers[0] = x
+                return False
+            if are_plain(x):
+                self._fill(self.numbers, 0, *x)
+                return False
+        numbers = _numbers(x, self._shape, self._precision)
+        memoryview(self.numbers)[: len(numbers)] = numbers
+        if is_array(x) and numbers:
+            self._array = as_ndarray(self.numbers).reshape(self._shape)
+        return _begins_with_array(x)
+
+
 @dataclass(eq=False, repr=False)
 class Batch:
     """The n examples for each argument, of a shape for each, one after the other as numbers of a precision.
 
-    The `columns` are the numbers of each argument, and how many an example has; the `pointers` their addresses, as an
-    array in C.
+    The `columns` are the numbers of each argument, and how many a row has; the `pointers` are their addresses and those
+    of the indices in `axes`, as an array in C.
     """
 
     shapes: Shapes
     n: int
     buffers: Sequence[Any]
     precision: Precision
-    shared: tuple[bool, ...]  # which arguments all examples share
+    axes: Axes
     as_arrays: bool  # whether results are arrays, since an argument is
 
     def __post_init__(self) -> None:
         code: Any = self.precision.code
         views = [memoryview(buffer) for buffer in self.buffers]  # which keep the buffers from moving
-        self.pointers = (ctypes.c_void_p * len(views))(*map(address, views))
+        of_each = [(address(view), _address_of(axis)) for view, axis in zip(views, self.axes, strict=True)]
+        self.pointers = (ctypes.c_void_p * (2 * len(views)))(*chain.from_iterable(of_each))
         self._bytes = [view.cast("B") for view in views]
         self.columns = list(zip([view.cast(code) for view in self._bytes], map(size, self.shapes), strict=True))
 
@@ -77,10 +116,11 @@ class Batch:
     def __repr__(self) -> str:
         return f"<{self.n} packed examples of arguments of shape {', '.join(map(str, self.shapes))}>"
 
-    def expect(self, precision: Precision, shared: tuple[bool, ...]) -> Self:
+    def expect(self, precision: Precision, axes: Axes) -> Self:
         """These examples. Raises TypeError if they have a different precision, or share other arguments."""
         other = f"in {self.precision.name} precision, expected {precision.name}" * (self.precision != precision)
-        if self.shared != shared and len(self.shared) == len(shared):
+        shared, expected = ([axis is None for axis in of] for of in (self.axes, axes))
+        if shared != expected and len(shared) == len(expected):
             other = "by a function with other in_axes"
         if other:
             raise TypeError(f"got examples packed {other}: pack them with the function that takes them")
@@ -88,63 +128,35 @@ class Batch:
 
     def __reduce__(self) -> tuple[Any, ...]:
         buffers = [array(self.precision.code, bytes(view)) for view in self._bytes]
-        return Batch, (self.shapes, self.n, buffers, self.precision, self.shared, self.as_arrays)
-
-    def refill(self, arguments: Sequence[Any]) -> bool:
-        """Replace the only example by one of the same shapes, if that has numbers, flat lists, dicts and arrays."""
-        code, as_arrays = self.precision.code, False
-        try:
-            for i, (shape, argument) in enumerate(zip(self.shapes, arguments, strict=True)):
-                if code == "d" and not shape and isinstance(argument, (float, int)):
-                    self.buffers[i][0] = argument
-                elif code == "d" and isinstance(argument, (dict, list)):
-                    _extend(numbers := array("d"), argument, shape)
-                    self.columns[i][0][: len(numbers)] = numbers
-                    as_arrays |= len(shape) > 1 and _begins_with_array(argument)
-                elif is_array(argument) and not hasattr(argument, "filled"):
-                    view = memoryview(argument)
-                    if view.shape != shape or view.format != code:
-                        return False
-                    self._bytes[i][:] = view.cast("B")
-                    as_arrays = True
-                else:
-                    return False
-        except (TypeError, ValueError, OverflowError):
-            return False
-        self.as_arrays = as_arrays
-        return True
+        return Batch, (self.shapes, self.n, buffers, self.precision, self.axes, self.as_arrays)
 
     def overlaps(self, out: Any) -> bool:
         """Whether an array shares memory with the examples, as far as their bounds tell."""
         start, stop = address(out), address(out) + out.nbytes
-        return any(a < stop and start < a + view.nbytes for a, view in zip(self.pointers, self._bytes, strict=True))
+        each: Any = zip(self.pointers[::2], self._bytes, strict=True)
+        return any(a < stop and start < a + view.nbytes for a, view in each)
 
     def part(self, start: int, stop: int) -> "Batch":
         """The examples from one up to another, where they lie."""
-        buffers = []
-        for (view, step), is_shared in zip(self.columns, self.shared, strict=True):
-            part = view if is_shared else view[step * start : step * stop]
+        buffers, axes = [], []
+        for (view, step), axis in zip(self.columns, self.axes, strict=True):
+            part = view[step * start : step * stop] if axis == 0 else view
             buffers.append(array(self.precision.code, part or [0.0]) if part.readonly or not part else part)
-        return replace(self, n=stop - start, buffers=buffers)
-
-    def row(self, i: int) -> tuple[float, ...]:
-        """All numbers of an example."""
-        numbers: list[float] = []
-        for (view, step), is_shared in zip(self.columns, self.shared, strict=True):
-            start = 0 if is_shared else step * i
-            numbers += view[start : start + step].tolist()
-        return tuple(numbers)
+            axes.append(axis[start:stop] if isinstance(axis, array) else axis)
+        return replace(self, n=stop - start, buffers=buffers, axes=tuple(axes))
 
     def rows(self, indices: Sequence[int] | None = None) -> list[tuple[float, ...]]:
         """All numbers of each example, or of the examples with these indices."""
-        if indices is not None:
-            return list(map(self.row, indices))
-        rows: Iterable[tuple[float, ...]] = repeat((), self.n)
-        for (view, step), is_shared in zip(self.columns, self.shared, strict=True):
-            each = iter(view.tolist())
-            of_argument = (
-                repeat(tuple(islice(each, step))) if is_shared or not step else zip(*[each] * step, strict=True)
-            )
+        n = self.n if indices is None else len(indices)
+        rows: Iterable[tuple[float, ...]] = repeat((), n)
+        for (view, step), axis in zip(self.columns, self.axes, strict=True):
+            of_argument: Iterable[tuple[float, ...]] = repeat(tuple(view[:step]))
+            if axis == 0 and indices is None and step:
+                of_argument = zip(*[iter(view.tolist())] * step, strict=True)
+            elif axis is not None:
+                chosen = range(n) if indices is None else indices
+                at = chosen if axis == 0 else map(axis.__getitem__, chosen)
+                of_argument = [tuple(view[step * i : step * i + step]) for i in at]
             rows = map(add, rows, of_argument)
         return list(rows)
 
@@ -191,46 +203,72 @@ class Buckets:
     def arguments(self, number: int) -> list[Any]:
         """The arguments of an example, as numbers and nested lists of numbers."""
         batch = self.batches[self.bucket[number]]
-        numbers = iter(batch.row(self.slot[number]))
+        numbers = chain(*batch.rows([self.slot[number]]))
         return [unflatten(numbers, shape) for shape in batch.shapes]
 
 
-def bucket_by_shape(
-    batches: Sequence[Any], precision: Precision = DOUBLE, shared: Sequence[bool] | None = None
-) -> Buckets:
+def bucket_by_shape(batches: Sequence[Any], precision: Precision = DOUBLE, axes: Axes | None = None) -> Buckets:
     """The examples of each argument as buffers, those of each shape in a batch."""
     try:
-        batch = pack(batches, precision, shared)
+        batch = pack(batches, precision, axes)
         return Buckets([batch], [range(batch.n)])
     except ShapeError:
-        of_each = list(zip(batches, shared or (False,) * len(batches), strict=True))
+        of_each = list(zip(batches, axes or (0,) * len(batches), strict=True))
         members: dict[Shapes, list[int]] = {}
-        arguments = [repeat(x) if is_shared else as_lists(x) for x, is_shared in of_each]
+        arguments = [repeat(x) if axis is None else as_lists(x) for x, axis in of_each]
         for i, example in enumerate(zip(*arguments, strict=False)):  # as many as there are of what is not shared
             members.setdefault(tuple(map(shape_of, example)), []).append(i)
         of_shapes = [
-            pack([x if is_shared else [x[i] for i in numbers] for x, is_shared in of_each], precision, shared)
+            pack([x if axis is None else [x[i] for i in numbers] for x, axis in of_each], precision, axes)
             for numbers in members.values()
         ]
         return Buckets(of_shapes, list(members.values()))
 
 
-def pack(batches: Sequence[Any], precision: Precision = DOUBLE, shared: Sequence[bool] | None = None) -> Batch:
+def pack(batches: Sequence[Any], precision: Precision = DOUBLE, axes: Axes | None = None) -> Batch:
     """The examples of each argument as buffers, in the shape of the first one; or those that were packed before."""
-    shared = (False,) * len(batches) if shared is None else tuple(shared)
+    axes = (0,) * len(batches) if axes is None else axes
     if len(batches) == 1 and isinstance(batches[0], Batch):
-        return batches[0].expect(precision, shared)
-    if len(batches) != (n := len(shared)):
+        return batches[0].expect(precision, axes)
+    if len(batches) != (n := len(axes)):
         raise ValueError(f"the function takes {n} argument{'s' * (n != 1)}, not {len(batches)}")
     if any(isinstance(batch, Batch) for batch in batches):
         came = f"got packed examples as one of {len(batches)} arguments"
         raise TypeError(f"{came}: they hold all arguments already, so pass them alone")
-    columns = [_named(k, _column, *column, precision) for k, column in enumerate(zip(batches, shared, strict=True), 1)]
-    lengths = [n for (_, n, _), is_shared in zip(columns, shared, strict=True) if not is_shared] or [1]
+    columns = [_named(k, _column, *column, precision) for k, column in enumerate(zip(batches, axes, strict=True), 1)]
+    axes = tuple(_indices(k, axis, rows) for k, (axis, (_, rows, _)) in enumerate(zip(axes, columns, strict=True)))
+    each = zip(axes, columns, strict=True)
+    lengths = [rows if axis == 0 else len(axis) for axis, (_, rows, _) in each if axis is not None] or [1]
     if len(set(lengths)) > 1:
         raise ValueError(f"the arguments have different numbers of examples: {lengths}")
     shapes, buffers = tuple(shape for shape, _, _ in columns), [numbers for _, _, numbers in columns]
-    return Batch(shapes, lengths[0], buffers, precision, shared, any(map(_begins_with_array, batches)))
+    return Batch(shapes, _at_least_one(lengths[0]), buffers, precision, axes, any(map(_begins_with_array, batches)))
+
+
+def _indices(k: int, axis: Any, rows: int) -> "int | array[int] | None":
+    """An axis with its indices, if it has some, copied to an array: C relies on their range."""
+    if axis is None or (type(axis) is int and axis == 0):
+        return axis
+    found = array("q")
+    try:
+        if hasattr(axis, "__array__") and (numbers := axis.__array__()).dtype.kind in "iu":
+            found.frombytes(numbers.astype("q").tobytes())
+            ends = (int(numbers.min()), int(numbers.max())) if numbers.size else ()
+        else:
+            found.extend(axis)
+            ends = (min(found), max(found)) if found else ()
+    except TypeError as error:
+        raise TypeError(
+            f"in_axes[{k}] is {shown(axis)}: expected 0, None or the index of a row for each example"
+        ) from error
+    for i in ends:
+        if not 0 <= i < rows:
+            raise IndexError(f"in_axes[{k}] has the index {i}, but argument {k + 1} has {rows} rows, counted from 0")
+    return found
+
+
+def _address_of(axis: Any) -> int | None:
+    return address(axis) if isinstance(axis, array) else None
 
 
 def _named(k: int, function: Callable[..., Any], batch: Any, *args: Any) -> Any:
@@ -243,11 +281,12 @@ def _named(k: int, function: Callable[..., Any], batch: Any, *args: Any) -> Any:
         raise type(error)(f"argument {k}: {error}{place}") from None
 
 
-def _column(batch: Any, is_shared: bool, precision: Precision) -> tuple[Shape, int, Any]:
-    """The shape of an argument's examples, how many there are, and their numbers: in place, or copied to an array.
+def _column(batch: Any, axis: Any, precision: Precision) -> tuple[Shape, int, Any]:
+    """The shape of an argument's rows, how many there are, and their numbers: in place, or copied to an array.
 
-    An argument that all examples share counts as one example.
+    An argument that all examples share is one row.
     """
+    is_shared = axis is None
     is_list = isinstance(batch, (list, tuple))
     if not (is_shared or is_list) and (
         isinstance(batch, NO_LISTS) or not hasattr(batch, "__len__") or getattr(batch, "shape", None) == ()
@@ -305,14 +344,16 @@ def check_out(out: Any, shape: tuple[Any, ...], code: str) -> None:
     """Raise TypeError or ValueError unless results of this shape can be written into an array."""
     if not is_regular(shape):
         raise ValueError(f"out cannot have the shape of the results, {shape}: leave it out, for nested lists")
-    fitting = f"expected a C-contiguous NumPy array of {code!r} to write to, such as numpy.empty({shape}, {code!r})"
-    if not is_array(out):
-        raise TypeError(f"out is {shown(out)}: {fitting}")
-    is_of_type, flags = out.dtype.char == code and out.dtype.isnative, out.flags
-    if not is_of_type or out.shape != shape or not flags.c_contiguous or not flags.writeable:
-        came = f"{'an' if flags.writeable else 'a read-only'} array of {out.dtype.str!r}, shape {out.shape}"
-        error = ValueError if is_of_type else TypeError
-        raise error(f"out is {came}, strides {out.strides}: {fitting}")
+    is_of_type = is_array(out) and out.dtype == code
+    if not is_of_type or out.shape != shape or not out.flags.c_contiguous or not out.flags.writeable:
+        came = shown(out)
+        if is_array(out):
+            kind = "an array" if out.flags.writeable else "a read-only array"
+            came = f"{kind} of {out.dtype.str!r}, shape {out.shape}, strides {out.strides}"
+        raise (ValueError if is_of_type else TypeError)(
+            f"out is {came}: expected a C-contiguous NumPy array of {code!r} to write to, such as "
+            f"numpy.empty({shape}, {code!r})"
+        )
 
 
 def _begins_with_array(batch: Any) -> bool:
@@ -377,6 +418,13 @@ def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
             _expect(shape, shape_of(tree))
         for branch, of_branch in zip(tree, inner, strict=True):
             _extend(numbers, branch, of_branch)
+
+
+def _numbers(tree: Any, shape: Shape, precision: Precision) -> "array[float]":
+    """The numbers of a tree of that shape."""
+    numbers = array("d")
+    _extend(numbers, tree, shape)
+    return precision.array(numbers)
 
 
 def _expect(shape: Shape, came: Any) -> None:

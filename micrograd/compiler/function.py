@@ -8,11 +8,12 @@ import logging
 import math
 import struct
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, TracedError, bucket_by_shape, pack
+from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, Slot, TracedError, bucket_by_shape, pack
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph, is_free, traced
 from micrograd.compiler.frontend.interpret import GraphFunction
@@ -27,7 +28,7 @@ from micrograd.compiler.targets.python import PythonBackend, explain
 from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.support import validation
-from micrograd.support.arrays import are_plain, empty
+from micrograd.support.arrays import are_plain, as_ndarray, empty
 from micrograd.support.collector import gc_paused
 from micrograd.support.generators import generators_restored
 from micrograd.support.trees import as_lists, flat, mapped, nested, plain_numbers
@@ -64,8 +65,8 @@ class Function:
         self._name: str = getattr(self._function, "__name__", "function")
         self.in_c = not options.backend.in_python  # until there turns out to be no compiler
         self._backends: dict[Shapes, Backend] = {}
-        self._shared = options.shared(len(example_args))
-        self._reusable: list[Batch] = []  # single examples of earlier calls
+        self._axes = options.axes(len(example_args))
+        self._singles = defaultdict[CallSpec, list[Single]](list)  # of earlier calls of a kind
         self._shapes = pack([(argument,) for argument in example_args]).shapes
         if self._finds_parameters and not self._entries:
             self._add_leaves(lasting_leaves(self._function, example_args, self.leaves), self._shapes)
@@ -90,7 +91,7 @@ class Function:
         """The state for a copy or a pickle: the parameters, and the graphs in place of the function."""
         graphs = {shapes: backend.stored for shapes, backend in self._backends.items()}
         function = GraphFunction(self._name, self.leaves, graphs)
-        return {**vars(self), "_reusable": [], "_function": function, "_backends": dict(self._backends)}
+        return {**vars(self), "_singles": defaultdict(list), "_function": function, "_backends": dict(self._backends)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -106,16 +107,15 @@ class Function:
         For Values, as within a derivative or a function that is compiled, it is what the function itself returns.
         """
         try:
-            packed = self._example(args)
-            numbers, _ = self._run("forward", packed, as_arrays=packed.as_arrays)
+            return self._called("forward", args, self._matrix if self._entries else Single.value)
         except TracedError:
             if self._entries:
                 raise
             return self._function(*map(as_lists, args))
-        self._reusable.append(packed)
-        if self._entries:
-            return self._entries.matrices(packed.shapes, 1, numbers)[0]
-        return nested(numbers, self._backends[packed.shapes].stored.output_shape)
+
+    def _matrix(self, single: "Single") -> Any:
+        assert self._entries
+        return self._entries.matrices(single.packed.shapes, 1, single.copy())[0]
 
     def _numbers(self) -> Sequence[float]:
         """The leaves' numbers, as one buffer if they are in one. Raises TracedError if they are being traced."""
@@ -137,20 +137,30 @@ class Function:
 
     # Examples
 
-    def _example(self, args: Sequence[Any]) -> Batch:
-        """One example as buffers, reused from an earlier call if the arguments fit, since this is much faster."""
+    def _called(self, kind: CallSpec, args: Sequence[Any], read: Callable[["Single"], Any]) -> Any:
+        """What is read from a call of a kind for one example. What was prepared for it serves the next call, too."""
+        singles = self._singles[kind]
+        single = singles.pop() if singles else None
+        if single is None or not single.take(args):
+            packed = self._compiled_for(pack([(arg,) for arg in args], self.precision, (0,) * len(self._axes)))
+            if kind != "forward":
+                self._check_differentiable(packed)
+            single = Single(self._backends[packed.shapes], kind)
+            single.take(args)
+        numbers = self._numbers()
         try:
-            packed = self._reusable.pop()
-        except IndexError:  # it is the first call, or other threads are calling
-            packed = None
-        if packed is None or not packed.refill(args):
-            one = [(arg,) for arg in args]
-            packed = self._compiled_for(pack(one, self.precision, (False,) * len(self._shapes)))
-        return packed
+            single.call(numbers)
+        except (ArithmeticError, ValueError, TypeError, struct.error) as error:
+            checked(numbers, self.precision)
+            explain(error, single.stored, kind, numbers, single.packed)
+            raise
+        found = read(single)
+        singles.append(single)  # which other threads may take now
+        return found
 
     def _packed(self, batches: Sequence[Any]) -> Batch:
         """The batch for each argument as buffers, in shapes that the function is compiled for."""
-        return self._compiled_for(pack(batches, self.precision, self._shared))
+        return self._compiled_for(pack(batches, self.precision, self._axes))
 
     def _compiled_for(self, packed: Batch) -> Batch:
         if packed.shapes not in self._backends:
@@ -173,7 +183,7 @@ class Function:
         C compilers build for the first shapes while the next are traced. `on_compiled` is called after each new shape
         with the number of them compiled so far, and that of all.
         """
-        examples = bucket_by_shape(batches, self.precision, self._shared)
+        examples = bucket_by_shape(batches, self.precision, self._axes)
         examples.size = size or len(examples)
         new = [batch for batch in examples.batches if batch.shapes not in self._backends]
         if len(new) > MANY_SHAPES:
@@ -275,23 +285,27 @@ class Function:
         seed: float = 1.0,
         *,
         parameters: Sequence[float] | None = None,
-        as_arrays: bool = False,
         out: Any = None,
-    ) -> tuple[Any, Any]:
-        """The results of a call, flat, in `out` if they can be; and in a "backward" call, the parameters' gradients."""
+        gradients: Any = None,
+    ) -> tuple[Any, float]:
+        """The flat results of a call, in `out` if they can be, or else an array if an argument is one; and their sum.
+
+        In a "backward" call, the gradients of that sum, times `seed`, are added to `gradients`.
+        """
         numbers = self._numbers() if parameters is None else parameters
         backend = self._backends[packed.shapes]
         precision, n = backend.precision, packed.n * backend.stored.n_results(kind)
-        gradients = precision.zeros(len(numbers)) if kind == "backward" else None
         if out is None or out.dtype.char != precision.code:
-            out = empty((n,), precision.code) if as_arrays else precision.zeros(n)
+            out = empty((n,), precision.code) if packed.as_arrays and gradients is None else precision.zeros(n)
+        call = backend.call(kind, packed, out, gradients, seed)
         try:
-            backend.run(kind, numbers, seed, packed, out, gradients)
-            return out, gradients
+            call(numbers)
         except (ArithmeticError, ValueError, TypeError, struct.error) as error:
             checked(numbers, self.precision)
             explain(error, backend.stored, kind, numbers, packed)
             raise
+        call.close()
+        return out, math.nan if gradients is None else call.total
 
     # What a training needs
 
@@ -304,6 +318,43 @@ class Function:
             backend = self._backends[packed.shapes]
             total += backend.add_gradients(parameters, seed, packed, indices, gradients, examples.share(packed))
         return total, gradients
+
+
+class Single:
+    """One example, and a call of some kind on it: its numbers, and so its results, are replaced from call to call."""
+
+    def __init__(self, backend: Backend, kind: CallSpec) -> None:
+        self.stored, precision = backend.stored, backend.precision
+        shapes = self.stored.shapes
+        self._slots = [Slot(shape, precision) for shape in shapes]
+        self._results = precision.zeros(self.stored.n_results(kind))
+        self._arrays: Any = None  # the same numbers as an array
+        self._as_arrays = False
+        self.packed = Batch(shapes, 1, [slot.numbers for slot in self._slots], precision, (0,) * len(shapes), False)
+        self.call = backend.call(kind, self.packed, self._results)
+
+    def take(self, args: Sequence[Any]) -> bool:
+        """Take other arguments; False if they are not of these shapes, or not numbers."""
+        self._as_arrays = False
+        try:
+            for slot, x in zip(self._slots, args, strict=True):
+                self._as_arrays |= slot.take(x)
+        except (TypeError, ValueError, OverflowError, struct.error):
+            return False
+        return True
+
+    def copy(self, start: int = 0) -> Any:
+        """The results from one on, as an array if an argument is one."""
+        if not self._as_arrays:
+            return self._results[start:]
+        if self._arrays is None:
+            self._arrays = as_ndarray(self._results)
+        return self._arrays[start:].copy()
+
+    def value(self) -> Any:
+        """The function's result, in its shape."""
+        shape = self.stored.output_shape
+        return nested(self.copy(), shape) if shape else self._results[0]
 
 
 def _parameters_of(function: Any) -> list[Value]:

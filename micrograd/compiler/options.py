@@ -124,12 +124,12 @@ class Options:
         """Whether an operation that fails gives an infinity or NaN instead of an error."""
         return self.errors == "ieee"
 
-    def shared(self, n: int) -> tuple[bool, ...]:
-        """Which of n arguments all examples share. Raises ValueError if `in_axes` has more or fewer than n."""
+    def axes(self, n: int) -> tuple[int | None, ...]:
+        """`in_axes` for each of n arguments. Raises ValueError if there are more or fewer."""
         axes = self.in_axes if isinstance(self.in_axes, tuple) else (self.in_axes,) * n
         if len(axes) != n:
             raise ValueError(f"in_axes is {axes}: expected {n} of them, one for each argument of the function")
-        return tuple(axis is None for axis in axes)
+        return axes
 
 
 DEFAULTS = Options()

@@ -203,8 +203,9 @@ class Objective:
             numbers = array("d", parameters)
             floats = array("f", numbers) if function.options.ieee else function.precision.array(numbers, "a parameter")
             parameters = memoryview(floats)
-        losses, gradients = function._run("backward", packed, 1.0 / packed.n, parameters=parameters)
-        return reduce(add, losses) / packed.n, as_ndarray(gradients[:n]) if is_array(vector) else gradients[:n].tolist()
+        gradients = function.precision.zeros(len(parameters))
+        _, total = function._run("backward", packed, 1.0 / packed.n, parameters=parameters, gradients=gradients)
+        return total / packed.n, as_ndarray(gradients[:n]) if is_array(vector) else gradients[:n].tolist()
 
 
 def vector_of(numbers: Any, n: int) -> memoryview:

@@ -4,6 +4,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+PLAIN = frozenset((float, int))
+
 
 def is_array(x: Any) -> bool:
     """Whether this is a NumPy array; one without dimensions is a number."""
@@ -27,7 +29,7 @@ def as_ndarray(numbers: Any) -> Any:
 
 def are_plain(numbers: Any) -> bool:
     """Whether all of these are Python's floats and ints, and so need no conversion."""
-    return {float, int}.issuperset(map(type, numbers))
+    return PLAIN.issuperset(map(type, numbers))
 
 
 def array_of(numbers: Sequence[Any], shape: Sequence[int]) -> Any:

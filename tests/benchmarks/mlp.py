@@ -108,13 +108,13 @@ def our_function() -> Measure:
 
 def function_alone(fast: Any, packed: Any) -> Measure:
     """The gradient by the generated function, with buffers for parameters, gradients and results."""
-    run = fast._backends[packed.shapes].library("backward", len(packed)).run
-    numbers = array("d", [p.data for p in fast.parameters]).tobytes()
-    gradients, results = ctypes.create_string_buffer(len(numbers)), array("d", bytes(8 * len(packed)))
+    numbers = memoryview(array("d", [p.data for p in fast.parameters]))
+    gradients, results = ctypes.create_string_buffer(numbers.nbytes), array("d", bytes(8 * len(packed)))
+    call = fast._backends[packed.shapes].call("backward", packed, results, gradients, 1 / len(packed))
 
     def gradient() -> float:
-        run(numbers, 1 / len(packed), packed, gradients, results)
-        return sum(results) / len(packed)
+        call.run(numbers)
+        return float(call.total / len(packed))
 
     def restart() -> None:
         ctypes.memset(gradients, 0, len(gradients))

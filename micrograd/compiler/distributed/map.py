@@ -125,5 +125,6 @@ def values(fast: Function, chunk: Batch, parameters: "array[float]") -> tuple[An
 def sums(fast: Function, chunk: Batch, parameters: "array[float]") -> tuple[float, "array[float]", int]:
     """The sum of the function's values for a chunk, its gradient, and the number of examples."""
     fast._check_differentiable(chunk)
-    losses, gradients = fast._run("backward", chunk, 1.0, parameters=parameters)
+    gradients = fast.precision.zeros(len(parameters))
+    losses, _ = fast._run("backward", chunk, parameters=parameters, gradients=gradients)
     return math.fsum(losses), array("d", gradients), chunk.n

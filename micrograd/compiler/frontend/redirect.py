@@ -213,7 +213,7 @@ def stored(values: Sequence[Value], data: memoryview, grad: memoryview) -> Itera
 
 def data_buffer(values: Sequence[Value]) -> memoryview | None:
     """The Values' numbers as one buffer, if a block has them in one, in this order, and no trace hides them."""
-    if is_tracing() or not values:
+    if not (_moved or _frozen) or is_tracing() or not values:
         return None
     for block in _frozen:
         if block.values is values:

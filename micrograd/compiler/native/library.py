@@ -3,9 +3,8 @@
 import ctypes
 import math
 import struct
-import threading
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -26,8 +25,20 @@ A_THREAD = 1 << 25  # operands of additions and products, about a millisecond: a
 A_GRADIENT = 100  # operands that take as long as adding a parameter's gradient to that of another thread
 
 POINTER = ctypes.c_void_p
-RUN = ctypes.CFUNCTYPE(ctypes.c_int, *[POINTER] * 3, ctypes.c_double, *[POINTER] * 3, ctypes.c_int64)
-"""The entry point of a library: p, x, indices, seed, g, y, work and n; runtime.c has its C."""
+RUN = ctypes.CFUNCTYPE(ctypes.c_int, POINTER)
+"""The entry point of a library, which takes `CallArguments`."""
+
+
+class CallArguments(ctypes.Structure):
+    """What generated code is called with; `call` in runtime.c documents the fields."""
+
+    _fields_ = (
+        *((name, POINTER) for name in ("p", "x", "at")),
+        ("seed", ctypes.c_double),
+        *((name, POINTER) for name in ("g", "y", "work")),
+        ("n", ctypes.c_int64),
+        ("sum", ctypes.c_double),
+    )
 
 
 class CBackend:
@@ -51,26 +62,21 @@ class CBackend:
         built = ("_libraries", "_chosen", "_started", "_programs", "_hoisted")
         return {**vars(self), **{name: {} for name in built}, "_graph": None}  # built again, or found in the cache
 
-    def run(
-        self,
-        kind: CallSpec,
-        parameters: Sequence[float],
-        seed: float,
-        packed: Batch,
-        results: Any,
-        gradients: Any = None,
-    ) -> None:
-        """Call a generated function, as `PythonBackend.run` does, on buffers of numbers of the precision."""
-        self.library(kind, packed.n)(parameters, seed, packed, results, gradients)
+    def call(
+        self, kind: CallSpec, packed: Batch, results: Any, gradients: Any = None, seed: float = 1.0
+    ) -> "NativeCall":
+        """A call of a generated function, as from `PythonBackend.call`, on buffers of numbers of the precision."""
+        return NativeCall(self.library(kind, packed.n), packed, results, gradients, seed)
 
     def add_gradients(
         self, parameters: Any, seed: float, packed: Batch, indices: "array[int] | None", gradients: Any, n: float
     ) -> float:
         """Add gradients as `PythonBackend.add_gradients` does, to a buffer, with the library for n examples."""
         results = self.precision.zeros(packed.n if indices is None else len(indices))
-        library = self.library("backward", n)
-        failed = library.run(address(parameters), seed, packed, address(gradients), results, indices)
-        return math.nan if failed & 1 else sum(results)
+        call = NativeCall(self.library("backward", n), packed, results, gradients, seed, indices)
+        failed = call.run(memoryview(parameters))
+        call.close()
+        return math.nan if failed & 1 else call.total
 
     def start_build(self, kind: CallSpec, n: float) -> None:
         """Start building the library for calls of this kind with n examples, unless it is built or being built.
@@ -109,7 +115,7 @@ class CBackend:
         kind, tile = key
         with gc_paused():
             graph = self.stored.graph()
-            shared = self.options.shared(len(self.stored.shapes))
+            shared = [axis is None for axis in self.options.axes(len(self.stored.shapes))]
             if tile and kind not in self._hoisted:
                 self._hoisted[kind] = hoisted(graph, graph.ends(kind), shared)
             made = self._hoisted.get(kind) if tile else None
@@ -162,56 +168,91 @@ def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
 class Library:
     """The loaded library for a kind of call.
 
-    C goes on with an infinity or NaN where Python raises an error, and notes it: then the examples are computed again
-    step by step, and the call raises the same error.
-
-    `function` is the address of the generated function, and `room` the bytes that it works in.
+    `function` is the address of the generated function, and `room` the bytes that it works in; `free` has such rooms
+    that no call uses.
     """
 
     def __init__(self, stored: SerializedGraph, kind: CallSpec, precision: Precision, library: ctypes.CDLL) -> None:
-        self._stored, self._kind, self._precision = stored, kind, precision
+        self.stored, self.kind, self.precision = stored, kind, precision
         self.room = ctypes.c_int64.in_dll(library, "room").value
-        self._numbers = struct.Struct(f"={stored.n_parameters}{precision.code}")  # an error if one is too large
-        self._local = threading.local()
+        self.free: list[Any] = []
         self._library = library
-        self._run = function_of(library, "run", RUN)
-        self.function = POINTER.from_buffer(self._run).value  # `cast` would make a cycle
+        self.run = function_of(library, "run", RUN)
+        self.function = POINTER.from_buffer(self.run).value  # `cast` would make a cycle
 
-    def __call__(self, parameters: Sequence[float], seed: float, packed: Batch, results: Any, gradients: Any) -> None:
-        """Compute the results for each example, one after the other, and in a backward call add to the gradients."""
-        is_buffer = isinstance(parameters, memoryview) and parameters.format == self._precision.code
-        in_place = is_buffer and len(parameters) == self._stored.n_parameters
-        numbers = address(parameters) if in_place else self._numbers.pack(*parameters)  # which is faster than an array
-        failed = self.run(numbers, seed, packed, None if gradients is None else address(gradients), results)
-        if failed and not self._stored.ieee:
-            self._check(failed, parameters, packed, chain(results, () if gradients is None else gradients))
 
-    def run(
+class NativeCall:
+    """A call of a generated function: it adds to the gradients, if there are any, and overwrites the results.
+
+    It computes the examples with these indices, or all. It may be made again and again, by one thread at a time: all
+    that C needs is prepared.
+    """
+
+    def __init__(
         self,
-        numbers: bytes | int,
-        seed: float,
+        library: Library,
         packed: Batch,
-        gradients: int | None,
         results: Any,
+        gradients: Any = None,
+        seed: float = 1.0,
         indices: "array[int] | None" = None,
-    ) -> int:
-        """Call the generated function on buffers: it adds to the gradients, and overwrites the results.
+    ) -> None:
+        self._library, self._used = library, (packed, results, gradients, indices)  # C has their addresses
+        self._work = library.free.pop() if library.free else ctypes.create_string_buffer(library.room)
+        n = library.stored.n_parameters
+        self._room = ctypes.create_string_buffer(max(1, n * library.precision.size))
+        pack = struct.Struct(f"={n}{library.precision.code}").pack_into  # an error if a number is too large
+        self._fill, self._own = partial(pack, self._room, 0), ctypes.addressof(self._room)
+        self._in_place: Any = None  # a buffer of parameters in which C has read them
+        self._arguments = CallArguments(
+            p=self._own,
+            x=ctypes.addressof(packed.pointers),
+            at=None if indices is None else address(indices),
+            seed=seed,
+            g=None if gradients is None else address(gradients) or address(results),  # which is NULL if it is empty
+            y=address(results),
+            work=ctypes.addressof(self._work),
+            n=packed.n if indices is None else len(indices),
+        )
+        self._address, self._run = ctypes.addressof(self._arguments), library.run
 
-        It computes the examples with these indices, or all. Returns an odd number if an operation may have failed: a
-        division by 0, an operand outside the domain, and in double precision an overflow. In single precision, an
-        overflow is 2: such numbers go on as infinities.
+    def __call__(self, parameters: Sequence[float]) -> None:
+        """Make the call. C goes on with an infinity or NaN where Python raises an error, and notes it: then the
+        examples are computed again step by step, and the call raises the same error.
         """
-        work = getattr(self._local, "work", None)
-        if work is None:  # each thread has its own
-            work = self._local.work = ctypes.create_string_buffer(self.room)
-        first, n = (None, packed.n) if indices is None else (indices.buffer_info()[0], len(indices))
-        return int(self._run(numbers, packed.pointers, first, seed, gradients, address(results), work, n))
+        if (failed := self.run(parameters)) and not self._library.stored.ieee:
+            self._check(failed, parameters)
 
-    def _check(self, failed: int, parameters: Sequence[float], packed: Batch, numbers: Iterable[float]) -> None:
+    @property
+    def total(self) -> float:
+        """The sum of the results, if there are gradients."""
+        return float(self._arguments.sum)
+
+    def run(self, parameters: Sequence[float]) -> int:
+        """Make the call. Returns an odd number if an operation may have failed: a division by 0, an operand outside the
+        domain, and in double precision an overflow. In single precision, an overflow is 2: such numbers go on as
+        infinities.
+        """
+        if type(parameters) is memoryview and parameters.format == self._library.precision.code:
+            if parameters is not self._in_place:
+                self._in_place, self._arguments.p = parameters, address(parameters)
+        else:
+            self._fill(*parameters)
+            if self._in_place is not None:
+                self._in_place, self._arguments.p = None, self._own
+        return int(self._run(self._address))
+
+    def close(self) -> None:
+        """Leave the room it works in to other calls. It is the last use of this one."""
+        self._library.free.append(self._work)
+
+    def _check(self, failed: int, parameters: Sequence[float]) -> None:
         """Raise the error that Python would have raised for a call that has `failed`, or an overflow of floats."""
-        beyond = self._precision != DOUBLE and not all(map(math.isfinite, numbers))
+        library, (packed, results, gradients, _) = self._library, self._used
+        numbers = chain(results, () if gradients is None else gradients)
+        beyond = library.precision != DOUBLE and not all(map(math.isfinite, numbers))
         if failed & 1 or beyond:
-            error = failure(self._stored.graph(), self._kind, parameters, packed)
+            error = failure(library.stored.graph(), library.kind, parameters, packed)
             if error or beyond:
                 raise error or OverflowError(
                     f"an intermediate number is beyond the range of single precision: {REMEDY}"

@@ -58,7 +58,7 @@ def source(kernel: UpdateKernel, precision: Precision = DOUBLE) -> str:
         f"typedef {precision.type} real;\n",
         PARTS["vectors"],
         definitions(update, precision, vectors=True),
-        spelling.source("loop.c", ADDITION=PARTS["add"], UPDATE=update, CLIPS=int(kernel.clips)),
+        spelling.source("loop.c", CALL=PARTS["call"], ADDITION=PARTS["add"], UPDATE=update, CLIPS=int(kernel.clips)),
     ])  # fmt: skip
     return spelling.filled(text, PASSES=FOR_TILES, INTEGER=precision.integer)
 

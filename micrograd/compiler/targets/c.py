@@ -223,7 +223,7 @@ def library_source(
         PARTS["vectors"] + PARTS["tiles"] if tile else PARTS["doubles"],
         definitions(body, precision, vectors=tile > 0),
         body,
-        PARTS["gather"] if gather or once else "",
+        PARTS["call"] + (PARTS["gather"] if gather or once else ""),
         PARTS["run"],
         PARTS["add"] + PARTS["threads"] if threads > 1 else PARTS["one_thread"],
     ])  # fmt: skip
@@ -236,6 +236,7 @@ def library_source(
         INTEGER=precision.integer,
         INPUTS=offset,
         OUTPUTS=program.n_results,
+        VALUES=len(graph.outputs),
         CLEAR="" if overflow == "0" else "    feclearexcept(FE_OVERFLOW);\n",
         ONCE=once,
         GATHER=gather,

@@ -1,9 +1,9 @@
-typedef int (*function)(const real *p, const real *const *x, const int64_t *indices, double seed,
-                        real *g, real *y, real *work, int64_t n);
+CALL
+
 typedef struct {
-    function run;
-    const real *const *x; /* its arguments, of all examples */
-    real *work;           /* room for its temporaries */
+    int (*run)(call *);
+    const column *x; /* its arguments, of all examples */
+    real *work;      /* room for its temporaries */
 } program;
 typedef struct {
     real *p, *g;               /* the parameters, followed by their moments; their gradients */
@@ -87,10 +87,11 @@ static double losses(const job *t, const int64_t *batch, int64_t n)
             for (int64_t i = 0; i < n; i++)
                 if (t->bucket[batch[i]] == k)
                     t->indices[m++] = t->slot[batch[i]];
-        if (batch ? m : (m = n))
-            failed |= 1 & q->run(t->p, q->x, batch ? t->indices : 0, 1.0 / (double)n, t->g, t->y, q->work, m);
-        for (int64_t i = 0; i < m; i++)
-            sum += t->y[i];
+        if (batch ? m : (m = n)) {
+            call c = {t->p, q->x, batch ? t->indices : 0, 1.0 / (double)n, t->g, t->y, q->work, m, 0.0};
+            failed |= 1 & q->run(&c);
+            sum += c.sum;
+        }
     }
     return failed ? NAN : sum;
 }

@@ -10,7 +10,9 @@ import traceback
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from functools import reduce
+from operator import add
+from typing import Any, NamedTuple
 
 from micrograd import scalar
 from micrograd.compiler.dataset import Batch
@@ -77,6 +79,12 @@ class PythonBackend:
 
     build = start_build
 
+    def call(
+        self, kind: CallSpec, packed: Batch, results: Any, gradients: Any = None, seed: float = 1.0
+    ) -> "PythonCall":
+        """A call of a generated function, which may be made again and again."""
+        return PythonCall(self, kind, seed, packed, results, gradients)
+
     def add_gradients(
         self, parameters: Numbers, seed: float, packed: Batch, indices: Any, gradients: Any, n: float
     ) -> float:
@@ -117,8 +125,31 @@ class PythonBackend:
             numbers = [y for x in rows for y in function(parameters, x)]
         else:
             value, gradient = function(parameters, rows[0])
-            numbers = [value, *gradient]
+            numbers = [value, *(0.0 + number for number in gradient)]  # no gradient is -0.0
         memoryview(results)[:] = array("d", numbers)
+
+
+class PythonCall(NamedTuple):
+    """A call of a generated function, given the numbers of the parameters; `total` is then the sum of the results."""
+
+    backend: PythonBackend
+    kind: CallSpec
+    seed: float
+    packed: Batch
+    results: Any
+    gradients: Any
+
+    def __call__(self, parameters: Numbers) -> None:
+        """Make the call, as `PythonBackend.run` says."""
+        self.backend.run(self.kind, parameters, self.seed, self.packed, self.results, self.gradients)
+
+    @property
+    def total(self) -> float:
+        """From left to right; sum() rounds differently since Python 3.12."""
+        return reduce(add, self.results, -0.0)
+
+    def close(self) -> None:
+        """Do nothing: there is no room to give back."""
 
 
 def _compiled(graph: Graph, kind: CallSpec) -> Callable[..., Any]:

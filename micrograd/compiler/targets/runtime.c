@@ -215,13 +215,28 @@ static inline real dot(real start, const real *a, const real *b, long n)
     return start + (((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7])));
 }
 
+/* PART call */
+typedef struct {
+    const real *numbers;  /* of an argument, one row after the other */
+    const int64_t *rows; /* which of them each example has; NULL if each has its own */
+} column;
+typedef struct {
+    const real *p;      /* the parameters */
+    const column *x;    /* the arguments */
+    const int64_t *at;  /* the examples to compute; NULL for the first n */
+    double seed;
+    real *g, *y, *work; /* the gradients to add to, or NULL; the results; room for temporaries */
+    int64_t n;
+    double sum;         /* receives that of the results, from left to right, if there are gradients */
+} call;
+
 /* PART gather */
 /* Copies arguments of one size into lanes, each of which has one of the examples. */
-static inline void gather(T *to, const real *const *x, int64_t arguments, int64_t size, const int64_t *examples)
+static inline void gather(T *to, const column *x, int64_t arguments, int64_t size, const int64_t *examples)
 {
     for (int64_t k = 0; k < arguments; k++)
         for (int64_t l = 0; l < WIDTH; l++) {
-            const real *from = x[k] + examples[l] * size;
+            const real *from = x[k].numbers + (x[k].rows ? x[k].rows[examples[l]] : examples[l]) * size;
             for (int64_t i = 0; i < size; i++)
                 ((real *)&to[k * size + i])[l] = from[i];
         }
@@ -231,9 +246,10 @@ static inline void gather(T *to, const real *const *x, int64_t arguments, int64_
 enum { WORK = (NUMBERS * sizeof(T) + 64) / sizeof(real) + MORE };
 
 /* Computes the examples from `first` on, up to `end`. */
-static int computed(const real *p, const real *const *x, const int64_t *indices, double seed,
-                    real *g, real *y, real *work, int64_t first, int64_t end)
+static int computed(const call *c, real *g, real *work, int64_t first, int64_t end)
 {
+    const real *p = c->p;
+    const column *x = c->x;
 CLEAR
     T *xs = (T *)(((uintptr_t)work + 63) & ~(uintptr_t)63), *ys = xs + INPUTS;
     T *t = ys + OUTPUTS, seeds;
@@ -251,15 +267,15 @@ BEFORE
             of[l] = l & (2 * half - 1);
             of[l] -= of[l] < m ? 0 : half;
             lanes[of[l]]++;
-            examples[l] = indices ? indices[b + of[l]] : b + of[l];
+            examples[l] = c->at ? c->at[b + of[l]] : b + of[l];
         }
         for (int64_t l = 0; l < WIDTH; l++)
-            ((real *)&seeds)[l] = seed / lanes[of[l]];
+            ((real *)&seeds)[l] = c->seed / lanes[of[l]];
 GATHER
         one(p, xs, seeds, g, ys, tFAILURE);
         for (int64_t l = 0; l < m; l++)
             for (int64_t i = 0; i < OUTPUTS; i++)
-                y[(b + l) * OUTPUTS + i] = ((real *)&ys[i])[l];
+                c->y[(b + l) * OUTPUTS + i] = ((real *)&ys[i])[l] + (i < VALUES ? (real)-0.0 : 0); /* no gradient is -0.0 */
     }
 AFTER
     int result = RESULT;
@@ -268,13 +284,20 @@ AFTER
     return result;
 }
 
+static int summed(call *c, int failed)
+{
+    c->sum = -0.0;
+    for (int64_t i = 0; c->g && i < c->n; i++)
+        c->sum += c->y[i];
+    return failed;
+}
+
 /* PART one_thread */
 const int64_t room = WORK * sizeof(real); /* bytes that `work` needs */
 
-int run(const real *p, const real *const *x, const int64_t *at, double seed,
-        real *g, real *y, real *work, int64_t n)
+int run(call *c)
 {
-    return computed(p, x, at, seed, g, y, work, 0, n);
+    return summed(c, computed(c, c->g, c->work, 0, c->n));
 }
 
 /* PART threads */
@@ -301,10 +324,8 @@ enum { PARAMETERS = COUNT };
 const int64_t room = THREADS * sizeof(real) * ((int64_t)PARAMETERS + WORK); /* bytes that `work` needs */
 
 typedef struct {
-    const real *p, *const *x;
-    const int64_t *at;
-    double seed;
-    real *g, *y, *work;
+    const call *c;
+    real *g, *work;
     int64_t first, end;
     int failed;
 } part;
@@ -314,20 +335,19 @@ ENTRY compute(void *given)
     part *t = given;
     if (t->first && t->g)
         memset(t->g, 0, sizeof(real) * PARAMETERS);
-    t->failed = computed(t->p, t->x, t->at, t->seed, t->g, t->y, t->work, t->first, t->end);
+    t->failed = computed(t->c, t->g, t->work, t->first, t->end);
     return 0;
 }
 
-int run(const real *p, const real *const *x, const int64_t *at, double seed,
-        real *g, real *y, real *work, int64_t n)
+int run(call *c)
 {
     part parts[THREADS];
     thread threads[THREADS];
     int begun[THREADS], failed = 0;
-    const int64_t most = n / LEAST, count = most < 1 ? 1 : most < THREADS ? most : THREADS;
+    const int64_t n = c->n, most = n / LEAST, count = most < 1 ? 1 : most < THREADS ? most : THREADS;
     for (int64_t k = count - 1; k >= 0; k--) {
-        real *own = work + k * ((int64_t)PARAMETERS + WORK);
-        parts[k] = (part){p, x, at, seed, k && g ? own : g, y, own + PARAMETERS, n * k / count, n * (k + 1) / count, 0};
+        real *own = c->work + k * ((int64_t)PARAMETERS + WORK);
+        parts[k] = (part){c, k && c->g ? own : c->g, own + PARAMETERS, n * k / count, n * (k + 1) / count, 0};
         begun[k] = k && BEGIN(threads[k], compute, parts + k);
     }
     for (int64_t k = 0; k < count; k++) {
@@ -336,10 +356,10 @@ int run(const real *p, const real *const *x, const int64_t *at, double seed,
         else
             compute(parts + k);
         failed |= parts[k].failed;
-        if (k && g)
-            add(g, parts[k].g, PARAMETERS);
+        if (k && c->g)
+            add(c->g, parts[k].g, PARAMETERS);
     }
-    return failed;
+    return summed(c, failed);
 }
 
 /* PART add */

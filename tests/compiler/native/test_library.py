@@ -1,5 +1,6 @@
 """Loaded libraries: how many examples one computes at once, and in how many threads."""
 
+import ctypes
 import pickle
 import random
 import signal
@@ -14,6 +15,7 @@ import micrograd
 from micrograd import Backend, Value, dot, mean, take
 from micrograd.compiler import passes
 from micrograd.compiler.native import library, toolchain
+from micrograd.compiler.native.library import CallArguments
 from micrograd.compiler.targets import c
 from micrograd.optim import SGD
 from tests.helpers import assert_close, grads, large, moons, needs_compiler
@@ -195,7 +197,7 @@ def test_if_no_thread_can_start_the_calling_one_does_its_work(can_begin, monkeyp
 def test_threads_are_used_where_there_is_work_for_them(monkeypatch):
     """Each adds 1 to a gradient that is 0."""
     ws = [Value(0.01 * i) for i in range(100)]
-    text = c.PARTS["threads"].replace("failed |= parts[k].failed;", "failed |= parts[k].failed; *g += 1.0;")
+    text = c.PARTS["threads"].replace("failed |= parts[k].failed;", "failed |= parts[k].failed; *c->g += 1.0;")
     monkeypatch.setitem(c.PARTS, "threads", text)
     backend = Backend("c", threads=3)
     fast = micrograd.compile(lambda x: micrograd.dot(ws, [x] * 100), (0.0,), parameters=ws, backend=backend)
@@ -234,17 +236,18 @@ def test_the_generated_code_does_not_write_beyond_what_it_is_given(examples, thr
     model, loss, points, labels = moons(33)
     parameters = model.parameters()
     fast = micrograd.compile(loss, (points[0], labels[0]), parameters=parameters, backend=Backend("c", threads=threads))
-    library = fast._backends[((2,), ())].library("backward", examples)
+    loaded = fast._backends[((2,), ())].library("backward", examples)
     packed, numbers = fast.pack(points, labels), np.array([parameter.data for parameter in parameters])
-    sizes = {"gradients": len(parameters), "results": 33, "work": library.room // 8}
+    sizes = {"gradients": len(parameters), "results": 33, "work": loaded.room // 8}
     buffers = {}
     for name, size in sizes.items():
         room = np.full(size + 17, 7.0)
         start = next(k for k in range(8) if (room.ctypes.data + 8 * k) % 64 == 8)  # the worst place for vectors
         buffers[name] = room[start : start + size + 9]
         buffers[name][:size] = 0.0
-    gradients, results, work = (buffer.ctypes.data for buffer in buffers.values())
-    library._run(numbers.ctypes.data, packed.pointers, None, 1.0, gradients, results, work, 33)
+    g, y, work = (buffer.ctypes.data for buffer in buffers.values())
+    x = ctypes.addressof(packed.pointers)
+    loaded.run(ctypes.byref(CallArguments(p=numbers.ctypes.data, x=x, seed=1.0, g=g, y=y, work=work, n=33)))
     assert buffers["results"][:33] == pytest.approx(fast.map(points, labels), rel=1e-12)
     for name, size in sizes.items():
         assert buffers[name][size:].tolist() == [7.0] * 9
