@@ -157,9 +157,3 @@ def straight(graph: Graph, parameters: Sequence[Any], example: Sequence[Any]) ->
         for i, gradient in zip(row.indices, values[line], strict=True):
             gradients[i] += gradient
     return Computed([float(values[line]) for line in ends.returned], gradients)
-
-
-def computed(function: Callable[..., Any], example: Sequence[Any], parameters: Sequence[Any] = ()) -> Computed:
-    """What the kernel of a function and its gradients computes for an example."""
-    graph = graph_of(function, example, parameters)
-    return interpreted(program(graph, everything(graph)), parameters, example)

@@ -1,4 +1,4 @@
-"""The same networks in array libraries, all examples at once: NumPy by hand, PyTorch and CasADi.
+"""The same networks in array libraries, all examples at once: NumPy by hand and PyTorch.
 
 Each uses one thread, doubles, and the same weights.
 """
@@ -185,41 +185,3 @@ def flat(parameters: Sequence[Any]) -> list[float]:
 
     layers = zip(parameters[::2], parameters[1::2], strict=True)
     return torch.cat([torch.cat([w, b[:, None]], 1).flatten() for w, b in layers]).tolist()  # type: ignore[no-any-return]
-
-
-# CasADi
-
-
-def casadi_hinge(sizes: Sequence[int], n: int) -> Measure:
-    """Loss and gradient of one point as an SX function, mapped over n points with both summed."""
-    import casadi
-    import numpy as np
-
-    numbers = [number for layer in weights(sizes) for row in layer for number in row]
-    p, x, y = casadi.SX.sym("p", len(numbers)), casadi.SX.sym("x", sizes[0]), casadi.SX.sym("y")
-    rest = iter(casadi.vertsplit(p))
-    outputs = x
-    for i, (inputs, neurons) in enumerate(pairwise(sizes)):
-        rows = [casadi.vertcat(*[next(rest) for _ in range(inputs + 1)]) for _ in range(neurons)]
-        outputs = casadi.vertcat(*[casadi.dot(row[:-1], outputs) + row[-1] for row in rows])
-        if i < len(sizes) - 2:
-            outputs = casadi.fmax(outputs, 0)
-    loss = casadi.fmax(1 - y * outputs[0], 0)
-    one = casadi.Function("one", [p, x, y], [loss, casadi.gradient(loss, p)])
-    everything = one.map("everything", "serial", n, [0], [0, 1])
-
-    xs, ys = points(n)
-    total, gradients = np.zeros(1), np.zeros(len(numbers))
-    arguments = [np.array(numbers), np.array(xs).ravel(), np.array(ys)]
-    buffer, run = everything.buffer()  # called without a copy of arguments or results, which have to be kept alive
-    for i, argument in enumerate(arguments):
-        buffer.set_arg(i, memoryview(argument))
-    buffer.set_res(0, memoryview(total))
-    buffer.set_res(1, memoryview(gradients))
-
-    def gradient() -> float:
-        run()
-        return float(total[0] / n)
-
-    kept = buffer, arguments
-    return training("gradient", gradient, gradient, lambda: None, lambda: (gradients / n).tolist() if kept else [])

@@ -7,11 +7,9 @@ from html import escape
 from micrograd.draw.shell import CHART_STYLE, variables
 
 WIDTH, TOP, BOTTOM, ROW = 830, 40, 40, 17
-OURS, OTHERS, MORE = range(3)  # how a line looks: its colour, its dashes and its marker
-MARKERS = ("m0-4.5a4.5 4.5 0 1 0 .01 0z", "m0-6 6 6-6 6-6-6z", "m0-6 6 10h-12z")
+OURS, OTHERS = range(2)  # how a line looks: its colour, its dashes and its marker
+MARKERS = ("m0-4.5a4.5 4.5 0 1 0 .01 0z", "m0-6 6 6-6 6-6-6z")
 LOOKS = """\
-.mg-line2{stroke:var(--ink);stroke-dasharray:2 3}
-.mg-name2{fill:var(--ink)}
 .mg-one{stroke:var(--line)}
 .mg-task{font-weight:600}
 """

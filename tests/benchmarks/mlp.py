@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.benchmarks.arrays import casadi_hinge, numpy_hinge, pytorches
+from tests.benchmarks.arrays import numpy_hinge, pytorches
 from tests.benchmarks.data import RATE, points, set_weights
 from tests.benchmarks.harness import Benchmark, Contestant, Measure, optimized, training
 from tests.benchmarks.values import mean, scalar_engine, their_mlp, their_training
@@ -42,7 +42,7 @@ def benchmarks() -> list[Benchmark]:
         Benchmark(
             "forward and backward, the generated function alone",
             (Contestant("compiled to C", our_function),),
-            (*arrays("gradient"), Contestant("CasADi SX", casadi_hinge, (SIZES, POINTS))),
+            arrays("gradient"),
         ),
     ]
 

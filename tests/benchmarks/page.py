@@ -14,7 +14,7 @@ from micrograd.compiler.native.toolchain import CompilerError, find_compiler
 from tests.benchmarks import charts
 from tests.benchmarks.harness import Benchmark, Contestant, Measure, Measured
 
-LIBRARIES = ("numpy", "torch", "scikit-learn", "casadi")
+LIBRARIES = ("numpy", "torch", "scikit-learn")
 BASE, C = "micrograd 0.1.0", "compiled to C"
 RIVALS = (
     "NumPy by hand",
@@ -22,7 +22,6 @@ RIVALS = (
     "PyTorch, tightest calls",
     "PyTorch, batches by index",
     "MLPClassifier",
-    "CasADi SX",
 )
 """The contestants that charts show beside ours: with micrograd 0.1.0, and with C."""
 

@@ -323,37 +323,6 @@ def mixture(points: int, components: int) -> Phrased:
     return Phrased(by_point, by_component, (numbers(points),), shares + centres)
 
 
-def wave(size: int, steps: int) -> Phrased:
-    """Waves on a sheet: by rows, or in one list from the last cell on."""
-    from micrograd import Value
-
-    speed = Value(0.3)  # squared: from 0 to 0.5, waves keep their height
-    inner = range(1, size - 1)
-
-    def by_rows(sheet: Any) -> Any:
-        before, now = sheet, sheet
-        for _ in range(steps):
-            new = [list(row) for row in now]
-            for i in inner:
-                for j in inner:
-                    around = now[i - 1][j] + now[i + 1][j] + now[i][j - 1] + now[i][j + 1] - 4 * now[i][j]
-                    new[i][j] = 2 * now[i][j] - before[i][j] + speed * around
-            before, now = now, new
-        return squares(flat(now))
-
-    def in_one_list(sheet: Any) -> Any:
-        before = now = [cell for row in sheet for cell in row]
-        for _ in range(steps):
-            new = now[:]
-            for at in reversed([i * size + j for i in inner for j in inner]):
-                around = now[at - size] + now[at + size] + now[at - 1] + now[at + 1] - 4 * now[at]
-                new[at] = 2 * now[at] - before[at] + speed * around
-            before, now = now, new
-        return squares(now)
-
-    return Phrased(by_rows, in_one_list, (rows(size, size, numbers),), [speed])
-
-
 def springs(n: int, steps: int) -> Phrased:
     """Masses between springs: the force on each mass, or the force of each spring."""
     stiffness = values(n + 1)
@@ -381,35 +350,6 @@ def springs(n: int, steps: int) -> Phrased:
         return squares(x)
 
     return Phrased(by_mass, by_spring, (numbers(n),), stiffness)
-
-
-def gru(width: int, steps: int) -> Phrased:
-    """A recurrent network with two gates: all of a gate, or all of a cell."""
-    from micrograd import dot
-
-    resets, updates, news = (rows(width, width + 1) for _ in range(3))
-
-    def by_gate(xs: Any) -> Any:
-        h: Any = [0.0] * width
-        for x in xs:
-            r = [dot(row, [x, *h]).sigmoid() for row in resets]
-            z = [dot(row, [x, *h]).sigmoid() for row in updates]
-            kept = [a * b for a, b in zip(r, h, strict=True)]
-            new = [dot(row, [x, *kept]).tanh() for row in news]
-            h = [(1 - a) * b + a * c for a, b, c in zip(z, h, new, strict=True)]
-        return squares(h)
-
-    def by_cell(xs: Any) -> Any:
-        h: Any = [0.0] * width
-        for x in xs:
-            kept, shares = [], []
-            for i in range(width):
-                kept.append(dot(resets[i], [x, *h]).sigmoid() * h[i])
-                shares.append(dot(updates[i], [x, *h]).sigmoid())
-            h = [(1 - shares[i]) * h[i] + shares[i] * dot(news[i], [x, *kept]).tanh() for i in range(width)]
-        return squares(h)
-
-    return Phrased(by_gate, by_cell, (numbers(steps),), flat([resets, updates, news]))
 
 
 def clusters(points: int, centres: int) -> Phrased:
@@ -532,9 +472,7 @@ UNTUNED = {
     "hidden Markov chain": Sized(hidden_markov, (8, 60), (4, 6)),
     "filter": Sized(filtered, (16, 400), (4, 20)),
     "mixture of Gaussians": Sized(mixture, (200, 5), (9, 4)),
-    "waves on a sheet": Sized(wave, (20, 20), (6, 3)),
     "springs": Sized(springs, (30, 100), (6, 5)),
-    "GRU": Sized(gru, (12, 40), (4, 3)),
     "soft clusters": Sized(clusters, (150, 6), (8, 4)),
     "arm of many joints": Sized(arm, (300,), (8,)),
     "polynomial": Sized(powers, (100, 12), (8, 5)),

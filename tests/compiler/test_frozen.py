@@ -1,6 +1,5 @@
 """Frozen parameters: in a block of `frozen()`, none can be assigned, and calls do not read them again."""
 
-import threading
 from contextlib import nullcontext
 
 import pytest
@@ -93,28 +92,6 @@ def test_frozen_blocks_may_be_nested_and_end_with_errors(backend):
             w[1].data = 1.0
     w[1].data = 1.0
     assert (fast(1.0), other(1.0)) == (3.0, 1.0)
-
-
-def test_blocks_of_several_threads_may_overlap(backend):
-    w, fast = line(backend)
-    inside, leave = threading.Event(), threading.Event()
-
-    def freeze():
-        with fast.frozen():
-            inside.set()
-            leave.wait()
-
-    thread = threading.Thread(target=freeze)
-    with fast.frozen():
-        thread.start()
-        inside.wait()
-    with pytest.raises(RuntimeError, match="frozen"):
-        w[0].data = 9.0
-    assert fast(1.0) == 1.0
-    leave.set()
-    thread.join()
-    w[0].data = 9.0
-    assert fast(1.0) == 8.0
 
 
 def test_shapes_and_precisions_of_frozen_functions(backend):

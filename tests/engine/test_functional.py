@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp
 
-import micrograd
 from micrograd import Value, dot, mean, promote, scalar, sum, where
 from micrograd.core.levels import active_levels
 from micrograd.functional import GradientError, grad, gradcheck, hessian, hvp, jacobian, jvp, value_and_grad, vjp
@@ -196,20 +195,6 @@ def test_gradients_flow_to_the_weights_through_forward_mode():
     value, tangent = jvp(lambda x: [w * x**3, x])(x, w)
     (value[0] + tangent[0] + tangent[1]).backward()  # w x^3, 3 w^2 x^2 and w
     assert (x.grad, w.grad) == (3 * 3 * 4 + 6 * 9 * 2, 8 + 6 * 3 * 4 + 1)
-
-
-def test_forward_mode_compiles():
-    for products, vector in ((jvp, TANGENT), (vjp, WEIGHTS)):
-        fast = micrograd.compile(products(spiral), (POINT, vector), backend="python")
-        expected = products(spiral)(POINT, vector)
-        assert flat(fast(POINT, vector)) == pytest.approx(flat(expected), rel=1e-14)
-    of_time = micrograd.compile(jacobian(lambda t: [t * i + t.sin() for i in range(5)]), (0.5,), backend="python")
-    assert of_time(0.25) == jacobian(lambda t: [t * i + t.sin() for i in range(5)])(0.25)
-    slope = micrograd.compile(lambda x, v: jvp(rosenbrock)(x, v)[1], ([1.0, 2.0], [1.0, 1.0]), backend="python")
-    value, (by_x, by_v) = slope.value_and_grad([1.5, 2.0], [0.25, -3.0])
-    assert value == pytest.approx(product(grad(rosenbrock)([1.5, 2.0]), [0.25, -3.0]), rel=1e-14)
-    assert by_x == pytest.approx(hvp(rosenbrock)([1.5, 2.0], [0.25, -3.0]), rel=1e-14)
-    assert by_v == pytest.approx(grad(rosenbrock)([1.5, 2.0]), rel=1e-14)
 
 
 # What is told apart

@@ -100,17 +100,6 @@ def test_fit_says_once_why_the_engine_takes_steps_and_trains_as_it_does(xs, back
     assert len(said) == (0.0 in xs)
 
 
-def test_a_step_of_a_block_says_it_too(backend, caplog):
-    toolchain.warn_once.cache_clear()
-    model = Choosing()
-    fast = micrograd.compile(model, (1.0,), parameters=model.parameters(), backend=backend)
-    with fast.training(SGD([model.w], 0.01)) as step:
-        assert step([0.0]) == pytest.approx(0.05)
-        assert step([0.0, 0.0]) == pytest.approx(0.0499)
-    assert len(caplog.messages) == 1
-    assert REASON in caplog.text
-
-
 def test_what_is_not_chosen_is_differentiated_in_compiled_code_as_where_does_it_anywhere(backend):
     def chosen(x, y):
         return take([x, x * y], where(x < 9, 0.0, 1.0))

@@ -1,12 +1,11 @@
 """The benchmarks compare like with like, and their page shows the measured numbers."""
 
 import math
-import struct
 import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from tests.benchmarks import cold, compiled, digits, gpt, harness, microcontroller, page, phrases
+from tests.benchmarks import cold, compiled, digits, gpt, harness, page, phrases
 from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measured, from_first_step, run
 from tests.helpers import needs_compiler
 
@@ -176,16 +175,6 @@ def test_both_learn_the_same_in_whole_processes_and_have_the_same_gradients(monk
     assert cold.ours(name, 3) == pytest.approx(cold.pytorch(name, 3), rel=1e-9)
     if name in compiled.NAMES:
         assert compiled.call(name)()[1] == pytest.approx(compiled.call_pytorch(name)()[1], rel=1e-9)
-
-
-def test_the_size_of_code_is_that_of_its_section():
-    names = b"\0.names\0.text.arm\0"
-    sections = [(1, 52, len(names)), (8, 0, 1340)]
-    headers = b"".join(struct.pack("<10I", name, 0, 0, 0, start, size, 0, 0, 0, 0) for name, start, size in sections)
-    header = bytearray(52)
-    struct.pack_into("<I", header, 32, 52 + len(names))
-    struct.pack_into("<HH", header, 48, 2, 0)
-    assert microcontroller.sections(bytes(header) + names + headers) == {".names": len(names), ".text.arm": 1340}
 
 
 @needs_compiler

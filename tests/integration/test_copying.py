@@ -6,8 +6,6 @@ import pickle
 import random
 import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -44,13 +42,6 @@ class Net:
 
     def loss(self, x, y):
         return losses.mse_loss(self.model(x), y)
-
-
-def trained(seed, backend):
-    """The losses of a training, for a pool of processes to compute."""
-    xs, ys = data.moons(8, rng=1)
-    model = nn.MLP(2, [3, 1], rng=seed)
-    return fit(model, losses.mse_loss, xs, ys, epochs=3, rng=seed, backend=backend, progress=False).losses
 
 
 def gradients(net, fast):
@@ -170,20 +161,6 @@ def test_a_schedule_is_copied_as_its_numbers(schedule, way):
 
 
 @SEPARATE
-@pytest.mark.parametrize("batch", [([[1.0, 2.0], [3.0, 4.0]],), ([1.0, 2.0], [[], []])], ids=["lists", "nothing in it"])
-def test_packed_examples_are_copied_as_their_numbers(batch, way):
-    fast = micrograd.compile(lambda *xs: mean_of(xs), tuple(b[0] for b in batch), backend="python")
-    packed = fast.pack(*batch)
-    arrived = way(packed)
-    assert (arrived.shapes, arrived.n, arrived.rows()) == (packed.shapes, packed.n, packed.rows())
-    assert fast.map(arrived) == fast.map(packed)
-
-
-def mean_of(tree):
-    return tree if isinstance(tree, Value) else sum(map(mean_of, tree), Value(0.0))
-
-
-@SEPARATE
 def test_a_training_goes_on_elsewhere_where_it_was(way):
     xs, ys = data.moons(8, rng=1)
     model = nn.MLP(2, [3, 1], rng=1)
@@ -201,12 +178,3 @@ def test_a_training_goes_on_elsewhere_where_it_was(way):
     assert isinstance(kept, History)
     assert go_on(*arrived) == go_on(*state)
     assert [p.data for p in arrived[0].parameters()] == [p.data for p in model.parameters()]
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_a_sweep_over_processes_is_the_sweep_in_one(method, backend):
-    if method == "fork" and not hasattr(os, "fork"):
-        pytest.skip("no such processes here")
-    with ProcessPoolExecutor(2, mp_context=get_context(method)) as executor:
-        there = list(executor.map(trained, range(3), [backend] * 3))
-    assert there == [trained(seed, backend) for seed in range(3)]

@@ -11,7 +11,6 @@ from importlib.util import find_spec
 import pytest
 
 from micrograd import Value, scalar
-from micrograd.compiler.dtype import DOUBLE, SINGLE
 from micrograd.compiler.frontend.graph import traced
 from micrograd.compiler.native import loop, toolchain
 from micrograd.compiler.native.update import UpdateKernel
@@ -31,8 +30,8 @@ CALLER = """/* Calls what was generated with the numbers in a file, and writes w
 #ifdef MODEL
 #include "model.h"
 static int64_t room = 0;
-static int run(const REAL *p, const REAL *const *x, const int64_t *at, double seed, REAL *g, REAL *y,
-               REAL *work, int64_t n)
+static int run(const double *p, const double *const *x, const int64_t *at, double seed, double *g, double *y,
+               double *work, int64_t n)
 {
     (void)at, (void)seed, (void)work, (void)n;
     if (g)
@@ -42,7 +41,8 @@ static int run(const REAL *p, const REAL *const *x, const int64_t *at, double se
     return 0;
 }
 #else
-typedef int function(const REAL *, const REAL *const *, const int64_t *, double, REAL *, REAL *, REAL *, int64_t);
+typedef int function(const double *, const double *const *, const int64_t *, double, double *, double *, double *,
+                     int64_t);
 #ifdef _WIN32
 #include <windows.h>
 #else
@@ -60,24 +60,24 @@ int main(int argc, char **argv)
     function *run = (function *)(void (*)(void))GetProcAddress(library, "run");
     int64_t room = *(const int64_t *)(void (*)(void))GetProcAddress(library, "room");
 #endif
-    REAL sizes[5]; /* of parameters, inputs and outputs; of examples in a call, and how many calls */
+    double sizes[5]; /* of parameters, inputs and outputs; of examples in a call, and how many calls */
     FILE *from = fopen(argv[1], "rb"), *to = fopen(argv[2], "wb");
-    if (argc != 3 || !from || !to || fread(sizes, sizeof(REAL), 5, from) != 5)
+    if (argc != 3 || !from || !to || fread(sizes, sizeof(double), 5, from) != 5)
         return 3;
     size_t n = sizes[0], inputs = sizes[1] * sizes[3], outputs = sizes[2] * sizes[3];
-    REAL *p = calloc(n + 1, sizeof(REAL)), *g = calloc(n + 1, sizeof(REAL));
-    REAL *x = calloc(inputs + 1, sizeof(REAL)), *y = calloc(outputs + 1, sizeof(REAL)), *work = malloc(room + 1);
-    if (fread(p, sizeof(REAL), n, from) != n)
+    double *p = calloc(n + 1, sizeof(double)), *g = calloc(n + 1, sizeof(double));
+    double *x = calloc(inputs + 1, sizeof(double)), *y = calloc(outputs + 1, sizeof(double)), *work = malloc(room + 1);
+    if (fread(p, sizeof(double), n, from) != n)
         return 4;
     for (int call = 0; call < sizes[4]; call++) {
-        if (fread(x, sizeof(REAL), inputs, from) != inputs)
+        if (fread(x, sizeof(double), inputs, from) != inputs)
             return 5;
-        const REAL *const arguments[] = {x};
-        REAL flags = run(p, arguments, 0, 1.0, n ? g : 0, y, work, (int64_t)sizes[3]);
-        fwrite(&flags, sizeof(REAL), 1, to);
-        fwrite(y, sizeof(REAL), outputs, to);
+        const double *const arguments[] = {x};
+        double flags = run(p, arguments, 0, 1.0, n ? g : 0, y, work, (int64_t)sizes[3]);
+        fwrite(&flags, sizeof(double), 1, to);
+        fwrite(y, sizeof(double), outputs, to);
     }
-    fwrite(g, sizeof(REAL), n, to);
+    fwrite(g, sizeof(double), n, to);
     return fclose(to);
 }
 """
@@ -100,24 +100,23 @@ class Target:
         self.compile(directory, *toolchain.FLAGS, *self.native, "program.c", "-o", file)
         return file
 
-    def call(self, directory, source, numbers, size, precision=DOUBLE):
+    def call(self, directory, source, numbers, size):
         """What the library gives for these numbers; it is loaded on Windows, and elsewhere a part of the program."""
         (directory / "caller.c").write_text(CALLER)
-        real = f"-DREAL={'double' if precision == DOUBLE else 'float'}"
         if self.suffix == ".dll":
             self.library(directory, source)
-            self.compile(directory, real, "caller.c", "-o", "caller.exe")
+            self.compile(directory, "caller.c", "-o", "caller.exe")
         else:
             (directory / "program.c").write_text(source)
             flags = [flag for flag in toolchain.FLAGS if flag not in ("-shared", "-fPIC")]
-            self.compile(directory, *flags, *self.native, real, "-static", "caller.c", "program.c", "-o", "caller.exe")
-        return self.run(directory, numbers, size, precision)
+            self.compile(directory, *flags, *self.native, "-static", "caller.c", "program.c", "-o", "caller.exe")
+        return self.run(directory, numbers, size)
 
-    def run(self, directory, numbers, size, precision=DOUBLE):
+    def run(self, directory, numbers, size):
         """The results of the caller."""
-        (directory / "numbers").write_bytes(array(precision.code, numbers).tobytes())
+        (directory / "numbers").write_bytes(array("d", numbers).tobytes())
         self._done(directory, 100, *self.runs, "./caller.exe", "numbers", "results")
-        results = array(precision.code, (directory / "results").read_bytes())
+        results = array("d", (directory / "results").read_bytes())
         assert len(results) == size
         return list(results)
 
@@ -201,8 +200,8 @@ def every(xs):
     return [f(*[next(each) for _ in point]) for f, point in ROWS] + [f(next(each)) for f, _ in ERRORS]
 
 
-def results_of_every(target, directory, tile, precision):
-    """What a library notes and computes for an example without an error, and what it notes for those with one."""
+@pytest.mark.parametrize("tile", [0, 1])
+def test_every_operation_gives_pythons_numbers_and_errors_in_a_library(target, tmp_path, tile):
     good = [x for _, point in ROWS for x in point] + [1.5 if f is scalar.acosh else 0.5 for f, _ in ERRORS]
     first, width = len(good) - len(ERRORS), 1 + len(ROWS) + len(ERRORS)
     examples = [good]
@@ -210,31 +209,12 @@ def results_of_every(target, directory, tile, precision):
         with pytest.raises((ArithmeticError, ValueError)):
             f(Value(x))
         examples.append([*good[: first + i], x, *good[first + i + 1 :]])
-    source = c_source(traced(every, ((len(good),),), []), "forward", tile, precision)
     sizes = 0, len(good), width - 1, 1, len(examples)
-    results = target.call(directory, source, numbers_of(sizes, *examples), len(examples) * width, precision)
-    return results[0], results[1:width], every(good), results[width::width]
-
-
-@pytest.mark.parametrize("tile", [0, 1])
-def test_every_operation_gives_pythons_numbers_and_errors_in_a_library(target, tmp_path, tile):
-    flags, numbers, expected, errors = results_of_every(target, tmp_path, tile, DOUBLE)
-    assert flags == 0.0
-    assert numbers == pytest.approx(expected, rel=1e-14)
-    assert [flags % 2 for flags in errors] == [1.0] * len(ERRORS)
-
-
-def test_in_single_precision_what_is_too_large_is_told_from_what_has_no_number(target, tmp_path):
-    """Clang may compute in lanes that nobody reads, and then a call without an error is looked at once more."""
-    spare, numbers, expected, errors = results_of_every(target, tmp_path, 0, SINGLE)
-    assert spare in (0.0, 1.0)
-    assert numbers == pytest.approx(expected, rel=1e-5)
-    for (f, x), flags in zip(ERRORS, errors, strict=True):
-        if (f, x) == (scalar.acosh, -1000.0) and flags == 0.0:
-            continue  # musl's acoshf(-1000.0f) is 3.87, without a flag
-        with pytest.raises((ArithmeticError, ValueError)) as error:
-            f(Value(x))
-        assert flags == 2.0 + spare if error.type is OverflowError else flags % 2 == 1.0, (f, x, flags)
+    source = c_source(traced(every, ((len(good),),), []), "forward", tile)
+    results = target.call(tmp_path, source, numbers_of(sizes, *examples), len(examples) * width)
+    assert results[0] == 0.0
+    assert results[1:width] == pytest.approx(every(good), rel=1e-14)
+    assert [flags % 2 for flags in results[width::width]] == [1.0] * len(ERRORS)
 
 
 def network():
@@ -260,7 +240,7 @@ def trained(loss, parameters, examples):
 @pytest.mark.parametrize(("tile", "threads"), [(0, 1), (1, 1), (4, 1), (1, 3)])
 def test_a_network_has_pythons_losses_and_gradients_in_a_library(target, tmp_path, tile, threads):
     loss, parameters, examples = network()
-    source = c_source(traced(loss, ((5,),), parameters), "backward", tile, DOUBLE, threads)
+    source = c_source(traced(loss, ((5,),), parameters), "backward", tile, threads=threads)
     sizes = len(parameters), 5, 1, len(examples), 1
     numbers = numbers_of(sizes, (p.data for p in parameters), *examples)
     flags, *results = target.call(tmp_path, source, numbers, 1 + len(examples) + len(parameters))
@@ -285,7 +265,6 @@ def test_an_exported_network_has_pythons_numbers(target, tmp_path):
         "-O2",
         "-ffp-contract=off",
         "-DMODEL",
-        "-DREAL=double",
         *([] if target.suffix else ["-static"]),
     ]
     target.compile(tmp_path, *flags, "caller.c", "model.c", "-o", "caller.exe")
@@ -312,7 +291,7 @@ def test_libraries_the_loop_of_a_training_and_exports_build_for(ziglang, tmp_pat
     loss, parameters, _ = network()
     graph = traced(loss, ((5,),), parameters)
     for tile, threads in ((0, 1), (4, 3)):
-        file = target.library(tmp_path, c_source(graph, "backward", tile, DOUBLE, threads))
+        file = target.library(tmp_path, c_source(graph, "backward", tile, threads=threads))
         content = file.read_bytes()
         assert content.startswith(MAGIC[name])
         assert b"run\0" in content

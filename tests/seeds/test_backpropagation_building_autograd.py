@@ -96,20 +96,6 @@ class TestTrainingANetwork:
         assert loss.data == pytest.approx(-np.log((probabilities * chosen).sum(axis=1)).mean(), rel=1e-14)
         close(grads(rows), (probabilities - chosen) / 4, rtol=1e-12)
 
-    def test_the_network_learns_on_tensors(self):
-        rng = np.random.default_rng(0)
-        first, second = Linear(2, 8, rng), Linear(8, 2, rng)
-        x = rng.normal(size=(40, 2))
-        labels = (x[:, 0] * x[:, 1] > 0).astype(int)
-        optimizer = optim.SGD([*first.parameters(), *second.parameters()], learning_rate=1.0)
-        for _ in range(60):
-            logits = second(relu(first(x)))
-            loss = losses.cross_entropy(logits, labels)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        assert (logits.argmax(axis=1) == labels).mean() >= 0.95
-
     def test_a_training_step_in_the_published_sizes_lowers_the_loss(self):
         rng = random.Random(0)
         model = nn.MLP(784, [128, 10], "relu", rng=rng)

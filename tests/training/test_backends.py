@@ -120,16 +120,6 @@ class Twice(Line):
         return [self.w, self.b, self.w]
 
 
-class Generated(nn.MLP):
-    def parameters(self):
-        yield from super().parameters()
-
-
-class Array(nn.MLP):
-    def parameters(self):
-        return np.array(super().parameters(), dtype=object)
-
-
 class Tempered(Line):
     """A model with a temperature in its loss: the optimizer has it, but the model does not."""
 
@@ -174,8 +164,6 @@ TRAININGS = {
         Shared, optimizer=lambda model: AdamW(model.parameters(), 0.05)
     ),
     "a parameter that is given twice": Setting(Twice, xs=[1.0, 2.0], ys=[1.0, 3.0], batch_size=1),
-    "parameters that are yielded": Setting(lambda: Generated(2, [3, 1], rng=1)),
-    "parameters in an array": Setting(lambda: Array(2, [3, 1], rng=1)),
     "parameters that stay, whose gradients add up": Setting(
         optimizer=lambda model: Adam(model.parameters()[2:7], 0.1, clip_grad_norm=0.5)
     ),

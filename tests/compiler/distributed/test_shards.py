@@ -144,16 +144,6 @@ def test_real_processes_give_the_same_bits(method):
     assert there == trained(executor=Processes(2))
 
 
-@pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
-def test_shards_may_be_in_single_precision():
-    there = trained(executor=Processes(), precision="single")
-    alone, doubles = trained(precision="single"), trained()
-    assert there[0].losses == pytest.approx(alone[0].losses, rel=1e-5)
-    assert there[1] == pytest.approx(alone[1], rel=1e-3)
-    assert there[0].losses != trained(executor=Processes(3))[0].losses == pytest.approx(doubles[0].losses)
-    assert np.array(there[1], "f").tolist() == there[1]
-
-
 class Sum(nn.Module):
     """A multiple of the sum of however many inputs."""
 

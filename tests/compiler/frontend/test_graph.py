@@ -228,18 +228,6 @@ def test_a_function_may_be_compiled_while_another_is_traced():
     assert (repr(p), repr(q), type(p)) == ("Value(data=3.0, grad=0.0)", "Value(data=5.0, grad=0.0)", Value)
 
 
-def test_a_parameter_of_a_kind_of_its_own_stays_of_that_kind():
-    class Weight(Value):
-        """A Value that knows more."""
-
-        def double(self):
-            return 2 * self
-
-    w = Weight(3.0)
-    assert compiled(lambda x: w.double() * x, w)(2.0) == 12.0
-    assert type(w) is Weight
-
-
 def test_a_backward_within_the_function_leaves_the_gradients_of_constants_as_they_were():
     w, p = Value(2.0), Value(3.0)
     w.grad = p.grad = 0.25

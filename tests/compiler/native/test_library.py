@@ -1,7 +1,6 @@
 """Loaded libraries: how many examples one computes at once, and in how many threads."""
 
 import ctypes
-import pickle
 import random
 import signal
 import threading
@@ -13,7 +12,6 @@ import pytest
 
 import micrograd
 from micrograd import Backend, Value, dot, mean, take
-from micrograd.compiler import passes
 from micrograd.compiler.native import library, toolchain
 from micrograd.compiler.native.library import CallArguments
 from micrograd.compiler.targets import c
@@ -44,23 +42,6 @@ def test_what_is_called_first_is_built_at_once_and_only_once(built):
     assert len(built) == 4
     micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend="c", batch_size=32)
     assert len(built) == 5
-
-
-@needs_compiler
-def test_libraries_for_many_and_for_few_examples_are_of_one_program(monkeypatch, own_cache):
-    made = []
-    monkeypatch.setattr(library, "program", lambda *lines: made.append(lines) or passes.program(*lines))
-    w = Value(2.0)
-    fast = micrograd.compile(lambda x: w * x.sin(), (1.0,), parameters=[w], backend="c")
-    assert made == []
-    for n in (1, 8, 32, 1):
-        fast.backward([1.0] * n)
-    assert len(made) == 1
-    fast.value_and_grad(1.0)
-    assert len(made) == 2
-    copied = pickle.loads(pickle.dumps(fast))
-    assert copied.backward([1.0] * 9) == fast.backward([1.0] * 9)
-    assert len(made) == 3
 
 
 @needs_compiler
