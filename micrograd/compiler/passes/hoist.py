@@ -29,6 +29,10 @@ ADDED = 3  # additions that adding up a number over lanes takes as long as
 NO_NUMBERS = CONDITIONS | {"stack", "axpy", "scatter"}
 
 
+Chains = dict[int, tuple[list[int], list[int]]]
+"""Rows, and the lines of their links, the last one first: those that are moved out of the loop, and the others."""
+
+
 class Part(NamedTuple):
     """Some lines of a graph."""
 
@@ -60,30 +64,31 @@ def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | No
     held = _held(trace, varying, ends.lines, uniform)
     if not held:
         return None
+    linear, chains = _linear(trace, varying, ends, uniform)
+    numbers, rows, n_sums = _summed(trace, linear, chains, uniform, {row for _, row in ends.rows})
     each = _with_leaves(graph, {line: ("h", i) for i, line in enumerate(held)})
-    linear, links = _linear(trace, varying, ends, uniform)
-    places, rows, n_sums = _places(trace, linear, links, uniform)
-    after = _with_leaves(each, places)
-    sums = {}
-    for line, (_, i) in places.items():
+    after = _with_leaves(each, numbers)
+    now, rows_now = {i: line for i, line in ends.gradients.items() if line not in linear}, []
+    later, rows_later = {i: line for i, line in ends.gradients.items() if line in linear}, []
+    for line, (_, i) in numbers.items():
         if line not in trace.items:
-            sums[FAR + i] = each.trace.row("+", (each.trace.leaf("g", FAR + i).id, line))
-    now = {i: line for i, line in ends.gradients.items() if line not in linear}
-    later = {i: line for i, line in ends.gradients.items() if line in linear}
-    rows_later = []
-    for place, row in ends.rows:
-        chain = _chain(trace, row)
-        if row in linear:
-            rows_later.append((place, row))
-        elif links.isdisjoint(chain):
-            rows.append((place, row))
+            now[FAR + i] = each.trace.row("+", (each.trace.leaf("g", FAR + i).id, line))
+    for row, place in rows.items():
+        if row in chains:
+            moved, others = chains[row]
+            of_sum = after.trace.slice("d", place.base - FAR, 1, place.size)
+            after.trace.ops[others[0]], after.trace.operands[others[0]] = "axpy", (0, after.trace.id(1.0), of_sum)
+            _relink(after.trace, sorted((others[0], *moved), reverse=True))
+            rows_now.append((place, _relink(each.trace, others)))
         else:
-            rows_later.append((place, _joined(after.trace, [line for line in chain if line in links])))
-            others = [line for line in chain if line not in links]
-            rows += [(place, _joined(each.trace, others))] if others else []
+            rows_now.append((place, row))
+    for place, row in ends.rows:
+        moved, others = chains.get(row, ([], _links(trace, row)))
+        rows_now += [(place, _relink(each.trace, others))] * bool(others)
+        rows_later += [(place, _relink(after.trace, moved))] * bool(moved)
     return Hoisted(
         Part(graph, Ends(held)),
-        Part(each, Ends(ends.returned, now | sums, rows)),
+        Part(each, Ends(ends.returned, now, rows_now)),
         Part(after, Ends([], later, rows_later)),
         len(held),
         n_sums,
@@ -130,57 +135,75 @@ def _held(trace: Trace, varying: Sequence[int], results: Sequence[int], uniform:
     return sorted(held, key=lambda line: (ops[line], line))
 
 
-def _linear(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[int]) -> tuple[set[int], set[int]]:
-    """The lines that can be computed after the loop: each is linear, and only others of them, or gradients, need it.
+def _linear(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[int]) -> tuple[set[int], Chains]:
+    """The numbers that can be computed after the loop, and the rows of which parts can be.
 
-    The second set has axpys of the chains that are added to slices of gradients: other links may stay in the loop.
+    They are linear, and only others of them, or gradients, need them.
     """
     ops, operands = trace.ops, trace.operands
-    uses = Counter([i for line in varying for i in operands[line]] + [row for _, row in ends.rows])
-    chains = [_chain(trace, row) for _, row in ends.rows]
-    links = {line for chain in chains if all(uses[line] == 1 for line in chain) for line in chain}
-    scaled = {line for line in varying if ops[line] == "axpy" and operands[line][2] in uniform}
-    scaled -= {line for line in scaled if operands[line][1] in uniform}
-    may_move = {line for line in varying if _is_linear(trace, line, uniform)}
-    for line in sorted(scaled - links):
-        start = operands[line][0]
-        if start == trace.nothing or (start in may_move and uses[start] == 1):
-            may_move.add(line)
-    returned = {*ends.returned, *(row for _, row in ends.rows)} - links
+    chains = _chains(trace, varying, ends, uniform)
+    top = {line: row for row, parts in chains.items() for part in parts for line in part}
+    scaled = {line for moved, _ in chains.values() for line in moved}
+    linear = {line for line in varying if _is_linear(trace, line, uniform)}
+    linear -= {line for line in linear if line in trace.items and operands[line][0] not in chains}
 
     def moved() -> set[int]:
-        found, needed = set[int](), returned.copy()  # in the loop
+        found, needed = set[int](), {*ends.returned, *(row for _, row in ends.rows)} - chains.keys()  # in the loop
         for line in reversed(varying):
-            if line in links:
+            if line in top and top[line] not in needed:
                 needed.update(() if line in scaled else _operands(trace, line)[1:])
-            elif line in may_move and line not in needed:
+            elif line in linear and line not in needed:
                 found.add(line)
             elif ops[line] != "stack":
                 needed.update(_operands(trace, line))
-        return found
+        for row in needed.intersection(chains):
+            del chains[row]
+        return {line for line in found if line not in trace.items or operands[line][0] in chains}
 
-    may_move -= _better_added_up(trace, moved(), links & scaled, uniform)
-    return moved(), links & scaled
+    linear = _better_added_up(trace, moved(), chains, uniform)
+    return moved(), chains
 
 
-def _better_added_up(trace: Trace, linear: set[int], links: set[int], uniform: set[int]) -> set[int]:
-    """The lines that take less time if they are added up than if what they are computed from is.
+def _chains(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[int]) -> Chains:
+    """The rows, added to gradients or used by items alone, that add up uniform rows times varying numbers."""
+    uses = Counter([i for line in varying for i in trace.operands[line]] + [row for _, row in ends.rows])
+    items = Counter([trace.operands[line][0] for line in varying if line in trace.items])
+    found: Chains = {}
+    for row in {row for _, row in ends.rows if uses[row] == 1}.union(row for row, n in items.items() if uses[row] == n):
+        links = _links(trace, row)
+        parts: tuple[list[int], list[int]] = [], []
+        for line in links:
+            _, number, other, *_ = trace.operands[line]
+            is_scaled = trace.ops[line] == "axpy" and other in uniform and number not in uniform
+            parts[not is_scaled].append(line)
+        if parts[0] and all(uses[line] == 1 for line in links[1:]):
+            found[row] = parts
+    return found
+
+
+def _better_added_up(trace: Trace, linear: set[int], chains: Chains, uniform: set[int]) -> set[int]:
+    """The linear lines without those that take less time to add up than what they are computed from.
 
     Lines that several others use are counted in equal shares.
     """
-    read = {line: [i for i in trace.operands[line] if i not in uniform] for line in linear}
     begun = {line for line, (array, _) in trace.leaves.items() if array == "g"}
-    uses = Counter([i for of in read.values() for i in of] + [trace.operands[line][1] for line in links])
+    read = {line: [i for i in trace.operands[line] if i not in uniform] for line in linear}
+    read |= {row: [trace.operands[line][1] for line in moved] for row, (moved, _) in chains.items()}
+    uses = Counter(i for of in read.values() for i in of)
     in_loop: dict[int, float] = {}  # the time that a line takes there, with what it alone needs
     sums: dict[int, float] = {}  # the time to add up what it is computed from after the loop
-    for line in sorted(linear):
+    for line in sorted(read):
         of = [i for i in read[line] if i not in begun]
-        is_end, is_item = len(of) < len(read[line]), trace.ops[line] == "item"
-        time = sum(in_loop.get(i, 0) / uses[i] for i in of) + (0 if is_end else _cost(trace, line))
-        apart = sum(sums.get(i, ADDED) / uses[i] for i in of)
-        if ADDED + time > apart and not (is_item and of[0] not in sums):
+        time, apart = sum(in_loop.get(i, 0) / uses[i] for i in of), sum(sums.get(i, ADDED) / uses[i] for i in of)
+        if line in chains:
+            moved, others = chains[line]
+            size = trace.size(trace.operands[line][2])
+            time, apart = time + 2 * size * len(moved), apart + ADDED * size * bool(others)
+        elif len(of) == len(read[line]):
+            time += _cost(trace, line)
+        if line in chains or ADDED + time > apart:
             in_loop[line], sums[line] = time, apart
-    return linear - sums.keys()
+    return linear & sums.keys()
 
 
 def _cost(trace: Trace, line: int) -> int:
@@ -209,29 +232,31 @@ def _is_linear(trace: Trace, line: int, uniform: set[int]) -> bool:
     return all(i not in uniform or trace.constants.get(i) == 0 for i in operands)
 
 
-def _places(
-    trace: Trace, linear: set[int], links: set[int], uniform: set[int]
-) -> tuple[dict[int, tuple[str, int]], list[tuple[Slice, int]], int]:
-    """Where in "d" the numbers are that are added up, the rows that are added up as a whole, and the size of "d"."""
-    read = [i for line in linear for i in trace.operands[line]] + [trace.operands[line][1] for line in links]
+def _summed(
+    trace: Trace, linear: set[int], chains: Chains, uniform: set[int], added: set[int]
+) -> tuple[dict[int, tuple[str, int]], dict[int, Slice], int]:
+    """Where in "d" the numbers are that are added up, the rows that are added up as a whole, and the size of "d".
+
+    Of a row that is moved in part, this is the sum of the other links, unless it is `added` to gradients.
+    """
+    read = [i for line in linear for i in trace.operands[line]]
+    read += [trace.operands[line][1] for moved, _ in chains.values() for line in moved]
     begun = {line for line, (array, _) in trace.leaves.items() if array == "g"}
-    places: dict[int, tuple[str, int]] = {}
-    rows: dict[int, Slice] = {}
-    n = 0
-    for line in sorted({*read} - uniform - linear - begun):
-        if line not in trace.items:
-            places[line] = "d", n
-            n += 1
-            continue
-        row = trace.operands[line][0]
-        if row not in rows:
-            rows[row] = Slice("g", FAR + n, 1, trace.size(trace.operands[row][2]))
-            n += rows[row].size
-        places[line] = "d", rows[row].base - FAR + trace.items[line]
-    return places, [(place, row) for row, place in rows.items()], n
+    lines = sorted({*read} - uniform - linear - begun - chains.keys())
+    whole = {trace.operands[line][0] for line in lines if line in trace.items}
+    numbers, rows, n = dict[int, tuple[str, int]](), dict[int, Slice](), 0
+    for row in sorted(whole.union(row for row, (_, others) in chains.items() if others and row not in added)):
+        rows[row] = Slice("g", FAR + n, 1, trace.size(trace.operands[row][2]))
+        n += rows[row].size
+    for line in lines:
+        if line in trace.items:
+            numbers[line] = "d", rows[trace.operands[line][0]].base - FAR + trace.items[line]
+        else:
+            numbers[line], n = ("d", n), n + 1
+    return numbers, rows, n
 
 
-def _chain(trace: Trace, row: int) -> list[int]:
+def _links(trace: Trace, row: int) -> list[int]:
     """The lines of the axpys and scatters that a row adds up, the last one first."""
     found = []
     while row != trace.nothing:
@@ -240,11 +265,12 @@ def _chain(trace: Trace, row: int) -> list[int]:
     return found
 
 
-def _joined(trace: Trace, chain: Sequence[int]) -> int:
-    """The line of a chain of the same axpys and scatters."""
+def _relink(trace: Trace, links: Sequence[int]) -> int:
+    """Let these lines, the last one first, add up a row; returns its line."""
     row = trace.nothing
-    for line in reversed(chain):
-        row = trace.row(trace.ops[line], (row, *trace.operands[line][1:]))
+    for line in reversed(links):
+        trace.operands[line] = (row, *trace.operands[line][1:])
+        row = line
     return row
 
 
