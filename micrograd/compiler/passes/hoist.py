@@ -197,7 +197,7 @@ def _better_added_up(trace: Trace, linear: set[int], chains: Chains, uniform: se
         time, apart = sum(in_loop.get(i, 0) / uses[i] for i in of), sum(sums.get(i, ADDED) / uses[i] for i in of)
         if line in chains:
             moved, others = chains[line]
-            size = trace.size(trace.operands[line][2])
+            size = trace.size(trace.operands[line][-1])
             time, apart = time + 2 * size * len(moved), apart + ADDED * size * bool(others)
         elif len(of) == len(read[line]):
             time += _cost(trace, line)
@@ -209,7 +209,7 @@ def _better_added_up(trace: Trace, linear: set[int], chains: Chains, uniform: se
 def _cost(trace: Trace, line: int) -> int:
     """How many additions an operation takes as long as."""
     op, operands = trace.ops[line], trace.operands[line]
-    return 2 * trace.size(operands[2]) if op in ("dot", "axpy") else 1 if op in CHEAP else COSTLY
+    return 2 * trace.size(operands[-1]) if op in ("dot", "axpy") else 1 if op in CHEAP else COSTLY
 
 
 def _is_linear(trace: Trace, line: int, uniform: set[int]) -> bool:
@@ -246,7 +246,7 @@ def _summed(
     whole = {trace.operands[line][0] for line in lines if line in trace.items}
     numbers, rows, n = dict[int, tuple[str, int]](), dict[int, Slice](), 0
     for row in sorted(whole.union(row for row, (_, others) in chains.items() if others and row not in added)):
-        rows[row] = Slice("g", FAR + n, 1, trace.size(trace.operands[row][2]))
+        rows[row] = Slice("g", FAR + n, 1, trace.size(trace.operands[row][-1]))
         n += rows[row].size
     for line in lines:
         if line in trace.items:

@@ -228,3 +228,18 @@ def test_infinite_factors_make_infinite_gradients():
     p.grad = 0.0
     fast.backward([-1.0] * 8)
     assert math.isnan(p.grad)
+
+
+@needs_compiler
+def test_rows_from_which_examples_select():
+    w, indices = parameters(), [0.0, 2.0, 1.0, 2.0, 3.0, 0.0]
+
+    def function(i):
+        return take(w[4:8], i) * w[0].exp() + dot(w[4:8], [softplus(p) for p in w[8:12]])
+
+    fast = micrograd.compile(function, (0.0,), parameters=w, backend="c")
+    values, expected = engine(lambda i, w: function(Value(i)), indices, w)
+    for p in w:
+        p.grad = 0.0
+    assert_close([fast.backward(indices)], [sum(values) / 6])
+    assert_close(grads(w), expected)
