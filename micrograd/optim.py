@@ -332,14 +332,12 @@ def check_moments(optimizer: Any) -> None:
 
 def check_result(optimizer: Any, result: Any) -> None:
     """Raise TypeError unless this is what a rule of the optimizer returns: a parameter's number and its moments."""
+    kind = type(optimizer).__name__
     if not isinstance(result, (tuple, list)) or len(result) != 1 + len(optimizer.moments):
         names = ", ".join(["the parameter", *optimizer.moments])
-        raise TypeError(f"the rule of {type(optimizer).__name__} returns {shown(result)}: expected a tuple of {names}")
+        raise TypeError(f"the rule of {kind} returns {shown(result)}: expected a tuple of {names}")
     if any(scalar.innermost(x) is not x for x in result):
-        raise TypeError(
-            f"the rule of {type(optimizer).__name__} returns a Value: expected numbers, so use the functions of "
-            "micrograd.scalar, such as scalar.where, in place of micrograd's"
-        )
+        raise TypeError(f"the rule of {kind} returns a Value: expected numbers, from functions of micrograd.scalar")
 
 
 def _unique(parameters: Iterable[Value]) -> list[Value]:

@@ -394,10 +394,7 @@ class Compiled(Function):
             return gradients
         for parameter in self.parameters:
             if not isinstance(validation.plain(parameter.grad), Real):
-                raise TypeError(
-                    f"backward() adds to the grad of each parameter, but {parameter!r} has no number there: "
-                    "set it to 0, as zero_grad() does"
-                )
+                raise TypeError(f"the grad of {parameter!r:.80} is no number: set it to 0, as zero_grad() does")
         return plain_numbers(gradients)
 
     def _exported(self, stem: str, precision: str | None) -> tuple[str, str]:

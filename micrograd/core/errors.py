@@ -10,10 +10,7 @@ WHERE_HINT = "; where() computes both of its branches, so choose a safe operand 
 """Ends a message if the graph has a `where`: the branch not chosen may be the cause."""
 POWER_HINT = "; if the exponent is a constant, write it as a number, as in x ** 2, or as exponent.detach()"
 """Ends a message about a power with a variable exponent, since the derivative by that contains log(x)."""
-NO_PLAIN_NUMBER = (
-    "float(value) would detach it from the graph: use .data for the number, a method such as v.exp() for the function, "
-    "or micrograd's scalar.exp(v.data) in your own operation"
-)
+NO_PLAIN_NUMBER = "float(value) would detach it from the graph: use .data for the number, or a method such as v.exp()"
 
 
 def shown(value: Any, room: int = 80) -> str:
@@ -49,14 +46,9 @@ def raise_with_context(error: BaseException, node: Any, nodes: list[Any]) -> Non
             hint += WHERE_HINT if any(each._op == "where" for each in nodes) else ""
             raise kind(f"the derivative of {expression(node)} cannot be taken: {error}{hint}") from error
     if node._backward is no_derivative:
-        raise NotImplementedError(
-            f"{expression(node)} has no derivative: give its Value a _backward, or detach() its operands"
-        ) from None
+        raise NotImplementedError(f"{expression(node)} has no derivative: give its Value a _backward") from None
     if isinstance(error, TypeError) and not _has_begun(node._backward, error):
-        raise TypeError(
-            f"the _backward of {expression(node)} must take one argument, the gradient of its result, "
-            f"as in `def _backward(grad)`: {error}"
-        ) from error
+        raise TypeError(f"the _backward of {expression(node)} must take the gradient alone: {error}") from error
 
 
 def _has_begun(function: Any, error: BaseException) -> bool:

@@ -121,19 +121,14 @@ def normalize_leaves(leaves: Iterable[Any]) -> None:
         if type(data) is not float and (number := as_number(data, leaf._level)) is not data:
             if not isinstance(data, float):
                 raise TypeError(
-                    f"the data of a leaf was set to {data!r}, so all that was computed from it since then has "
-                    f"only that precision: set it to a Python number, as in v.data = {number!r}, and compute "
-                    "the result again"
+                    f"a leaf was set to {data!r}, of low precision: set it to {number!r}, and compute again"
                 )
             leaf.data = number
         if type(grad) is not float:
             try:
                 leaf.grad = as_number(grad, leaf._level)
             except TypeError as error:
-                raise TypeError(
-                    f"backward() adds to the grad of each leaf, but {leaf!r:.80} has no number there: "
-                    "set it to 0, as zero_grad() does"
-                ) from error
+                raise TypeError(f"the grad of {leaf!r:.80} is no number: set it to 0, as zero_grad() does") from error
 
 
 def as_constant(beside: Any, name: str, number: Any, remedy: str) -> Any:
@@ -166,7 +161,4 @@ def adopt_level(value: Any, operands: tuple[Any, ...], op: str) -> tuple[Any, ..
 def check_active(level: int) -> None:
     """Raise TypeError if the derivative of this level has ended."""
     if level and level not in active_levels:
-        raise TypeError(
-            "this Value belongs to a derivative that has ended, so gradients no longer flow through it: return it "
-            "from the function, or keep only its .data"
-        )
+        raise TypeError("this Value is of a derivative that has ended: return it from the function, or keep its .data")

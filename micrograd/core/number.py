@@ -112,8 +112,7 @@ class Number(HasLevel):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._prev:
             raise TypeError(
-                f"the result of {errors.expression(self)} cannot be copied or pickled, since its history holds "
-                "closures: copy the leaves, or its .detach(), instead"
+                f"{errors.expression(self)} holds closures: copy or pickle leaves, or its .detach(), instead"
             )
         # For copy and pickle: how to make a leaf, and what to set in it afterwards, in `__dict__` and in slots.
         slots = {name: getattr(self, name) for name in ("data", "grad", "label", "_is_constant")}

@@ -39,9 +39,8 @@ CALLS = 3  # of an example: two draw the same mask for two units a quarter of th
 SECONDS = 0.02  # of calls: a small network takes ten times as long to compile
 LOSS = "the loss of an example"
 NOT_THE_SAME = (
-    "{} is not the same each time: it was {!r}, then {!r}. Compiled code would repeat the random "
-    "numbers of one call, as in dropout or noise, and what the model keeps from call to call, such as a counter or "
-    'a running mean: make them part of the examples, or give backend="eager"'
+    "{} is not the same each time: it was {!r}, then {!r}. Compiled code would repeat one call, with its random "
+    'numbers, counters and running means: make them part of the examples, or give backend="eager"'
 )
 
 

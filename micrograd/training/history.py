@@ -60,9 +60,8 @@ class History(NotebookDisplay):
         if validation:
             best = lowest(validation)
             words += f", lowest validation loss {validation[best]:.4g} in epoch {best + 1}"
-        return words + (
-            ", interrupted" if self.interrupted else f", ended as {self.failure.what}" if self.failure else ""
-        )
+        ending = f", ended as {self.failure.what}" if self.failure else ""
+        return words + (", interrupted" if self.interrupted else ending)
 
 
 def lowest(losses: Sequence[float]) -> int:

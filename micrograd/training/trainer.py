@@ -81,8 +81,7 @@ class Engine(StepLoop):
             _, leaves = loss._topological_order()
             if set(self.update.parameters).isdisjoint(leaves):
                 raise ValueError(
-                    "the loss does not depend on the model's parameters: compute it from the prediction itself, a "
-                    "Value, not from its .data"
+                    "the loss does not depend on the model's parameters: compute it from predictions, not .data"
                 )
         self._is_first = False
 

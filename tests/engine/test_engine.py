@@ -280,7 +280,7 @@ class TestBackward:
     @pytest.mark.parametrize("closure", [lambda: None, lambda grad, more: None], ids=["none", "two"])
     def test_a_closure_that_does_not_take_the_gradient_is_told_what_it_takes(self, closure):
         x = Value(2.0)
-        with pytest.raises(TypeError, match=r"of op\(2\.0\) .* one argument, .* `def _backward\(grad\)`: .*positional"):
+        with pytest.raises(TypeError, match=r"of op\(2\.0\) must take the gradient alone: .*positional"):
             Value(4.0, (x,), "op", closure).backward()
         assert x.grad == 0.0
 
@@ -428,7 +428,7 @@ class TestErrors:
         ("ordered with text", 1.0, lambda v: v < "a", TypeError, "not supported between .* 'float' and 'str'"),
         ("hypot with text", 1.0, lambda v: v.hypot("2"), TypeError, "a Value holds a number .* not str: '2'"),
         ("float", 1.0, float, TypeError,
-         r"detach it from the graph: use \.data .* v\.exp\(\) .* scalar\.exp\(v\.data\)"),
+         r"detach it from the graph: use \.data .* v\.exp\(\)"),
         ("a printf format", 1.0, lambda v: "%.2f" % v, TypeError, "detach it from the graph"),  # noqa: UP031
         ("a Value of a Value", 1.0, Value, TypeError, r"holds a number, not a Value: use v\.data .* v\.detach\(\)"),
         ("dot of two lengths", 1.0, lambda v: dot([v, v], [v]), ValueError, "same length, not of lengths 2 and 1"),
@@ -550,10 +550,7 @@ class TestWhatPythonAsksOfANumber:
     def test_an_inner_node_says_why_it_cannot_be_copied(self, duplicate):
         with pytest.raises(TypeError) as caught:
             duplicate(Value(2.0) * 3)
-        assert str(caught.value) == (
-            "the result of *(2.0, 3) cannot be copied or pickled, since its history holds closures: "
-            "copy the leaves, or its .detach(), instead"
-        )
+        assert str(caught.value) == "*(2.0, 3) holds closures: copy or pickle leaves, or its .detach(), instead"
         assert pickle.loads(pickle.dumps((Value(2.0) * 3).detach())).data == 6.0
 
     def test_ints_stay_exact(self):
@@ -588,9 +585,7 @@ class TestGradientsOfLeaves:
     def test_what_is_not_a_number_is_not_added_to(self, grad):
         v, w = Value(1.0), Value(2.0)
         w.grad = grad
-        with pytest.raises(
-            TypeError, match=r"^backward\(\) adds .* Value\(data=2\.0, .* has no number there: set it to 0"
-        ):
+        with pytest.raises(TypeError, match=r"^the grad of Value\(data=2\.0, .* is no number: set it to 0"):
             (v * w).backward()
         assert v.grad == 0.0
         assert w.grad is grad
@@ -636,7 +631,7 @@ class TestTensors:
         v.data = tensor(2.0)
         result = v * 2
         assert result.data == 4.0
-        with pytest.raises(TypeError, match=r"as in v\.data = 2\.0, and compute"):
+        with pytest.raises(TypeError, match=r"set it to 2\.0, and compute"):
             result.backward()
 
 
@@ -646,10 +641,10 @@ class TestNumPy:
         v, w = Value(1.0), Value(2.0)
         v.data = kind(1)
         loss = v * w
-        with pytest.raises(TypeError, match=r"set to .*only that precision: .* as in v\.data = ") as caught:
+        with pytest.raises(TypeError, match=r"set to .*, of low precision: set it to ") as caught:
             loss.backward()
         assert (v.grad, w.grad) == (0.0, 0.0)
-        exec(re.search(r"v\.data = \S+(?=,)", str(caught.value))[0])
+        v.data = eval(re.search(r"set it to (.*),", str(caught.value))[1])
         (v * w).backward()
         assert (v.grad, w.grad) == (2.0, 1.0)
 

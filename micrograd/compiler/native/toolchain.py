@@ -106,11 +106,7 @@ def find_compiler(cc: str | None, path: str | None) -> Compiler:
                 return _probed(Compiler(command, version))
             except CompilerError as error:
                 failures += f"\n{error}"
-    remedy = (
-        f"$CC is {cc!r}; unset it, or set it to one that works"
-        if cc
-        else "tried cc, gcc, clang and ziglang; install gcc or clang, or pip install ziglang"
-    )
+    remedy = f"$CC is {cc!r}; unset or correct it" if cc else "install gcc or clang, or pip install ziglang"
     raise CompilerError(f'no C compiler works here: {remedy}, or use backend="python"{failures}')
 
 
@@ -144,10 +140,7 @@ def _probed(compiler: Compiler) -> Compiler:
     The library stays in the cache like any other, so that a compiler is tried only once.
     """
     if "windows-msvc" in compiler.version:
-        raise CompilerError(
-            f"{shlex.join(compiler.command)} builds for MSVC, which is not supported: "
-            "pip install ziglang, or give clang --target=x86_64-w64-windows-gnu and the libraries of MinGW"
-        )
+        raise CompilerError(f"{shlex.join(compiler.command)} builds for MSVC, not for MinGW: pip install ziglang")
     for native in NATIVE:
         try:
             build(PROBE, compiler._replace(native=native))

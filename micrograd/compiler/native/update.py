@@ -17,10 +17,7 @@ from micrograd.compiler.targets.spelling import source, terms, total
 from micrograd.core.errors import shown
 from micrograd.optim import Optimizer, check_result, clip_scale
 
-ONLY = (
-    "in C it may depend only on the numbers it is given, learning_rate, steps and options, and change only what it "
-    'returns. Train with backend="python", or eagerly'
-)
+ONLY = 'in C it may depend only on the numbers it is given and on options, and change nothing; try backend="python"'
 PLAIN = {bool, int, float, str, tuple, type(None), FunctionType}
 
 
@@ -117,17 +114,13 @@ def check_rule(optimizer: Any) -> None:
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"optimizer is {shown(optimizer)}: expected an Optimizer, such as optim.Adam(parameters)")
     if isinstance(getattr(type(optimizer), "learning_rate", None), property):
-        raise TypeError(
-            f"{kind} computes its learning_rate, which compiled training would not: make it a number, set it directly "
-            "or by a schedule, or train eagerly"
-        )
+        raise TypeError(f"{kind} computes its learning_rate: make it a number, set directly or by a schedule")
     if getattr(optimizer.rule, "__func__", None) is Optimizer.rule:
         optimizer.rule()  # this raises NotImplementedError; others are not called, since they may count calls
     for name in ("step", "zero_grad"):
         if getattr(getattr(optimizer, name), "__func__", None) is not getattr(Optimizer, name):
             raise TypeError(
-                f"{kind} defines its own {name}(), which compiled training would not call: do all that a step does in "
-                "rule(), or train eagerly"
+                f"{kind} defines its own {name}(): compiled training takes only steps that are all in rule()"
             )
 
 

@@ -52,10 +52,7 @@ def _checked(stem: str) -> str:
     name = re.sub(r"[^A-Za-z0-9]+", "_", stem).strip("_")
     name = name if name[:1].isalpha() else f"model_{name}".rstrip("_")
     if name != stem:
-        raise ValueError(
-            f"the names in the file begin with its own, {stem!r}, which must consist of letters, digits and single "
-            f"underscores: call it {name!r}"
-        )
+        raise ValueError(f"{stem!r} must consist of letters, digits and single underscores: call it {name!r}")
     return name
 
 

@@ -60,11 +60,8 @@ def call(value: Any, text: Callable[[Any], str], templates: Mapping[str, str]) -
         return text(value)
     op, *sizes = value.op.split(" ")
     operands = [call(operand, text, templates) for operand in value.operands]
-    template = (
-        templates.get(op)
-        or templates.get(general(op))
-        or f"{op}({', '.join(f'{{{i}}}' for i in range(len(operands)))})"
-    )
+    like_a_call = f"{op}({', '.join(f'{{{i}}}' for i in range(len(operands)))})"
+    template = templates.get(op) or templates.get(general(op)) or like_a_call
     *steps, size = sizes or [str(len(operands) - 1)]
     others = ", ".join(f"{{{i}}}" for i in range(1, len(operands)))
     return template.replace("{*}", others).replace("STEP", "".join(steps)).replace("SIZE", size).format(*operands)

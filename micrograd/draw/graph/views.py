@@ -93,9 +93,9 @@ class Views:
         for column, groups in enumerate(parts):
             for cards, title in groups:
                 view.where.update(dict.fromkeys(cards, len(view.items)))
-                view.items.append(
-                    self._group(view, cards, column, title) if len(cards) > 1 else self._card(view, cards[0], column)
-                )
+                is_one = len(cards) == 1
+                item = self._card(view, cards[0], column) if is_one else self._group(view, cards, column, title)
+                view.items.append(item)
         self._connect(view)
         sizes = tuple(item.shape.outer for item in view.items)
         first = min(item.column for item in view.items)  # -1 if there are stubs on the left

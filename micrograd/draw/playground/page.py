@@ -46,14 +46,8 @@ def page(model: Any, loss: Any, xs: Any, ys: Any, optimizer: Any = None, validat
     parts, codes = zip(*trained, strict=True)
     inputs = len(flat(table[0][0]))
     kinds = kinds_of(rows, parts[0]["outputs"]) if inputs == 2 else None
-    content = {
-        "models": parts,
-        "inputs": inputs,
-        "rows": rows,
-        "validation": held,
-        "kinds": kinds,
-        "at": boundary(loss, kinds) if kinds else 0,
-    }
+    at = boundary(loss, kinds) if kinds else 0
+    content = {"models": parts, "inputs": inputs, "rows": rows, "validation": held, "kinds": kinds, "at": at}
     source = partial(shell.read, __package__)
     packed = base64.b64encode(zlib.compress(json.dumps(content).encode(), 9))
     worker = f"{source('random.js')}\n{source('worker.js')}\nserve([\n{', '.join(codes)}]);\n"

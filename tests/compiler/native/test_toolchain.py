@@ -105,14 +105,14 @@ def test_a_compiler_is_chosen(programs, monkeypatch, there, system, chosen):
 def test_if_none_can_build_each_says_why(programs):
     programs("cc", BROKEN)
     programs("clang", BROKEN)
-    with pytest.raises(CompilerError, match=r"(?s)tried cc.*failed:\ncc: no headers\n.*failed:\nclang: no headers"):
+    with pytest.raises(CompilerError, match=r"(?s)install gcc.*failed:\ncc: no headers\n.*failed:\nclang: no headers"):
         found()
 
 
 def test_clang_for_msvc_is_refused_by_name(programs):
     clang = programs("clang", 'echo "clang version 18.1.8"; echo "Target: x86_64-pc-windows-msvc"')
     for cc, command in ((None, "clang"), (clang, clang)):
-        with pytest.raises(CompilerError, match=f"{re.escape(command)} builds for MSVC, which is not supported"):
+        with pytest.raises(CompilerError, match=f"{re.escape(command)} builds for MSVC, not for MinGW"):
             found(cc)
 
 
@@ -191,9 +191,7 @@ def no_compiler(monkeypatch, tmp_path):
 
 def test_without_a_compiler_c_says_what_to_install_and_auto_is_python(own_cache, monkeypatch, tmp_path, caplog):
     no_compiler(monkeypatch, tmp_path)
-    with pytest.raises(
-        CompilerError, match=r'clang and ziglang; install gcc or clang, or pip install ziglang, or .*"python"'
-    ):
+    with pytest.raises(CompilerError, match=r'here: install gcc or clang, or pip install ziglang, or .*"python"'):
         compiled("c")
     for _ in range(3):
         fast = compiled("auto")
@@ -218,7 +216,7 @@ def test_a_wrong_cc_is_named(own_cache, monkeypatch, tmp_path, cc):
         file.chmod(0o755)
         cc = str(file)
     monkeypatch.setenv("CC", cc)
-    with pytest.raises(CompilerError, match=re.escape(f"no C compiler works here: $CC is {cc!r}; unset it")):
+    with pytest.raises(CompilerError, match=re.escape(f"no C compiler works here: $CC is {cc!r}; unset or")):
         compiled("c")
     assert "Python" in repr(compiled("auto"))
 
