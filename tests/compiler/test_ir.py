@@ -154,7 +154,7 @@ LINES = {
     "bodies in a plane": 201,
     "LSTM": 255,
     "two convolutions, taps skipped": 101,
-    "Hessian of predators and prey": 535,
+    "Hessian of predators and prey": 550,
     "gradient of predators and prey": 156,
     "Jacobian of residuals": 35,
     "hidden Markov chain": 59,

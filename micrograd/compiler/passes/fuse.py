@@ -1,5 +1,6 @@
 """Fusion: neighbouring loops of equal rounds become one, so that a number is read soon after it is set."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from micrograd.compiler.ir import Kernel, Loop, Ref, Step, innermost, refs, span
@@ -28,11 +29,13 @@ def _may_join(first: Loop, second: Loop, around: tuple[int, ...]) -> bool:
     """Whether no round of the second loop accesses what a later round of the first does, unless both only read it."""
     if first.rounds != second.rounds or sum(1 for _ in innermost(first)) > MOST_STEPS:
         return False
-    earlier = list(_accesses(first, around))
+    earlier: dict[str, list[tuple[Ref, tuple[int, ...], bool]]] = defaultdict(list)
+    for access in _accesses(first, around):
+        earlier[access[0].array].append(access)
     return not any(
-        (sets or a_sets) and a.array == b.array and _meets_later(a, a_rounds, b, b_rounds, len(around))
+        (sets or a_sets) and _meets_later(a, a_rounds, b, b_rounds, len(around))
         for b, b_rounds, sets in _accesses(second, around)
-        for a, a_rounds, a_sets in earlier
+        for a, a_rounds, a_sets in earlier[b.array]
     )
 
 

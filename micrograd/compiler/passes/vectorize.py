@@ -8,9 +8,8 @@ expressions of one kind that read the same arrays roll into loops, in whatever o
 from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from itertools import count, islice, pairwise, repeat
-from operator import sub
+from itertools import islice, pairwise, repeat
+from operator import attrgetter, sub
 from typing import Any
 
 from micrograd.compiler.frontend.tracer import Slice
@@ -60,7 +59,7 @@ class Layout(dict[Any, Place]):
     def _pattern(self, column: Column) -> Any:
         """The same for all columns whose numbers are in the same arrays, at the same distances from each other."""
         if isinstance(column, Slice):
-            return column._replace(base=0)
+            return column.array, column.step, column.size
         if column not in self._patterns:
             arrays, indices = _transposed(self.places(column))
             pattern = arrays, *map(sub, indices[1:], indices)
@@ -85,21 +84,20 @@ class Layout(dict[Any, Place]):
     def slices(self, row: Node) -> Iterator[tuple[int, int, list[Slice]]]:
         """The parts of a row that advance evenly: first position, size, and a slice of each factor from there on."""
         runs = list(map(self.runs, row.columns[1:]))
-        needed = [item is not None for item in row.items or repeat(0, row.size)]
-        ends = {i for i in range(1, row.size) if needed[i] != needed[i - 1]}.union(
-            {0, row.size}, *[at for at, _ in runs]
-        )
+        ends = {0, row.size}.union(*[at for at, _ in runs])
+        is_needed = [item is not None for item in row.items]
+        ends.update(i for i, (before, after) in enumerate(pairwise(is_needed), 1) if before != after)
         for first, end in pairwise(sorted(ends)):
-            if needed[first]:
+            if not is_needed or is_needed[first]:
                 yield first, end - first, [_from(*each, first) for each in runs]
 
 
 def _from(starts: Sequence[int], slices: Sequence[Slice], first: int) -> Slice:
     """The slice that contains a number, from that number on."""
     at = bisect(starts, first) - 1
-    found = slices[at]
+    array, base, step, size = slices[at]
     skipped = first - starts[at]
-    return found._replace(base=found.base + skipped * found.step, size=found.size - skipped)
+    return Slice(array, base + skipped * step, step, size - skipped)
 
 
 class Levels:
@@ -115,24 +113,29 @@ class Levels:
         self._operations = list(numbers)
         self._levels: list[int] = []
         level: dict[Any, int] = defaultdict(int)
-
-        @cache
-        def highest(column: Column) -> int:
-            return 0 if isinstance(column, Slice) else max([level[line] for line in column], default=0)
-
+        highest: dict[Any, int] = {}  # of the columns that rows and sums share
         for node in nodes:
-            columns, is_call = node.columns, type(node.form) is Call  # only sums share columns
-            operand_levels = map(level.__getitem__, columns[0]) if is_call else map(highest, columns)
-            self._levels.append(1 + max(operand_levels, default=0))
-            level.update(zip((node.line, *node.items), repeat(self._levels[-1]), strict=False))
+            if type(node.form) is Call:
+                its = 1 + max(map(level.__getitem__, node.columns[0]), default=0)
+            else:
+                its = 1
+                for column in node.columns:
+                    if type(column) is tuple:
+                        if column not in highest:
+                            highest[column] = 1 + max(map(level.__getitem__, column), default=0)
+                        its = max(its, highest[column])
+            self._levels.append(its)
+            level[node.line] = its
+            for line in node.items:
+                level[line] = its
         n_blocks = len(set(zip(self._levels, self._kinds, strict=True)))
         self.mean_block_size = len(nodes) / max(1, n_blocks)
 
     def blocks(self) -> Iterator[Block]:
         """Blocks of nodes that can be computed together, level by level.
 
-        The nodes of a block are in trace order, except for sums: a program may finish these in any order, so they are
-        in the order of the operations that use them.
+        The nodes of a block are in trace order, except for sums if operations use all of them: a program may finish
+        sums in any order, so they are in the order of these operations.
         """
         used: dict[int, int] = {}
         for node in reversed(self._nodes):
@@ -143,14 +146,11 @@ class Levels:
             blocks[level, kind].append(node)
         for (_, kind), block in sorted(blocks.items(), key=lambda item: item[0][0]):
             operation = self._operations[kind]
-            if len(block) > 1:
-                block.sort(key=lambda node: _place_in_block(node, used if operation[0] == "sum" else {}))
+            if operation == ("rows", True):
+                block.sort(key=attrgetter("parameter"))
+            elif operation[0] == "sum" and all(node.line in used for node in block):
+                block.sort(key=lambda node: used[node.line])
             yield operation, block
-
-
-def _place_in_block(node: Node, used: dict[int, int]) -> int:
-    """The key by which nodes of a block are sorted."""
-    return node.parameter if node.size and node.parameter >= 0 else used.get(node.line, node.line)
 
 
 def _operation(node: Node) -> Any:
@@ -185,10 +185,11 @@ def _placed(blocks: Iterable[Block], layout: Layout) -> Iterator[list[Node]]:
         n = sum(node.size or 1 for node in inner)
         array = arrays.setdefault((operation, n), f"t{len(arrays)}")
         for node in inner:
-            lines = node.items or (node.line,)
-            layout.rows[node.line] = Slice(array, filled[array], 1, len(lines))
-            layout.update(zip(lines, zip(repeat(array), count(filled[array])), strict=False))
-            filled[array] += len(lines)
+            if node.size:
+                layout.rows[node.line] = Slice(array, filled[array], 1, node.size)
+            for line in node.items or (node.line,):
+                layout[line] = array, filled[array]
+                filled[array] += 1
         yield block
 
 
@@ -267,6 +268,8 @@ def _rolled(sign: str, arrays: Sequence[Any], bases: Sequence[Bases]) -> tuple[A
     A term has an array and a base for each factor. Within a row, it also has the distance between two numbers of the
     second factor.
     """
+    if len(arrays) == 1:
+        return ((sign, arrays[0], 1, ()),), [0]
     shape, starts = [], []
     for term, _, rounds in repeats(arrays, bases, longest=1):
         strides = tuple(map(sub, bases[term + 1], bases[term])) if rounds > 1 else ()
