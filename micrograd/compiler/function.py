@@ -171,29 +171,20 @@ class Function:
         """Whether a call is given an iterator of chunks."""
         return len(batches) == 1 and isinstance(batches[0], Iterator)
 
-    def _examples(
-        self,
-        batches: Sequence[Any],
-        size: int | None = None,
-        on_compiled: Callable[[int, int], None] | None = None,
-        kind: CallSpec = "backward",
-    ) -> Buckets:
+    def _examples(self, batches: Sequence[Any], size: int | None = None, kind: CallSpec = "backward") -> Buckets:
         """Examples of one or several shapes, with what calls of that kind and batches of that size need.
 
-        C compilers build for the first shapes while the next are traced. `on_compiled` is called after each new shape
-        with the number of them compiled so far, and that of all.
+        C compilers build for the first shapes while the next are traced.
         """
         examples = bucket_by_shape(batches, self.precision, self._axes)
         examples.size = size or len(examples)
-        new = [batch for batch in examples.batches if batch.shapes not in self._backends]
-        if len(new) > MANY_SHAPES:
-            log.warning("compiling once for each of %d shapes of examples", len(new))
+        new = sum(batch.shapes not in self._backends for batch in examples.batches)
+        if new > MANY_SHAPES:
+            log.warning("compiling once for each of %d shapes of examples", new)
         for packed in examples.batches:
             self._compiled_for(packed)
             if len(examples.batches) > 1 and self._graph_of(packed).is_differentiable:
                 self._backends[packed.shapes].start_build(kind, examples.share(packed))
-            if packed in new and on_compiled:
-                on_compiled(1 + new.index(packed), len(new))
         for packed in examples.batches:
             self._check_differentiable(packed)
             self._backends[packed.shapes].build(kind, examples.share(packed))

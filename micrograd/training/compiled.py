@@ -8,7 +8,7 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any
@@ -32,9 +32,6 @@ from micrograd.training.trainer import Engine
 
 log = logging.getLogger("micrograd")
 
-OnCompiled = Callable[[int, int], None]
-"""Called with how many shapes of examples are compiled, and how many there are."""
-
 CALLS = 3  # of an example: two draw the same mask for two units a quarter of the time
 SECONDS = 0.02  # of calls: a small network takes ten times as long to compile
 LOSS = "the loss of an example"
@@ -44,8 +41,8 @@ NOT_THE_SAME = (
 )
 
 
-def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batches, on_compiled: OnCompiled) -> Loop:
-    """A Loop that does in generated code what the engine does, until the stack is closed; `on_compiled` reports.
+def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batches) -> Loop:
+    """A Loop that does in generated code what the engine does, until the stack is closed.
 
     It is the engine itself if the loss does not depend on the parameters, so that the engine says so; or if the loss of
     an example is not the same each time, or cannot be compiled, and then the log says why. The last is an error unless
@@ -57,7 +54,7 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
             trial = Trial(engine)
             if not trial.differ:
                 try:
-                    loop = CompiledLoop(stack, engine, backend, batches, on_compiled)
+                    loop = CompiledLoop(stack, engine, backend, batches)
                 finally:
                     trial.call(0)  # this also replaces traced numbers that the model stored, such as activations
                 trial.compare(0, LOSS, *loop.first_loss())
@@ -83,9 +80,7 @@ class CompiledLoop:
     `depends` says whether a loss depends on one of the model's parameters.
     """
 
-    def __init__(
-        self, stack: ExitStack, engine: Engine, backend: Backend, batches: Batches, on_compiled: OnCompiled
-    ) -> None:
+    def __init__(self, stack: ExitStack, engine: Engine, backend: Backend, batches: Batches) -> None:
         self._engine, self._batches, (xs, ys) = engine, batches, engine.data
         self._shards = None if backend.executor is None else stack.enter_context(Shards(backend.executor))
         example, options = (as_lists(xs[0]), as_lists(ys[0])), Options(replace(backend, executor=None))
@@ -95,17 +90,27 @@ class CompiledLoop:
         optimizer: Any = engine.update.optimizer
         self.session = Training(function, optimizer, engine)
         self.session.start_build()
-        batches.examples = function._examples((xs, ys), batches.size, on_compiled)
+        batches.examples = function._examples((xs, ys), batches.size)
         validation = engine.validation
-        self._validation: Any = validation and function._examples(validation, None, on_compiled, "forward")
+        self._validation: Any = validation and function._examples(validation, kind="forward")
         if self._shards:
             self._shards.ship(function, batches.examples)
         n = len(set(map(id, engine.update.parameters)))
         self.depends = any(any(function._graph_of(each).uses[:n]) for each in batches.examples.batches)
 
     def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
-        """Take some steps."""
-        return self._take_on_workers(self._shards, rates) if self._shards else self.session.take(batches, rates)
+        """Take some steps; on workers, one."""
+        if not self._shards:
+            return self.session.take(batches, rates)
+        batch = batches.next()
+        losses, gradients = zip(*self._shards.sums(self._function._array(), batch, batches.size), strict=True)
+        loss = sum(losses) / len(batch)
+        if not math.isfinite(loss + sum(map(sum, gradients))):
+            warn_once(BY_ENGINE)
+            return self._engine.take(batches, rates)
+        self.session.update(gradients)
+        batches.count(1)
+        return [loss]
 
     def values(self) -> list[float]:
         """The losses of the validation examples."""
@@ -119,19 +124,6 @@ class CompiledLoop:
         """The loss of the first example, or NaN if an operation may have failed; and how far it may be off."""
         loss, _ = self._function._sums(self._function._array(), self._batches.examples, [0], 1.0)
         return loss, 1e-6 if self._function.precision == DOUBLE else 1e-2
-
-    def _take_on_workers(self, shards: Shards, rates: Sequence[float]) -> Sequence[float]:
-        batches = self._batches
-        batch = batches.next()
-        losses, gradients = zip(*shards.sums(self._function._array(), batch, batches.size), strict=True)
-        loss = sum(losses) / len(batch)
-        if not math.isfinite(loss + sum(map(sum, gradients))):
-            taken = self._engine.take(batches, rates)
-            warn_once(BY_ENGINE)
-            return taken
-        self.session.update(gradients)
-        batches.count(1)
-        return [loss]
 
 
 class Trial:

@@ -88,7 +88,7 @@ def fit(
                 if backend.name != "eager":
                     from micrograd.training.compiled import compiled  # here, since it takes longest to load
 
-                    trainer.loop = compiled(stack, engine, backend, batches, report.compiled)
+                    trainer.loop = compiled(stack, engine, backend, batches)
                 report.begin()
                 while not noted and not trainer.is_over:
                     report.step(trainer, trainer.advance())

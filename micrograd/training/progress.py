@@ -1,10 +1,9 @@
 """How a training reports its progress: to a terminal, a notebook or a log."""
 
 import math
-import os
+import shutil
 import sys
 import time
-from contextlib import suppress
 from typing import Self, TextIO
 
 from micrograd.core import display
@@ -19,9 +18,7 @@ class Progress:
         is_notebook = stream is True and "IPython" in sys.modules
         self.notebook = display.notebook().live(history, epochs) if is_notebook else None
         self.stream = None if self.notebook else sys.stderr if stream is True else stream or None
-        self.terminal = False
-        with suppress(OSError, ValueError):  # the latter if the stream is closed
-            self.terminal = self.stream is not None and self.stream.isatty()
+        self.terminal = self.stream is not None and self.stream.isatty()
         self.interval = 0.1 if self.terminal else 0.5 if self.notebook else 1.0
         self.epochs, self.history = epochs, history
         self.started = self.begun = self.due = time.monotonic()
@@ -37,12 +34,6 @@ class Progress:
         self._show()
         if self.terminal:
             self._write("\n")
-
-    def compiled(self, shapes: int, of: int) -> None:
-        """Report how many of the shapes of the examples are compiled."""
-        if of > 1:
-            self.pending_message = f"compiled {shapes} of {of} shapes"
-            self._show()
 
     def begin(self) -> None:
         """Begin to measure the speed, now that everything is compiled."""
@@ -78,10 +69,7 @@ class Progress:
         if self.notebook:
             self.notebook(message)
         elif self.stream and self.terminal:
-            columns = 0
-            with suppress(OSError, ValueError):  # the latter if the stream is closed
-                columns = os.get_terminal_size(self.stream.fileno()).columns
-            width = (columns or 80) - 1
+            width = shutil.get_terminal_size().columns - 1
             self._write("\r" + message[:width].ljust(width))
         else:
             self._write(f"{message}\n")

@@ -1,6 +1,5 @@
 """`fit` with each backend: the same history, parameters, moments, order of examples and errors as eager."""
 
-import io
 import math
 import random
 
@@ -204,13 +203,6 @@ def test_the_global_generator_is_left_where_eager_leaves_it(backend, schedule):
         history = fit(model, losses.mse_loss, [1.0, 2.0, 3.0], [1.0, 1.0, 2.0], **options)
         found.append((history.losses, random.getstate()))
     assert close(*found)
-
-
-def test_progress_tells_of_several_shapes(backend):
-    stream = io.StringIO()
-    xs = [[1.0] * n for n in (1, 2, 3)]
-    fit(Sums(), losses.mse_loss, xs, [1.0] * 3, epochs=1, progress=stream, backend=backend)
-    assert "compiled 2 of 2 shapes" in stream.getvalue()
 
 
 # Models
