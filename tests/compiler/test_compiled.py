@@ -493,3 +493,11 @@ def test_a_function_of_two_numbers_takes_a_traced_number_and_a_value():
     assert fast(4.0) == 5.0
     fast.backward([4.0])
     assert w.grad == 0.6
+
+
+def test_backward_adds_to_gradients_that_are_numbers_of_any_kind():
+    w = Value(2.0)
+    fast = micrograd.compile(lambda x: w * x, (0.0,), parameters=[w], backend="python")
+    w.grad = np.float32(1)
+    fast.backward([1.0, 2.0])
+    assert repr(w.grad) == "2.5"

@@ -322,3 +322,12 @@ def test_a_step_that_single_precision_cannot_take_is_taken_in_doubles_and_said(c
     assert loss == pytest.approx(1e4)
     assert weight.data == pytest.approx(1.0 - 4.0)
     assert "a step was taken by the engine, in doubles" in caplog.text
+
+
+def test_infinities_and_nan_come_in_as_they_are():
+    fast = squared()
+    for examples in ([math.inf, -math.inf, 2.0], np.array([math.inf, -math.inf, 2.0])):
+        assert list(fast.map(examples)) == [math.inf, math.inf, 4.0]
+    assert math.isnan(fast.map(np.array([math.nan]))[0])
+    with pytest.raises(OverflowError, match=r"1e\+39"):
+        fast.map(np.array([math.nan, HUGE]))

@@ -1,4 +1,5 @@
 import math
+import pickle
 import sys
 from itertools import pairwise
 
@@ -258,3 +259,15 @@ def test_without_scipy_there_is_a_pattern_and_an_error_says_what_to_do(monkeypat
     assert fast.map([[3.0, 4.0]], out=np.empty((1, 3))).tolist() == [[4.0, 3.0, 1.0]]
     with pytest.raises(ModuleNotFoundError, match=r"not installed: run pip install scipy, or take .*, from map\(xs,"):
         fast([1.0, 2.0])
+
+
+def test_a_pickle_computes_the_same():
+    fast = micrograd.compile(jacobian(swing), (POINT,), sparse=True)
+    other = pickle.loads(pickle.dumps(fast))
+    assert (other.pattern, other(POINT).toarray().tolist()) == (fast.pattern, fast(POINT).toarray().tolist())
+
+
+def test_a_sparse_function_takes_numbers_alone():
+    fast = micrograd.compile(jacobian(swing), (POINT,), sparse=True)
+    with pytest.raises(TypeError, match="expected a real number, not Value"):
+        fast([Value(x) for x in POINT])

@@ -385,3 +385,8 @@ def test_an_unknown_backend_is_named():
 
 
 # Ctrl-C
+
+
+def test_other_type_errors_of_a_model_come_out_as_they_are():
+    with pytest.raises(TypeError, match="not subscriptable"):
+        micrograd.compile(lambda x: x["a"], (0,), backend="python")

@@ -435,3 +435,13 @@ def test_mpi_with_two_ranks(tmp_path):
     command = [mpiexec, "-n", "2", sys.executable, "-m", "mpi4py.futures", str(tmp_path / "ranks.py")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert done.stdout == f"{trained(executor=Processes(1))[:2]!r}\n", done.stderr
+
+
+def test_an_error_names_the_object_that_should_be_a_chunk(executor):
+    f = Squares("python")
+    with pytest.raises(TypeError, match=r"chunk 1 is \[1.0\]: expected a tuple with a batch for each argument"):
+        f.fast.backward(iter([([1.0], [1.0]), [1.0]]), executor=executor)
+    with pytest.raises(ValueError, match="there are no examples"):
+        f.fast.backward(iter([]), executor=executor)
+    with pytest.raises(TypeError, match="the function returns a list"):
+        f.pair.backward(iter([[1.0]]), executor=executor)

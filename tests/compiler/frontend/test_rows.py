@@ -445,3 +445,27 @@ def test_without_a_compiler_rows_are_written_in_python(monkeypatch: pytest.Monke
     fast.backward(examples)
     assert "Python" in repr(fast)
     assert [parameter.grad for parameter in parameters] == pytest.approx(expected, rel=1e-13)
+
+
+def test_a_gradient_that_was_read_midway_does_not_change_later() -> None:
+    ws = values(2)
+    kept = []
+
+    def keeping(y: Value) -> Value:
+        def backward(grad: Any) -> None:
+            kept.append(ws[0].grad)
+            y.grad += grad
+
+        return Value(y.data * 1, (y,), "keeping", backward)
+
+    def using(y: Value) -> Value:
+        def backward(grad: Any) -> None:
+            y.grad += grad * kept[-1]
+
+        return Value(y.data * 1, (y,), "using", backward)
+
+    def function(x: Any) -> Any:
+        inner = using(dot(ws, [x, x * x]))
+        return dot(ws, [keeping(dot(ws, [inner, x])), x])
+
+    check(function, (0.5,), ws)

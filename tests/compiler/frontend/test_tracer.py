@@ -125,6 +125,7 @@ def test_a_polynomial_is_differentiated_to_a_constant():
         lambda x: x * x**0,
         lambda x: 0 - x,
         lambda x: +x,
+        lambda x: x * +x.data,
         lambda x: x + Value(2.0) * 3.0 - Value(1.5).exp(),
         lambda x: x - (-3.0),
         lambda x: (-2.0) ** 2 * x,
@@ -336,3 +337,8 @@ def test_a_whole_quotient_is_that_of_python_with_the_sign_of_its_zero(backend):
     for x in (0.0, -0.0, 1.0, -7.5, 0.3, -1e300, -1e-20, 4503599627370497.0):
         for y in (1.0, -1.0, 2.0, -0.1, math.inf, -math.inf):
             assert repr(fast(x, y)) == repr(x // y), (x, y)
+
+
+def test_other_bits_than_that_of_a_condition_are_refused():
+    with pytest.raises(TypeError, match="unsupported operand"):
+        micrograd.compile(lambda x: where((x > 0) & 2, 10.0, x), (1.0,), backend="python")
