@@ -55,6 +55,16 @@ class Accumulate(NamedTuple):
     value: "Expression"
 
 
+class Layer(NamedTuple):
+    """Adds to each of so many numbers a row of weights times numbers that all rows share, in two loops."""
+
+    rows: int
+    width: int
+    target: Ref
+    weights: Ref
+    numbers: Ref
+
+
 class Scatter(NamedTuple):
     """Adds a value to one of the `size` gradients `row`, `row + step`, ..., the one at `position`."""
 
@@ -74,7 +84,7 @@ class Loop(NamedTuple):
 
 ARRAYS = frozenset("pxcgythd")  # once storage puts t0, t1, ... into t; others are variables
 Expression = Ref | Sum | Call
-Step = Assign | Accumulate | Scatter | Loop
+Step = Assign | Accumulate | Scatter | Layer | Loop
 Kernel = list[Step]
 
 
@@ -101,6 +111,9 @@ def refs(part: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Ref, tuple[i
     elif type(part) is Loop:
         for inner in part.body:
             yield from refs(inner, (*rounds, part.rounds))
+    elif type(part) is Layer:
+        yield part.target, (*rounds, part.rows)
+        yield from ((factor, (*rounds, part.rows, part.width)) for factor in part[3:])
     elif isinstance(part, tuple):
         for inner in part:
             yield from refs(inner, rounds)
@@ -141,6 +154,9 @@ def _lines(step: Step, depth: int) -> Iterator[str]:
         yield f"for {_counter(depth)} in {step.rounds}:"
         for inner in step.body:
             yield from (f"    {line}" for line in _lines(inner, depth + 1))
+    elif isinstance(step, Layer):
+        total = Sum((Loop(step.width, (Term("+", (step.weights, step.numbers)),)),))
+        yield from _lines(Loop(step.rows, (Accumulate(step.target, total),)), depth)
     elif isinstance(step, Scatter):
         yield f"{_text(step.row)}[::{step.step}][{_text(step.position)}] += {_text(step.value)}"
     else:

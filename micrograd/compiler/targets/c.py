@@ -1,14 +1,17 @@
 """Writing C: a trace as C99, for a library that is loaded here (library.py) or a file to use elsewhere (export.py).
 
 The loops of a kernel (ir.py) are printed in functions of about 150 lines. A library for many examples computes a tile
-of them at once: vectors with an example in each lane, and up to four vectors for each weight that is read; rounds that
-read the same numbers are jammed, to load them once (jam.py). A library for few examples computes them one by one, and
+of them at once: vectors with an example in each lane, and up to four vectors for each weight that is read; a layer adds
+up several of its sums at once (layers.py), and other rounds that read the same numbers are jammed, to load them once
+(jam.py). A library for few examples computes them one by one, and
 uses the lanes for dot products.
 
 In lanes, sums are added up in the engine's order, except gradients: that of a parameter is first added up over a tile,
-where the terms of a sum of products are added one by one. The dot product of one example is added up in eight parts,
-so its last bits may differ between few examples and many, and it may overflow where numbers near 1e308 cancel. The
-last bits of exp and tanh may differ, too: in lanes, they are computed by vector arithmetic instead of the C library.
+where the terms of a sum of products are added one by one. The long sums of a layer are multiplied and added with one
+rounding where the processor can, so their last bits may differ from the engine's. The dot product of one example is
+added up in eight parts, so its last bits may differ between few examples and many, and it may overflow where numbers
+near 1e308 cancel. The last bits of exp and tanh may differ, too: in lanes, they are computed by vector arithmetic
+instead of the C library.
 
 Examples are counted by int64_t inside a library and outside, since on Windows a long has 32 bits and their numbers may
 take more than 16 GB. The numbers of one example were traced one by one: a long counts them.
@@ -25,6 +28,7 @@ from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Loop, Ref, Sum, in
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.interchange import interchanged
 from micrograd.compiler.passes.jam import jam
+from micrograd.compiler.passes.layers import with_layers
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
 from micrograd.compiler.targets.c_runtime import CALLS, FOR_DOUBLES, FOR_TILES, PARTS, definitions, refused
@@ -86,12 +90,12 @@ class Writer(Printer):
         self.templates = templates(precision, vectors=vectors, checks=checks)
         self.constants = program.constants
         self.straight = sum(not isinstance(step, Loop) for step in program.kernel)
-        kernel = program.kernel if vectors else interchanged(program.kernel)
+        kernel = with_layers(program.kernel) if vectors else interchanged(program.kernel)
         parts, self.temporaries = allocate(kernel, LINES)
         steps = [in_steps(part, dots=dots, totals=vectors and not once) for part in parts]
         jammed = [jam(part) if vectors else part for part in steps]
         self._bodies = [[*self.lines(part)] for part in jammed]
-        self.passes = {"storage": parts, "sums": steps, "jam": jammed}
+        self.passes = {"layers": [kernel], "storage": parts, "sums": steps, "jam": jammed}
 
     def source(self, name: str) -> str:
         """Functions that compute one example, or one in each lane: the last is called `name`."""
@@ -222,6 +226,7 @@ def library_source(
         f"typedef {precision.type} real;\n",
         PARTS["vectors"] + PARTS["tiles"] if tile else PARTS["doubles"],
         definitions(body, precision, vectors=tile > 0),
+        PARTS["contract"] + PARTS["layer"] if "layer(" in body else "",
         body,
         PARTS["call"] + (PARTS["gather"] if gather or once else ""),
         PARTS["run"],

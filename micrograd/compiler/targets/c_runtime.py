@@ -17,7 +17,7 @@ FOR_TILES = f'"O1", "tree-loop-vectorize", {FAST_COMPILE}'
 FOR_DOUBLES = f'"no-tree-pre", "no-code-hoisting", "no-tree-slp-vectorize", "no-schedule-insns2", {FAST_COMPILE}'
 """The gcc passes that are worth their compile time: loops over tiles are already written in the best order."""
 
-PARTS = parts("runtime.c")
+PARTS = parts("runtime.c") | parts("products.c")
 PROBES = (-math.inf, -1e308, -1e3, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1e3, 1e308, math.inf)
 """One of them is outside of the domain of each function that has an end, or gives a result that is too large."""
 

@@ -16,6 +16,7 @@
 #else
 #define CONTRACTED
 #endif
+enum { DEEP = 128 }; /* terms of a sum at once, for which the factors stay in the first cache */
 
 /* PART product */
 #ifdef __AVX512F__ /* with 32 registers */
@@ -23,7 +24,7 @@ enum { AT_ONCE = 8 };
 #else
 enum { AT_ONCE = 6 };
 #endif
-enum { DEEP = 128, PANEL = 2 * LANES }; /* examples whose factors stay in the first cache; columns of g at once */
+enum { PANEL = 2 * LANES }; /* columns of g at once */
 
 /* Adds sums of n products to so many `rows` of g, up to AT_ONCE, in registers. The numbers of b are in a panel. */
 #define ROWS_OF(count)                                                                                                 \
@@ -89,6 +90,49 @@ static void product(const real *a, long a_row, const real *b, long b_next, long 
                 else
                     rows_1(from, a_row, panel, to, g_row, m, n), count = 1;
             }
+        }
+    }
+}
+
+/* PART layer */
+#ifdef __AVX512F__
+enum { MOST = 24, VECTORS = TILE }; /* sums that are in registers at once, and how many of a tile's vectors these are of */
+#else
+enum { MOST = 12, VECTORS = TILE < 2 ? TILE : 2 };
+#endif
+enum { SUMS = MOST / VECTORS < 8 ? MOST / VECTORS : 8 };
+
+#define SUMS_OF(count, name)                                                                                           \
+    static CONTRACTED __attribute__((noinline)) void name(                                                             \
+        V *to, long to_next, const real *a, long a_row, long a_next, const V *x, long x_next, long n)                  \
+    {                                                                                                                  \
+        CONTRACT                                                                                                       \
+        V sums[count][VECTORS];                                                                                        \
+        _Pragma("GCC unroll 8") for (int i = 0; i < count; i++)                                                        \
+            _Pragma("GCC unroll 4") for (int k = 0; k < VECTORS; k++)                                                  \
+                sums[i][k] = to[i * to_next + k];                                                                      \
+        for (long e = 0; e < n; e++, a += a_next, x += x_next)                                                         \
+            _Pragma("GCC unroll 8") for (int i = 0; i < count; i++)                                                    \
+                _Pragma("GCC unroll 4") for (int k = 0; k < VECTORS; k++)                                              \
+                    sums[i][k] += a[i * a_row] * x[k];                                                                 \
+        _Pragma("GCC unroll 8") for (int i = 0; i < count; i++)                                                        \
+            _Pragma("GCC unroll 4") for (int k = 0; k < VECTORS; k++)                                                  \
+                to[i * to_next + k] = sums[i][k];                                                                      \
+    }
+SUMS_OF(SUMS, several_sums)
+SUMS_OF(1, one_sum)
+
+/* to[to_next*i] += the sum over e of a[a_row*i + a_next*e] * x[x_next*e], for each example of a tile. */
+static void layer(T *to, const real *a, const T *x, long to_next, long a_row, long a_next, long x_next, long rows, long n)
+{
+    for (long first = 0, m; first < n; first += m) {
+        m = n - first < DEEP ? n - first : DEEP;
+        for (long i = 0, count; i < rows; i += count) {
+            const real *from = a + first * a_next + i * a_row;
+            count = rows - i < SUMS ? 1 : SUMS;
+            for (long k = 0; k < TILE; k += VECTORS)
+                (count == 1 ? one_sum : several_sums)(
+                    to[i * to_next] + k, to_next * TILE, from, a_row, a_next, x[first * x_next] + k, x_next * TILE, m);
         }
     }
 }

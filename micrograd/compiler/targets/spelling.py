@@ -13,6 +13,7 @@ from micrograd.compiler.ir import (
     Assign,
     Call,
     Expression,
+    Layer,
     Loop,
     Ref,
     Scatter,
@@ -110,6 +111,11 @@ class Printer(ABC):
                 row = step.row._replace(array=f"&{step.row.array}")
                 operands = map(self.ref, (row, step.position, step.value))
                 yield f"{self.templates['add_at'].format(*operands, step.step, step.size)};"
+            elif isinstance(step, Layer):
+                refs = step.target, step.weights, step.numbers
+                places = [self.ref(ref._replace(array=f"&{ref.array}", strides=ref.strides[:depth])) for ref in refs]
+                strides = [*step.target.strides[depth:], *step.weights.strides[depth:], step.numbers.strides[-1]]
+                yield f"layer({', '.join(map(str, [*places, *strides, step.rows, step.width]))});"
             else:
                 is_new = is_variable(step.target) and step.target.array not in known
                 known.add(step.target.array)

@@ -1,0 +1,89 @@
+"""Layers: sums over the same numbers, added up several at a time, with the numbers of the engine."""
+
+import math
+
+import pytest
+
+from micrograd import Backend, compile, nn
+from micrograd.compiler.ir import Assign, Call, Layer, Loop, Ref, Sum, Term, show
+from micrograd.compiler.passes.layers import with_layers
+from micrograd.reductions import mean
+from tests.helpers import needs_compiler
+
+BIAS = Term("+", (Ref("p", 40, (50,)),))
+PRODUCTS = Loop(32, (Term("+", (Ref("p", 0, (50, 1)), Ref("x", 0, (0, 1)))),))
+SUM = Ref("t0", 0, (1,))
+TANH = Assign(Ref("t1", 0, (1,)), Call("tanh", (SUM,)))
+
+
+def test_a_layer_is_added_to_what_its_sums_begin_with():
+    kernel = with_layers([Loop(9, (Assign(SUM, Sum((BIAS, PRODUCTS, PRODUCTS))), TANH))])
+    assert [type(step) for step in kernel] == [Loop, Layer, Layer, Loop]
+    assert show(kernel) == (
+        "for i in 9:\n    t0[i] = p[40+50i]\n"
+        + "for i in 9:\n    t0[i] += sum(p[50i+j] * x[j] for j in 32)\n" * 2
+        + "for i in 9:\n    t1[i] = tanh(t0[i])\n"
+    )
+
+
+def product(of=PRODUCTS.body[0].factors, sign="+", rounds=32):
+    return Loop(rounds, (Term(sign, of),))
+
+
+OTHERS = {
+    "a short sum": product(rounds=31),
+    "numbers of each sum's own": product((Ref("p", 0, (50, 1)), Ref("x", 0, (1, 1)))),
+    "weights of each example's own": product((Ref("t5", 0, (50, 1)), Ref("x", 0, (0, 1)))),
+    "numbers alone": product((Ref("p", 0, (50, 1)),)),
+    "differences": product(sign="-"),
+    "several products a round": Loop(32, PRODUCTS.body * 2),
+    "loops of loops": Loop(3, (product((Ref("p", 0, (50, 1, 1)), Ref("x", 0, (0, 1, 1)))),)),
+    "a term at the end": BIAS,
+}
+
+
+@pytest.mark.parametrize("last", OTHERS.values(), ids=OTHERS)
+def test_other_sums_stay_as_they_are(last):
+    kernel = [Loop(9, (Assign(SUM, Sum((BIAS, last))),))]
+    assert with_layers(kernel) == kernel
+
+
+def test_a_result_and_a_sum_that_other_rounds_read_stay_as_they_are():
+    for kernel in (
+        [Loop(9, (Assign(Ref("y", 0, (1,)), Sum((PRODUCTS,))),))],
+        [Loop(9, (Assign(SUM, Sum((PRODUCTS,))), Assign(Ref("t1", 0, (1,)), Ref("t0", 8, (-1,)))))],
+    ):
+        assert with_layers(kernel) == kernel
+
+
+def test_a_layer_in_a_loop_is_one_in_each_round():
+    inner = Loop(
+        9, (Assign(Ref("t0", 0, (9, 1)), Sum((product((Ref("p", 0, (0, 50, 1)), Ref("x", 0, (32, 0, 1)))),))),)
+    )
+    (loop,) = with_layers([Loop(4, (inner,))])
+    assert [type(step) for step in loop.body] == [Loop, Layer]
+
+
+@needs_compiler
+@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize(("n_inputs", "hidden"), [(33, 5), (129, 26), (300, 13)])
+def test_layers_of_any_size_give_the_numbers_of_the_engine(precision, n_inputs, hidden):
+    model = nn.MLP(n_inputs, [hidden, 34, 3], activation="tanh", rng=1)
+    xs = [[math.sin(7.0 * i + 3.0 * k) for i in range(n_inputs)] for k in range(11)]
+
+    def loss(x):
+        a, b, c = model(x)
+        return a * b + c
+
+    fast = compile(
+        loss, (xs[0],), parameters=model.parameters(), backend=Backend("c", precision=precision), batch_size=11
+    )
+    model.zero_grad()
+    expected = mean([loss(x) for x in xs])
+    expected.backward()
+    wanted = [p.grad for p in model.parameters()]
+    model.zero_grad()
+    fast.backward(xs)
+    close = pytest.approx(wanted, rel=1e-9, abs=1e-12) if precision == "double" else pytest.approx(wanted, abs=1e-3)
+    assert [p.grad for p in model.parameters()] == close
+    assert sum(fast.map(xs)) / 11 == pytest.approx(expected.data, rel=1e-9 if precision == "double" else 1e-4)
