@@ -102,8 +102,7 @@ class Optimizer:
         changed = list(map(self.rule(), data, grads, *[getattr(self, name) for name in self.moments]))
         if len(changed) < len(data):
             check_moments(self)
-        if isinstance(changed[0], (tuple, list)) or not hasattr(changed[0], "__iter__"):
-            check_result(self, changed[0])  # checking one is enough: they all come from the same rule
+        check_result(self, changed[0])  # checking one is enough: they all come from the same rule
         data, *moments = map(list, zip(*changed, strict=True))
         state = dict(zip(self.moments, moments, strict=True), steps=self.steps + 1)
         set_data(self.parameters, data)

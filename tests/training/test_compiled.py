@@ -3,6 +3,7 @@
 import copy
 import random
 import re
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -306,3 +307,10 @@ def test_values_that_are_not_learned_are_read_at_each_step(model, loss, change, 
 def test_a_first_example_that_fails_fails_as_it_does_eagerly(backend):
     logarithmic = Setting(Line, loss=lambda p, y: p.log() * y, xs=[-1.0, 1.0], ys=[1.0, 1.0])
     failing(logarithmic, backend, ValueError, "log(")
+
+
+def test_a_generator_without_a_state_may_shuffle_and_numpy_may_be_missing(backend, monkeypatch):
+    monkeypatch.delitem(sys.modules, "numpy.random")
+    rng = random.SystemRandom()
+    history = fit(Line(), losses.mse_loss, XS, YS, epochs=2, rng=rng, backend=backend, progress=False)
+    assert len(history.losses) == 2

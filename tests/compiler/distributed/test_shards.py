@@ -445,3 +445,23 @@ def test_an_error_names_the_object_that_should_be_a_chunk(executor):
         f.fast.backward(iter([]), executor=executor)
     with pytest.raises(TypeError, match="the function returns a list"):
         f.pair.backward(iter([[1.0]]), executor=executor)
+
+
+def test_an_operation_that_fails_without_harm_is_none(backend):
+    """In C, the engine takes a step whose flags say that it may have failed."""
+    xs = [1.0 + i / 100 for i in range(40)]
+    options = {"model": Times, "xs": xs, "ys": xs, "backend": backend, "batch_size": 20}
+    options["loss"] = lambda x, y: (x - y) ** 2 + 1.0 / (x * 1e308 * 1e308 + 3)
+    assert_close(trained(executor=Processes(), **options), trained(**options))
+
+
+@pytest.mark.parametrize("error", [BrokenExecutor, KeyboardInterrupt])
+def test_ctrl_c_that_workers_get_too_ends_the_training_as_usual(error):
+    def interrupt(i):
+        if i == 9:  # the last of three tasks for the third step
+            if error is BrokenExecutor:
+                os.kill(os.getpid(), signal.SIGINT)
+            raise error
+
+    history, *_ = trained(executor=Processes(1, 3, before=interrupt), batch_size=None)
+    assert (history.interrupted, len(history.losses)) == (True, 2)
