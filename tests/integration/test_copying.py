@@ -151,6 +151,19 @@ def test_gradients_are_recalled_as_they_were_traced(function, way):
     assert arrived.parameters[0].grad == theirs.grad
 
 
+def test_a_recalled_function_of_a_row_has_the_gradients_and_errors_of_the_engine():
+    ws = [Value(1.0 + i) for i in range(4)]
+    fast = micrograd.compile(lambda x: dot(ws, x).sqrt(), ([1.0] * 4,), parameters=ws, backend="python")
+    recalled = pickle.loads(pickle.dumps(fast))
+    recalled._function([0.25] * 4).backward()
+    dot(ws, [0.25] * 4).sqrt().backward()
+    assert [w.grad for w in recalled.parameters] == pytest.approx([w.grad for w in ws], rel=1e-14)
+    with pytest.raises(ValueError, match="outside the domain of sqrt"):
+        recalled._function([-1.0] * 4)
+    with pytest.raises(ZeroDivisionError):
+        recalled._function([0.0] * 4).backward()
+
+
 # All else
 
 

@@ -233,6 +233,12 @@ def test_what_cannot_be_played_with_is_refused(tmp_path):
     assert [*tmp_path.iterdir()] == []
 
 
+def test_more_examples_than_a_page_can_hold_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("micrograd.draw.playground.page.NUMBERS", 59)
+    with pytest.raises(ValueError, match="the examples hold 60 numbers: a playground holds 59, so give 19 examples or"):
+        save(tmp_path)
+
+
 # The page
 
 
