@@ -144,6 +144,12 @@ def replace(part: Any, change: Callable[[Ref], Any]) -> Any:
     return tuple(parts) if type(part) is tuple else type(part)(*parts)
 
 
+def of_round(ref: Ref, i: int, depth: int) -> Ref:
+    """A reference in round i of the loop at this depth, without that loop; a constant has no strides."""
+    array, base, strides = ref
+    return Ref(array, base + i * strides[depth], strides[:depth] + strides[depth + 1 :]) if strides else ref
+
+
 def show(kernel: Sequence[Step]) -> str:
     """The kernel as text: a line for each assignment, with `i`, `j`, `k`, ... for the rounds of the loops around it."""
     return "".join(f"{line}\n" for step in kernel for line in _lines(step, 0))

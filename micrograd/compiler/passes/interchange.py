@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Step, Sum, Term, refs, replace, start
+from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Step, Sum, Term, of_round, refs, replace, start
 from micrograd.compiler.passes.sums import is_dot
 
 AT_ONCE = 4  # terms that are added before a sum goes back to memory: a Jacobian takes 95 us for 107 one by one
@@ -58,7 +58,9 @@ def _columns(rounds: int, step: Assign | Accumulate) -> list[Step]:
             target = step.target._replace(strides=(*outer, 0, own))
             so_far = Term(">" if terms[0].sign == ">" else "+", (target,))
             value = Sum(tuple(terms if adds else [so_far, *terms]))
-            steps.append(Loop((end - begin) // n, (Loop(rounds, (type(step)(target, value),)),)))
+            inner, times = Loop(rounds, (type(step)(target, value),)), (end - begin) // n
+            once = partial(of_round, i=0, depth=len(outer))
+            steps.append(Loop(times, (inner,)) if times > 1 else replace(inner, once))
     return steps
 
 

@@ -10,13 +10,13 @@ import math
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import count
 from typing import Any
 
 from micrograd.compiler.frontend.graph import Ends, Graph
 from micrograd.compiler.frontend.tracer import Trace
-from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, Sum, refs, replace
+from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, Sum, of_round, refs, replace
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
@@ -122,12 +122,7 @@ def unrolled(part: Any, most: float, depth: int = 0) -> Iterator[Any]:
             yield Loop(part.rounds, tuple(body))
             return
         for i in range(part.rounds):
-
-            def of_round(ref: Ref, i: int = i) -> Ref:
-                array, base, strides = ref
-                return Ref(array, base + i * strides[depth], strides[:depth] + strides[depth + 1 :]) if strides else ref
-
-            yield from replace(tuple(body), of_round)
+            yield from replace(tuple(body), partial(of_round, i=i, depth=depth))
     elif isinstance(part, Assign | Accumulate) and isinstance(part.value, Sum):
         parts = [inner for each in part.value.terms for inner in unrolled(each, most, depth)]
         yield part._replace(value=Sum(tuple(parts)))
