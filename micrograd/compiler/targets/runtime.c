@@ -87,10 +87,7 @@ typedef real W __attribute__((vector_size(BYTES), aligned(sizeof(real)), may_ali
 
 static inline V U(real x)
 {
-    V v;
-    for (int l = 0; l < LANES; l++)
-        v[l] = x;
-    return v;
+    return x - (V){0}; /* which is x, -0.0 too; with a loop over lanes, 1,500 lines take gcc 5.9 s, not 1.8 */
 }
 
 static inline V choose(M condition, V a, V b)
