@@ -11,7 +11,7 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
-from micrograd.compiler.dataset import Batch, check_out, pack
+from micrograd.compiler.dataset import Batch, Slot, check_out, pack
 from micrograd.compiler.dtype import DOUBLE, Precision, named
 from micrograd.compiler.frontend.graph import Graph, traced
 from micrograd.compiler.frontend.interpret import check
@@ -24,7 +24,7 @@ from micrograd.compiler.native.toolchain import CompilerError
 from micrograd.compiler.native.update import UpdateKernel, check_rule
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.passes import program
-from micrograd.compiler.session import Objective, Training, vector_of
+from micrograd.compiler.session import Objective, Training, take_vector
 from micrograd.compiler.stages import stages
 from micrograd.compiler.targets.export import export_c, export_js
 from micrograd.compiler.targets.python import source
@@ -34,7 +34,7 @@ from micrograd.optim import Optimizer
 from micrograd.support import files, validation
 from micrograd.support.arrays import are_plain, as_ndarray
 from micrograd.support.signals import set_data
-from micrograd.support.trees import nested, plain_numbers
+from micrograd.support.trees import plain_numbers
 
 __all__ = ["Backend", "Compiled", "CompilerError", "TraceError", "compile"]
 
@@ -183,18 +183,11 @@ class Compiled(Function):
         tuple of gradients. Other gradients are not computed and raise no errors. None means the only argument, or a
         tuple of all. Raises TypeError if the function does not return a single Value, or `argnum` is anything else.
         """
-        kind: tuple[int, ...] = tuple(range(len(args)))
-        if argnum is not None:
-            kind = validation.positions("argnum", argnum, len(args))
-        several = len(args) != 1 if argnum is None else isinstance(argnum, (list, tuple))
-
-        def read(single: Single) -> tuple[float, Any]:
-            value, flat = single.value(), single.copy(1)
-            shapes = [single.packed.shapes[i] for i in kind]
-            return value, tuple(nested(flat, ("ragged", *shapes))) if several else nested(flat, shapes[0])
-
-        found: tuple[float, Any] = self._called(kind, args, read)
-        return found
+        if argnum is None:
+            value, gradients = self._called(tuple(range(len(args))), args, Single.both)
+            return value, gradients[0] if len(args) == 1 else tuple(gradients)
+        value, gradients = self._called(validation.positions("argnum", argnum, len(args)), args, Single.both)
+        return value, tuple(gradients) if isinstance(argnum, (list, tuple)) else gradients[0]
 
     def objective(self, *batches: Any) -> "tuple[Objective, Any]":
         """The mean over examples as a function of all parameters in one vector, for optimizers of other libraries.
@@ -219,9 +212,9 @@ class Compiled(Function):
 
         Raises ValueError or TypeError if it does not have a real number for each parameter.
         """
-        numbers = vector_of(vector, len(self.parameters)).tolist()
+        take_vector(slot := Slot((len(self.parameters),), DOUBLE), vector)
         with GRADIENT_LOCK:
-            set_data(self.parameters, numbers)
+            set_data(self.parameters, slot.numbers.tolist()[: len(self.parameters)])
 
     def training(self, optimizer: Optimizer) -> Training:
         """A block in which the optimizer steps along compiled gradients; in C, generated code takes the whole step.

@@ -10,6 +10,7 @@ import struct
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, MappingView, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, repeat
 from numbers import Real
 from operator import add
@@ -58,9 +59,10 @@ indices."""
 class Slot:
     """Room for the numbers of an argument, which take the place of those before."""
 
-    def __init__(self, shape: Shape, precision: Precision) -> None:
-        self._shape, self._precision = shape, precision
-        self.numbers = precision.zeros(size(shape) or 1)  # no buffer may be empty
+    def __init__(self, shape: Shape, precision: Precision, room: int = 1) -> None:
+        self.shape, self._precision = shape, precision
+        self.numbers = precision.zeros(max(size(shape), room))  # no buffer may be empty
+        self.view = memoryview(self.numbers)
         self._fill = struct.Struct(f"={size(shape)}d").pack_into
         self._plain: tuple[type, ...] = ()  # the types that need no conversion
         if precision == DOUBLE and len(shape) < 2 and is_regular(shape):
@@ -70,7 +72,7 @@ class Slot:
     def take(self, x: Any) -> bool:
         """Copy an argument's numbers, and tell whether it has arrays. Raises an error if it is no such argument."""
         kind, array = type(x), self._array
-        if array is not None and kind is type(array) and x.shape == self._shape and x.dtype == array.dtype:
+        if array is not None and kind is type(array) and x.shape == self.shape and x.dtype == array.dtype:
             array[...] = x
             return True
         if kind in self._plain:
@@ -80,10 +82,10 @@ class Slot:
             if are_plain(x):
                 self._fill(self.numbers, 0, *x)
                 return False
-        numbers = _numbers(x, self._shape, self._precision)
-        memoryview(self.numbers)[: len(numbers)] = numbers
+        numbers = _numbers(x, self.shape, self._precision)
+        self.view[: len(numbers)] = numbers
         if is_array(x) and numbers:
-            self._array = as_ndarray(self.numbers).reshape(self._shape)
+            self._array = as_ndarray(self.view[: len(numbers)]).reshape(self.shape)
         return _begins_with_array(x)
 
 
@@ -91,8 +93,7 @@ class Slot:
 class Batch:
     """The n examples for each argument, of a shape for each, one after the other as numbers of a precision.
 
-    The `columns` are the numbers of each argument, and how many a row has; the `pointers` are their addresses and those
-    of the indices in `axes`, as an array in C.
+    The `pointers` are the addresses of each argument's numbers, and of the indices in `axes`, as an array in C.
     """
 
     shapes: Shapes
@@ -103,12 +104,17 @@ class Batch:
     as_arrays: bool  # whether results are arrays, since an argument is
 
     def __post_init__(self) -> None:
+        self._views = [memoryview(buffer) for buffer in self.buffers]  # which keep the buffers from moving
+        self.pointers = (ctypes.c_void_p * (2 * len(self.buffers)))()
+        self.pointers[::2] = [*map(address, self.buffers)]
+        self.pointers[1::2] = [address(axis) if type(axis) is array else None for axis in self.axes]
+        self.address = ctypes.addressof(self.pointers)
+
+    @cached_property
+    def columns(self) -> list[tuple[memoryview, int]]:
+        """The numbers of each argument, and how many a row has."""
         code: Any = self.precision.code
-        views = [memoryview(buffer) for buffer in self.buffers]  # which keep the buffers from moving
-        of_each = [(address(view), _address_of(axis)) for view, axis in zip(views, self.axes, strict=True)]
-        self.pointers = (ctypes.c_void_p * (2 * len(views)))(*chain.from_iterable(of_each))
-        self._bytes = [view.cast("B") for view in views]
-        self.columns = list(zip([view.cast(code) for view in self._bytes], map(size, self.shapes), strict=True))
+        return [(view.cast("B").cast(code), size(shape)) for view, shape in zip(self._views, self.shapes, strict=True)]
 
     def __len__(self) -> int:
         return self.n
@@ -119,21 +125,21 @@ class Batch:
     def expect(self, precision: Precision, axes: Axes) -> Self:
         """These examples. Raises TypeError if they have a different precision, or share other arguments."""
         other = f"in {self.precision.name} precision, expected {precision.name}" * (self.precision != precision)
-        shared, expected = ([axis is None for axis in of] for of in (self.axes, axes))
-        if shared != expected and len(shared) == len(expected):
-            other = "by a function with other in_axes"
+        if self.axes != axes and len(self.axes) == len(axes):
+            shared, expected = ([axis is None for axis in of] for of in (self.axes, axes))
+            other = "by a function with other in_axes" if shared != expected else other
         if other:
             raise TypeError(f"got examples packed {other}: pack them with the function that takes them")
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        buffers = [array(self.precision.code, bytes(view)) for view in self._bytes]
+        buffers = [array(self.precision.code, view.tobytes()) for view in self._views]
         return Batch, (self.shapes, self.n, buffers, self.precision, self.axes, self.as_arrays)
 
     def overlaps(self, out: Any) -> bool:
         """Whether an array shares memory with the examples, as far as their bounds tell."""
         start, stop = address(out), address(out) + out.nbytes
-        each: Any = zip(self.pointers[::2], self._bytes, strict=True)
+        each: Any = zip(self.pointers[::2], self._views, strict=True)
         return any(a < stop and start < a + view.nbytes for a, view in each)
 
     def part(self, start: int, stop: int) -> "Batch":
@@ -265,10 +271,6 @@ def _indices(k: int, axis: Any, rows: int) -> "int | array[int] | None":
         if not 0 <= i < rows:
             raise IndexError(f"in_axes[{k}] has the index {i}, but argument {k + 1} has {rows} rows, counted from 0")
     return found
-
-
-def _address_of(axis: Any) -> int | None:
-    return address(axis) if isinstance(axis, array) else None
 
 
 def _named(k: int, function: Callable[..., Any], batch: Any, *args: Any) -> Any:

@@ -11,13 +11,14 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from typing import Any
 
 from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, Slot, TracedError, bucket_by_shape, pack
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph, is_free, traced
 from micrograd.compiler.frontend.interpret import GraphFunction
-from micrograd.compiler.frontend.redirect import data_buffer, reads
+from micrograd.compiler.frontend.redirect import any_block, data_buffer, reads
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
 from micrograd.compiler.frontend.wrappers import Entries, on_arrays
 from micrograd.compiler.native.background import BackgroundTask
@@ -28,15 +29,17 @@ from micrograd.compiler.targets.python import PythonBackend, explain
 from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.support import validation
-from micrograd.support.arrays import are_plain, as_ndarray, empty
+from micrograd.support.arrays import as_ndarray, empty
 from micrograd.support.collector import gc_paused
 from micrograd.support.generators import generators_restored
-from micrograd.support.trees import as_lists, flat, mapped, nested, plain_numbers
+from micrograd.support.trees import as_lists, flat, mapped, nested, places, plain_numbers
 
 log = logging.getLogger("micrograd")
 
 Backend = PythonBackend | CBackend
 
+DATA = attrgetter("data")
+FAILURES = (ArithmeticError, ValueError, TypeError, struct.error)  # of calls, the last two if a parameter is no number
 MANY_SHAPES = 4  # above which the log says how many there are to compile
 
 
@@ -119,14 +122,14 @@ class Function:
 
     def _numbers(self) -> Sequence[float]:
         """The leaves' numbers, as one buffer if they are in one. Raises TracedError if they are being traced."""
+        if not any_block():
+            return [*map(DATA, self.leaves)]
         if (buffer := data_buffer(self.leaves)) is not None:
             return buffer
-        numbers = [leaf.data for leaf in self.leaves]
-        if are_plain(numbers):
-            return numbers
+        numbers = [*map(DATA, self.leaves)]
         if any(isinstance(number, (Symbol, Value)) for number in numbers):
             raise TracedError("the numbers of the parameters are being traced: call the function with one example")
-        return plain_numbers(numbers)
+        return numbers
 
     def _array(self) -> "array[float]":
         """The parameters' numbers in the function's precision."""
@@ -140,7 +143,10 @@ class Function:
     def _called(self, kind: CallSpec, args: Sequence[Any], read: Callable[["Single"], Any]) -> Any:
         """What is read from a call of a kind for one example. What was prepared for it serves the next call, too."""
         singles = self._singles[kind]
-        single = singles.pop() if singles else None
+        try:
+            single = singles.pop()
+        except IndexError:  # it is the first call, or other threads are calling
+            single = None
         if single is None or not single.take(args):
             packed = self._compiled_for(pack([(arg,) for arg in args], self.precision, (0,) * len(self._axes)))
             if kind != "forward":
@@ -148,12 +154,7 @@ class Function:
             single = Single(self._backends[packed.shapes], kind)
             single.take(args)
         numbers = self._numbers()
-        try:
-            single.call(numbers)
-        except (ArithmeticError, ValueError, TypeError, struct.error) as error:
-            checked(numbers, self.precision)
-            explain(error, single.stored, kind, numbers, single.packed)
-            raise
+        self._make(single.call, kind, single.packed, numbers)
         found = read(single)
         singles.append(single)  # which other threads may take now
         return found
@@ -288,15 +289,19 @@ class Function:
         precision, n = backend.precision, packed.n * backend.stored.n_results(kind)
         if out is None or out.dtype.char != precision.code:
             out = empty((n,), precision.code) if packed.as_arrays and gradients is None else precision.zeros(n)
-        call = backend.call(kind, packed, out, gradients, seed)
+        call: Any = backend.call(kind, packed, out, gradients, seed)
+        self._make(call, kind, packed, numbers)
+        backend.release(call)
+        return out, math.nan if gradients is None else call.total
+
+    def _make(self, call: Any, kind: CallSpec, packed: Batch, numbers: Sequence[float]) -> None:
+        """Make a call. An error says what it is about, if that is known."""
         try:
             call(numbers)
-        except (ArithmeticError, ValueError, TypeError, struct.error) as error:
+        except FAILURES as error:
             checked(numbers, self.precision)
-            explain(error, backend.stored, kind, numbers, packed)
+            explain(error, self._graph_of(packed), kind, numbers, packed)
             raise
-        call.close()
-        return out, math.nan if gradients is None else call.total
 
     # What a training needs
 
@@ -316,7 +321,8 @@ class Single:
 
     def __init__(self, backend: Backend, kind: CallSpec) -> None:
         self.stored, precision = backend.stored, backend.precision
-        shapes = self.stored.shapes
+        shapes, self._output_shape = self.stored.shapes, self.stored.output_shape
+        self._gradients = places([shapes[i] for i in kind] if isinstance(kind, tuple) else [])
         self._slots = [Slot(shape, precision) for shape in shapes]
         self._results = precision.zeros(self.stored.n_results(kind))
         self._arrays: Any = None  # the same numbers as an array
@@ -326,13 +332,11 @@ class Single:
 
     def take(self, args: Sequence[Any]) -> bool:
         """Take other arguments; False if they are not of these shapes, or not numbers."""
-        self._as_arrays = False
         try:
-            for slot, x in zip(self._slots, args, strict=True):
-                self._as_arrays |= slot.take(x)
-        except (TypeError, ValueError, OverflowError, struct.error):
+            self._as_arrays = True in [*map(Slot.take, self._slots, args)]
+        except FAILURES:
             return False
-        return True
+        return len(args) == len(self._slots)
 
     def copy(self, start: int = 0) -> Any:
         """The results from one on, as an array if an argument is one."""
@@ -344,8 +348,14 @@ class Single:
 
     def value(self) -> Any:
         """The function's result, in its shape."""
-        shape = self.stored.output_shape
-        return nested(self.copy(), shape) if shape else self._results[0]
+        return nested(self.copy(), self._output_shape) if self._output_shape else self._results[0]
+
+    def both(self) -> tuple[Any, list[Any]]:
+        """The result, and the gradients with respect to the arguments, each in its shape."""
+        flat = self.copy(1)
+        return self._results[0], [
+            nested(flat[place], shape) if shape else float(flat[place.start]) for place, shape in self._gradients
+        ]
 
 
 def _parameters_of(function: Any) -> list[Value]:
@@ -422,4 +432,4 @@ def checked(numbers: Sequence[Any], precision: Precision = DOUBLE) -> Sequence[f
         except (TypeError, OverflowError) as error:
             raise TypeError(f"parameter {i} does not hold a number: {error}") from None
         precision.check(f"parameter {i}", number)
-    return numbers
+    return plain_numbers(numbers)

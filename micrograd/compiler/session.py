@@ -7,6 +7,7 @@ engine takes it, and raises any error. An optimizer of another library gets an O
 """
 
 import math
+import struct
 import threading
 from array import array
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from functools import reduce
 from operator import add, is_
 from typing import Any, Self
 
-from micrograd.compiler.dataset import Batch, Buckets, pack
+from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Slot
 from micrograd.compiler.dtype import DOUBLE, REMEDY
 from micrograd.compiler.frontend.redirect import any_frozen, assign, trained
 from micrograd.compiler.function import Function
@@ -28,8 +29,8 @@ from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.optim import Optimizer
 from micrograd.reductions import mean
-from micrograd.support.arrays import as_ndarray, is_array
-from micrograd.support.trees import mapped, shape_of
+from micrograd.support.arrays import as_ndarray
+from micrograd.support.trees import mapped
 
 BY_ENGINE = (
     "a step was taken by the engine, since an operation failed in generated code: it also differentiates what "
@@ -189,28 +190,45 @@ class Objective:
 
     def __init__(self, function: Function, packed: Batch) -> None:
         self._function, self._packed = function, packed
+        self._free: list[tuple[Any, ...]] = []  # what was prepared for earlier calls
 
     def __repr__(self) -> str:
         return f"<objective of {self._function!r} on {self._packed!r}>"
 
     def __call__(self, vector: Any) -> tuple[float, Any]:
         """The mean, and its gradient with respect to each number in the vector."""
-        function, packed, n = self._function, self._packed, len(self._function.parameters)
-        parameters = vector_of(vector, n)
+        function, packed = self._function, self._packed
+        try:
+            prepared = self._free.pop()
+        except IndexError:  # it is the first call, or other threads are calling
+            prepared = self._prepared()
+        slot, gradients, zeros, call = prepared
+        is_array, numbers = take_vector(slot, vector), slot.view
         if function.constants:
-            parameters = memoryview(array("d", [*parameters, *function._numbers()[n:]]))
+            slot.numbers[len(function.parameters) :] = array("d", function._numbers()[len(function.parameters) :])
         if function.precision != DOUBLE:
-            numbers = array("d", parameters)
-            floats = array("f", numbers) if function.options.ieee else function.precision.array(numbers, "a parameter")
-            parameters = memoryview(floats)
-        gradients = function.precision.zeros(len(parameters))
-        _, total = function._run("backward", packed, 1.0 / packed.n, parameters=parameters, gradients=gradients)
-        return total / packed.n, as_ndarray(gradients[:n]) if is_array(vector) else gradients[:n].tolist()
+            doubles = slot.numbers
+            numbers = array("f", doubles) if function.options.ieee else function.precision.array(doubles, "a parameter")
+        gradients[:] = zeros
+        function._make(call, "backward", packed, numbers)
+        found = gradients[: len(function.parameters)]
+        mean = call.total / packed.n
+        self._free.append(prepared)
+        return mean, as_ndarray(found) if is_array else found.tolist()
+
+    def _prepared(self) -> tuple[Any, ...]:
+        """Room for a vector and the gradients, zeros to begin these with, and a call."""
+        function, packed = self._function, self._packed
+        backend, zeros = function._backends[packed.shapes], function.precision.zeros(len(function.leaves))
+        gradients, results = zeros[:], backend.precision.zeros(packed.n)
+        call = backend.call("backward", packed, results, gradients, 1.0 / packed.n)
+        return Slot((len(function.parameters),), DOUBLE, len(function.leaves)), gradients, zeros, call
 
 
-def vector_of(numbers: Any, n: int) -> memoryview:
-    """A flat list or array of `n` real numbers, as doubles. Raises ValueError or TypeError for anything else."""
-    if shape_of(numbers) != (n,):
-        raise ValueError(f"the vector is {shown(numbers)}: expected {n} numbers, one for each parameter, as in x0")
-    ((doubles, _),) = pack([(numbers,)]).columns
-    return doubles[:n]
+def take_vector(slot: Slot, numbers: Any) -> bool:
+    """Copy a flat list or array of real numbers. Raises ValueError or TypeError for anything else."""
+    try:
+        return slot.take(numbers)
+    except (ShapeError, struct.error):
+        expected = f"expected {slot.shape[0]} numbers, one for each parameter, as in x0"
+        raise ValueError(f"the vector is {shown(numbers)}: {expected}") from None

@@ -128,7 +128,7 @@ def as_lists(tree: Any) -> Any:
     return tree.tolist() if hasattr(tree, "tolist") else tree
 
 
-def plain_numbers(numbers: list[Any]) -> list[Any]:
+def plain_numbers(numbers: Any) -> list[Any]:
     """The numbers as Python's own: NumPy's would impose their precision on everything computed from them."""
     return numbers if are_plain(numbers) else list(map(as_lists, numbers))
 
@@ -151,9 +151,12 @@ def shape_of(tree: Any) -> Shape:
     return (len(tree), *shapes[0]) if shapes else (0,)
 
 
+INTS = frozenset((int,))
+
+
 def is_regular(shape: Shape) -> bool:
     """Whether this is the shape of an array."""
-    return {int}.issuperset(map(type, shape))
+    return INTS.issuperset(map(type, shape))
 
 
 def shapes_in(shape: Shape) -> Sequence[Shape]:
@@ -182,17 +185,25 @@ def nested(numbers: Any, shape: Shape) -> Any:
     if not shape:
         return float(numbers[0])
     if not is_regular(shape):  # lists and dicts only where the shapes in them differ
-        parts = _parts(shape)
-        return _joined(shape[0], [nested(numbers[at], of) if of else float(numbers[at.start]) for at, of in parts])
-    if is_array(numbers):
+        return _joined(
+            shape[0], [nested(numbers[at], of) if of else float(numbers[at.start]) for at, of in _parts(shape)]
+        )
+    if not isinstance(numbers, array):
         return numbers.reshape(shape)
+    if len(shape) == 1:
+        return numbers.tolist()
     if 0 in shape:
         return unflatten(iter(()), shape)
-    return memoryview(numbers).cast("B").cast(numbers.typecode, shape).tolist()
+    return memoryview(numbers).cast("B").cast(numbers.typecode, shape).tolist()  # type: ignore[arg-type]
 
 
 @lru_cache
 def _parts(shape: Shape) -> list[tuple[slice, Shape]]:
     """Where the numbers of each branch of this shape are among all, and its shape."""
-    ends = accumulate(map(size, shapes_in(shape)), initial=0)
-    return list(zip(starmap(slice, pairwise(ends)), shapes_in(shape), strict=True))
+    return places(shapes_in(shape))
+
+
+def places(shapes: Sequence[Shape]) -> list[tuple[slice, Shape]]:
+    """Where the numbers of each shape are among all, and the shape."""
+    ends = accumulate(map(size, shapes), initial=0)
+    return list(zip(starmap(slice, pairwise(ends)), shapes, strict=True))

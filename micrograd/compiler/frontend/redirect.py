@@ -211,9 +211,14 @@ def stored(values: Sequence[Value], data: memoryview, grad: memoryview) -> Itera
             finish(take_back)
 
 
+def any_block() -> bool:
+    """Whether some Values are not plain, in any thread."""
+    return bool(_moved or _frozen)
+
+
 def data_buffer(values: Sequence[Value]) -> memoryview | None:
     """The Values' numbers as one buffer, if a block has them in one, in this order, and no trace hides them."""
-    if not (_moved or _frozen) or is_tracing() or not values:
+    if is_tracing() or not values:
         return None
     for block in _frozen:
         if block.values is values:

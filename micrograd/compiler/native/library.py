@@ -4,7 +4,8 @@ import ctypes
 import math
 import struct
 from array import array
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -53,6 +54,7 @@ class CBackend:
         self.options, self.precision = options, options.precision
         self._graph: Graph | None = graph  # until a library is built, since loading it again takes long
         self._libraries: dict[LibraryKey, Library] = {}
+        self._free = defaultdict[Library, list[NativeCall]](list)  # calls that no one makes
         self._chosen: dict[tuple[CallSpec, float], Library] = {}  # for each number of examples
         self._started: dict[LibraryKey, BackgroundTask[ctypes.CDLL]] = {}
         self._programs: dict[CallSpec, Program] = {}  # which libraries for many examples and for few share
@@ -60,22 +62,35 @@ class CBackend:
 
     def __getstate__(self) -> dict[str, Any]:
         built = ("_libraries", "_chosen", "_started", "_programs", "_hoisted")
-        return {**vars(self), **{name: {} for name in built}, "_graph": None}  # built again, or found in the cache
+        nothing: dict[str, Any] = {name: {} for name in built} | {"_free": defaultdict(list), "_graph": None}
+        return vars(self) | nothing  # built again, or found in the cache
 
     def call(
         self, kind: CallSpec, packed: Batch, results: Any, gradients: Any = None, seed: float = 1.0
     ) -> "NativeCall":
         """A call of a generated function, as from `PythonBackend.call`, on buffers of numbers of the precision."""
-        return NativeCall(self.library(kind, packed.n), packed, results, gradients, seed)
+        return self._call(self.library(kind, packed.n)).on(packed, results, gradients, seed)
+
+    def _call(self, library: "Library") -> "NativeCall":
+        """A call, which is the caller's until it is released."""
+        try:
+            return self._free[library].pop()
+        except IndexError:  # other threads may be calling
+            return NativeCall(library)
+
+    def release(self, call: "NativeCall") -> None:
+        """Leave a call, with the room it works in, to others."""
+        call.used = ()
+        self._free[call.library].append(call)
 
     def add_gradients(
         self, parameters: Any, seed: float, packed: Batch, indices: "array[int] | None", gradients: Any, n: float
     ) -> float:
         """Add gradients as `PythonBackend.add_gradients` does, to a buffer, with the library for n examples."""
         results = self.precision.zeros(packed.n if indices is None else len(indices))
-        call = NativeCall(self.library("backward", n), packed, results, gradients, seed, indices)
+        call = self._call(self.library("backward", n)).on(packed, results, gradients, seed, indices)
         failed = call.run(memoryview(parameters))
-        call.close()
+        self.release(call)
         return math.nan if failed & 1 else call.total
 
     def start_build(self, kind: CallSpec, n: float) -> None:
@@ -168,87 +183,77 @@ def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
 class Library:
     """The loaded library for a kind of call.
 
-    `function` is the address of the generated function, and `room` the bytes that it works in; `free` has such rooms
-    that no call uses.
+    `function` is the address of the generated function, and `room` the bytes that it works in.
     """
 
     def __init__(self, stored: SerializedGraph, kind: CallSpec, precision: Precision, library: ctypes.CDLL) -> None:
         self.stored, self.kind, self.precision = stored, kind, precision
         self.room = ctypes.c_int64.in_dll(library, "room").value
-        self.free: list[Any] = []
         self._library = library
         self.run = function_of(library, "run", RUN)
         self.function = POINTER.from_buffer(self.run).value  # `cast` would make a cycle
 
 
 class NativeCall:
-    """A call of a generated function: it adds to the gradients, if there are any, and overwrites the results.
+    """A call of a generated function, which is made again and again, by one thread at a time: all C needs is prepared.
 
-    It computes the examples with these indices, or all. It may be made again and again, by one thread at a time: all
-    that C needs is prepared.
+    It computes the examples of a batch with some indices, or all.
     """
 
-    def __init__(
+    def __init__(self, library: Library) -> None:
+        self.library, precision, n = library, library.precision, library.stored.n_parameters
+        self._work = ctypes.create_string_buffer(library.room)
+        self._numbers = ctypes.create_string_buffer(max(1, n * precision.size))
+        self._fill = partial(struct.Struct(f"={n}{precision.code}").pack_into, self._numbers, 0)
+        self.used: tuple[Any, ...] = ()
+        self._in_place: Any = None  # a buffer of parameters in which C has read them
+        self._arguments = CallArguments(p=ctypes.addressof(self._numbers), work=ctypes.addressof(self._work))
+        self._go: Callable[[], int] = partial(library.run, ctypes.addressof(self._arguments))
+
+    def on(
         self,
-        library: Library,
         packed: Batch,
         results: Any,
         gradients: Any = None,
         seed: float = 1.0,
         indices: "array[int] | None" = None,
-    ) -> None:
-        self._library, self._used = library, (packed, results, gradients, indices)  # C has their addresses
-        self._work = library.free.pop() if library.free else ctypes.create_string_buffer(library.room)
-        n = library.stored.n_parameters
-        self._room = ctypes.create_string_buffer(max(1, n * library.precision.size))
-        pack = struct.Struct(f"={n}{library.precision.code}").pack_into  # an error if a number is too large
-        self._fill, self._own = partial(pack, self._room, 0), ctypes.addressof(self._room)
-        self._in_place: Any = None  # a buffer of parameters in which C has read them
-        self._arguments = CallArguments(
-            p=self._own,
-            x=ctypes.addressof(packed.pointers),
-            at=None if indices is None else address(indices),
-            seed=seed,
-            g=None if gradients is None else address(gradients) or address(results),  # which is NULL if it is empty
-            y=address(results),
-            work=ctypes.addressof(self._work),
-            n=packed.n if indices is None else len(indices),
-        )
-        self._address, self._run = ctypes.addressof(self._arguments), library.run
+    ) -> "NativeCall":
+        """The same call on these buffers: it adds to the gradients, if there are any, and overwrites the results."""
+        self.used, arguments = (packed, results, gradients, indices), self._arguments  # C has their addresses
+        arguments.x, arguments.y, arguments.seed = packed.address, address(results), seed
+        arguments.g = None if gradients is None else address(gradients) or arguments.y  # NULL if it is empty
+        arguments.at, arguments.n = (None, packed.n) if indices is None else (address(indices), len(indices))
+        return self
 
     def __call__(self, parameters: Sequence[float]) -> None:
         """Make the call. C goes on with an infinity or NaN where Python raises an error, and notes it: then the
         examples are computed again step by step, and the call raises the same error.
         """
-        if (failed := self.run(parameters)) and not self._library.stored.ieee:
+        if (failed := self.run(parameters)) and not self.library.stored.ieee:
             self._check(failed, parameters)
-
-    @property
-    def total(self) -> float:
-        """The sum of the results, if there are gradients."""
-        return float(self._arguments.sum)
 
     def run(self, parameters: Sequence[float]) -> int:
         """Make the call. Returns an odd number if an operation may have failed: a division by 0, an operand outside the
         domain, and in double precision an overflow. In single precision, an overflow is 2: such numbers go on as
         infinities.
         """
-        if type(parameters) is memoryview and parameters.format == self._library.precision.code:
-            if parameters is not self._in_place:
+        if parameters is not self._in_place:
+            if type(parameters) is memoryview and parameters.format == self.library.precision.code:
                 self._in_place, self._arguments.p = parameters, address(parameters)
-        else:
-            self._fill(*parameters)
-            if self._in_place is not None:
-                self._in_place, self._arguments.p = None, self._own
-        return int(self._run(self._address))
+            else:
+                self._fill(*parameters)
+                if self._in_place is not None:
+                    self._in_place, self._arguments.p = None, ctypes.addressof(self._numbers)
+        return self._go()
 
-    def close(self) -> None:
-        """Leave the room it works in to other calls. It is the last use of this one."""
-        self._library.free.append(self._work)
+    @property
+    def total(self) -> float:
+        """The sum of the results, if there are gradients."""
+        return float(self._arguments.sum)
 
     def _check(self, failed: int, parameters: Sequence[float]) -> None:
         """Raise the error that Python would have raised for a call that has `failed`, or an overflow of floats."""
-        library, (packed, results, gradients, _) = self._library, self._used
+        library, (packed, results, gradients, _) = self.library, self.used
         numbers = chain(results, () if gradients is None else gradients)
         beyond = library.precision != DOUBLE and not all(map(math.isfinite, numbers))
         if failed & 1 or beyond:

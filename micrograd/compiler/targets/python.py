@@ -22,7 +22,9 @@ from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.operations import IEEE
 from micrograd.compiler.passes.expressions import Node, expressions
 from micrograd.compiler.targets.spelling import signed, spellings, terms, total
+from micrograd.support.arrays import are_plain
 from micrograd.support.collector import gc_paused
+from micrograd.support.trees import plain_numbers
 
 Numbers = Sequence[float]
 
@@ -85,6 +87,9 @@ class PythonBackend:
         """A call of a generated function, which may be made again and again."""
         return PythonCall(self, kind, seed, packed, results, gradients)
 
+    def release(self, call: "PythonCall") -> None:
+        """Do nothing: it has no room to work in."""
+
     def add_gradients(
         self, parameters: Numbers, seed: float, packed: Batch, indices: Any, gradients: Any, n: float
     ) -> float:
@@ -118,6 +123,7 @@ class PythonBackend:
             with gc_paused():
                 self._functions[kind] = _compiled(self.stored.graph(), kind)
         function, rows = self._functions[kind], packed.rows(indices)
+        parameters = parameters if are_plain(parameters) else plain_numbers(parameters)
         if kind == "backward":
             outputs, sums = function(parameters, gradients, seed, rows)
             numbers, gradients[:] = outputs[::-1], array("d", sums)
@@ -147,9 +153,6 @@ class PythonCall(NamedTuple):
     def total(self) -> float:
         """From left to right; sum() rounds differently since Python 3.12."""
         return reduce(add, self.results, -0.0)
-
-    def close(self) -> None:
-        """Do nothing: there is no room to give back."""
 
 
 def _compiled(graph: Graph, kind: CallSpec) -> Callable[..., Any]:
