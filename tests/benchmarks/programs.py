@@ -254,31 +254,6 @@ def residuals(n: int) -> Phrased:
     return Phrased(by_point, by_part, ([1.0, 0.5, 1.0, 2.0, 0.1, 0.2],), [])
 
 
-def hidden_markov(states: int, steps: int) -> Phrased:
-    """The likelihood of observations under a hidden chain: state by state, or by adding rows."""
-    from micrograd import dot, sum
-
-    change, seen = rows(states, states), rows(states, 3)
-
-    def by_state(xs: Any) -> Any:
-        alive = [row[0] for row in seen]
-        for t in range(steps):
-            alive = [dot(alive, [change[i][j] for i in range(states)]) * seen[j][t % 3] * xs[t] for j in range(states)]
-        return sum(alive)
-
-    def by_row(xs: Any) -> Any:
-        alive = [row[0] for row in seen]
-        for t in range(steps):
-            reached: list[Any] = [0.0] * states
-            for i, row in enumerate(change):
-                for j, chance in enumerate(row):
-                    reached[j] = reached[j] + alive[i] * chance
-            alive = [number * row[t % 3] * xs[t] for number, row in zip(reached, seen, strict=True)]
-        return sum(alive)
-
-    return Phrased(by_state, by_row, (numbers(steps),), flat([change, seen]))
-
-
 def filtered(taps: int, n: int) -> Phrased:
     """A signal through a filter: sample by sample, or tap by tap."""
     from micrograd import dot
@@ -425,32 +400,6 @@ def powers(points: int, degree: int) -> Phrased:
     return Phrased(by_point, by_power, (numbers(points), numbers(points)), weights)
 
 
-def matrices(n: int) -> Phrased:
-    """A product of three matrices: by rows, or by outer products."""
-    from micrograd import dot
-
-    a, b, c = (rows(n, n) for _ in range(3))
-
-    def by_rows(x: Any) -> Any:
-        def product(p: Any, q: Any) -> Any:
-            return [[dot(row, column) for column in zip(*q, strict=True)] for row in p]
-
-        return squares([entry * x for entry in flat(product(product(a, b), c))])
-
-    def outer(x: Any) -> Any:
-        def product(p: Any, q: Any) -> Any:
-            total: list[list[Any]] = [[0.0] * n for _ in range(n)]
-            for k in range(n):
-                for j in range(n):
-                    for i in range(n):
-                        total[i][j] = total[i][j] + p[i][k] * q[k][j]
-            return total
-
-        return squares([entry * x for entry in flat(product(product(a, b), c))])
-
-    return Phrased(by_rows, outer, (0.5,), flat([a, b, c]))
-
-
 class Sized(NamedTuple):
     """A program, with the sizes for which it is measured, and small ones for tests."""
 
@@ -469,13 +418,11 @@ TABLE = {
     "Jacobian of residuals": Sized(differentiated, (residuals, "jacobian", 1000), (residuals, "jacobian", 12)),
 }
 UNTUNED = {
-    "hidden Markov chain": Sized(hidden_markov, (8, 60), (4, 6)),
     "filter": Sized(filtered, (16, 400), (4, 20)),
     "mixture of Gaussians": Sized(mixture, (200, 5), (9, 4)),
     "springs": Sized(springs, (30, 100), (6, 5)),
     "soft clusters": Sized(clusters, (150, 6), (8, 4)),
     "arm of many joints": Sized(arm, (300,), (8,)),
     "polynomial": Sized(powers, (100, 12), (8, 5)),
-    "product of three matrices": Sized(matrices, (16,), (5,)),
 }
 PROGRAMS = TABLE | UNTUNED

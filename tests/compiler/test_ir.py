@@ -157,14 +157,12 @@ LINES = {
     "Hessian of predators and prey": 550,
     "gradient of predators and prey": 156,
     "Jacobian of residuals": 35,
-    "hidden Markov chain": 59,
     "filter": 24,
     "mixture of Gaussians": 44,
     "springs": 98,
     "soft clusters": 34,
     "arm of many joints": 18,
     "polynomial": 16,
-    "product of three matrices": 28,
 }
 """At most, in either phrasing, at the small size."""
 

@@ -6,7 +6,7 @@ import math
 import pytest
 
 import micrograd
-from micrograd import Backend, Value, fit, nn, take, where
+from micrograd import Value, fit, nn, take, where
 from micrograd.compiler.native import toolchain
 from micrograd.optim import SGD
 from tests.helpers import CompiledOperation, every_operation
@@ -54,20 +54,6 @@ def test_special_operands_have_the_value_the_gradient_or_the_error_that_they_hav
         assert alike(outcome(lambda: fast.value_and_grad(point)), gradients), point  # noqa: B023
         examples = [usual] * (MANY - 1) + [point]
         assert alike(outcome(lambda: fast.map(examples)[-1:]), value), point  # noqa: B023
-
-
-@pytest.mark.parametrize("divisor", [0.0, -0.0])
-@pytest.mark.parametrize("dividend", [math.inf, -math.inf, math.nan, 1.0, 0.0])
-@pytest.mark.parametrize("precision", ["double", "single"])
-def test_all_that_is_divided_by_zero_is_an_error(dividend, divisor, precision, backend):
-    if backend == "python" and precision == "single":
-        pytest.skip("Python computes in doubles")
-    for function in lambda x, y: x / y, lambda x, y: x % y:
-        fast = micrograd.compile(function, (1.0, 2.0), backend=Backend(backend, precision=precision))
-        for n in 1, MANY:
-            with pytest.raises(ZeroDivisionError):
-                fast.map([dividend] * n, [1.0] * (n - 1) + [divisor])
-        assert fast(3.0, 2.0) == function(3.0, 2.0)
 
 
 # What is not chosen

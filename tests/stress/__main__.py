@@ -1,12 +1,10 @@
-"""`python -m tests.stress load`, `memory`, `kill`, `interrupt`, `threads` or `hostile`."""
+"""`python -m tests.stress kill`, `interrupt`, `threads` or `hostile`."""
 
 import argparse
 
-from tests.stress import faults, hostile, load, memory
+from tests.stress import faults, hostile
 
 COMMANDS = {
-    "load": (load.main, "chains, fans and networks from 10^3 nodes up", 10**7, "the longest chain"),
-    "memory": (memory.main, "the memory of a long training run", 10_000, "steps, and ten times as many compiled"),
     "kill": (faults.main_kill, "processes killed while they save", 200, "processes"),
     "interrupt": (faults.main_interrupt, "Ctrl-C during fit", 1000, "times each"),
     "threads": (faults.main_threads, "networks that learn at once", 8, "threads"),

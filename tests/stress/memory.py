@@ -66,13 +66,3 @@ def growth(steps: int, way: str = "eager") -> int:
     """`train` in a process of its own."""
     program = f"from tests.stress.memory import *; print(train({steps}, {way!r}))"
     return int(subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True).stdout)
-
-
-def main(steps: int) -> None:
-    """Print by how much each way of training grows."""
-    for way in "eager", "compiled", "block":
-        many = steps if way == "eager" else 10 * steps
-        grown = growth(many, way)
-        print(f"{way:8}  {many:,} steps: {grown / 1024:+,.0f} KiB since step {WARM_UP}", flush=True)
-        if grown >= MIB:
-            raise SystemExit("the memory grows")

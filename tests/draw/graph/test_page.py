@@ -557,44 +557,7 @@ def test_which_way_a_number_moves_is_asked_before_it_is_shown(visit, answer):
     assert "Which way will" in tab.inner_text("#outcome")
 
 
-def test_what_moves_can_be_chosen_and_a_rate_must_be_a_number(visit):
-    tab = visit(expression())
-    tab.uncheck("#ask")
-    for label in ("a", "b", "c"):
-        seek(tab, label)
-        tab.uncheck("#moves")
-    assert tab.inner_text("#moved caption") == "What moves: 1"
-    tab.fill("#rate", "")
-    tab.click("#take")
-    assert tab.evaluate("V === V0")
-    tab.fill("#rate", "-1")
-    tab.click("#take")
-    assert tab.evaluate("V === V0")
-    tab.fill("#rate", "0.5")
-    tab.click("#take")
-    assert tab.evaluate("V0.map((x, i) => x !== V[i] && i < first ? nameOf(i) : '').filter(Boolean)") == ["f"]
-
-
 # What a reader sees of it
-
-
-def test_while_a_number_is_moved_all_results_are_shown_also_at_step_0_and_the_slider_stays(visit):
-    tab = visit(loss())
-    card = tab.locator(".card").last
-    assert card.get_attribute("aria-label") == "loss, mean of 4"
-    assert tab.inner_text("#result") == ""
-    w = tab.evaluate("graph.trained[0]")
-    tab.evaluate(f"choose({w})")
-    tab.evaluate("window.slider = at('slide')")
-    tab.fill("#slide", "1")
-    assert re.fullmatch(r"loss, mean of 4, \S+", card.get_attribute("aria-label"))
-    assert tab.inner_text("#result") == f"loss = {tab.evaluate('text(V[root])')}"
-    assert re.fullmatch(r"loss = \S+, now \S+", tab.inner_text("#effect"))
-    assert tab.evaluate("at('slide') === window.slider && document.contains(window.slider)")
-    tab.keyboard.press("ArrowRight")
-    assert tab.evaluate("step") == 0  # the slider uses the arrow keys
-    tab.click("#forward")
-    assert card.get_attribute("aria-label") == "loss, mean of 4"
 
 
 def test_on_a_phone_details_appear_over_the_page_beside_their_card_and_the_output_is_in_view(visit):
