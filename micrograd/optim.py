@@ -211,10 +211,10 @@ class Adam(Optimizer):
 
     def rule(self) -> Update:
         """A step of the learning rate times the mean gradient, divided by the root mean square."""
-        (beta1, beta2), eps, steps = self.betas, self.eps, self.steps + 1
+        (beta1, beta2), steps = self.betas, self.steps + 1
         new1, new2 = 1 - beta1, 1 - beta2
-        rate = self.learning_rate / (1 - beta1**steps)  # both means start at 0, and so are too small by these factors
-        scale = scalar.sqrt(1 - beta2**steps)
+        scale = scalar.sqrt(1 - beta2**steps)  # both means start at 0, and so are too small by such factors
+        rate, eps = self.learning_rate * scale / (1 - beta1**steps), self.eps * scale
         decay = self.weight_decay
         keep, decay = (1 - self.learning_rate * decay, 0) if self.is_decoupled else (1, decay)
 
@@ -223,7 +223,7 @@ class Adam(Optimizer):
                 grad = grad + decay * x
             mean = beta1 * mean + new1 * grad
             mean_square = beta2 * mean_square + new2 * (grad * grad)
-            return x * keep - rate * mean / (scalar.sqrt(mean_square) / scale + eps), mean, mean_square
+            return x * keep - rate * mean / (scalar.sqrt(mean_square) + eps), mean, mean_square
 
         return update
 
