@@ -58,10 +58,13 @@ def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | No
 
     `shared` says which arguments all examples share.
     """
-    trace, live = graph.trace, graph.trace.live(ends.lines)
-    uniform = _uniform(graph, live, shared)
-    varying = [line for line in live if line not in uniform]
-    held = _held(trace, varying, ends.lines, uniform)
+    trace, uniform = graph.trace, _uniform(graph, shared)
+    costly = _costly(trace, uniform)
+    if not costly:
+        return None
+    reached = _reached(trace, ends.lines, costly)
+    held = sorted(reached & costly, key=lambda line: (trace.ops[line], line))  # alike ones next to each other
+    varying = sorted(line for line in reached - uniform if trace.operands[line])
     if not held:
         return None
     linear, chains = _linear(trace, varying, ends, uniform)
@@ -95,18 +98,23 @@ def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | No
     )
 
 
-def _uniform(graph: Graph, live: Sequence[int], shared: Sequence[bool]) -> set[int]:
-    """The lines that are the same for all examples, among the leaves and those that are needed."""
+def _uniform(graph: Graph, shared: Sequence[bool]) -> set[int]:
+    """The lines that are the same for all examples."""
     trace, of_all = graph.trace, {("x", -1)}
     for n, end, is_shared in zip(graph.sizes, accumulate(graph.sizes), shared, strict=False):
         of_all.update(("x", i) for i in range(end - n, end) if is_shared)
     uniform = {line for line, place in trace.leaves.items() if place[0] == "p" or place in of_all}
     uniform |= {line for line, row in trace.slices.items() if row.array == "p" or of_all.issuperset(row.places)}
     uniform.update(trace.constants)
-    for line in live:
-        operands = trace.operands[line]
-        if uniform.issuperset(operands) or (len(operands) > 2 and uniform.issuperset(_operands(trace, line))):
-            uniform.add(line)
+
+    def is_uniform(row: int) -> bool:
+        return row in uniform or (trace.ops[row] == "stack" and uniform.issuperset(trace.operands[row]))
+
+    for line, operands in enumerate(trace.operands):
+        if uniform.issuperset(operands):
+            uniform.update([line] if operands else ())
+        elif trace.ops[line] in ("dot", "axpy") and all(map(is_uniform, operands)):
+            uniform.add(line)  # the line of a stack may come after its uses
     return uniform
 
 
@@ -115,24 +123,25 @@ def _operands(trace: Trace, line: int) -> list[int]:
     return [i for of in trace.operands[line] for i in (trace.operands[of] if trace.ops[of] == "stack" else (of,))]
 
 
-def _held(trace: Trace, varying: Sequence[int], results: Sequence[int], uniform: set[int]) -> list[int]:
-    """The uniform numbers that take time and that other lines need, alike ones next to each other."""
-    ops, costs = trace.ops, defaultdict[int, int](int)
+def _costly(trace: Trace, uniform: set[int]) -> set[int]:
+    """The uniform numbers that take time, with what they are computed from."""
+    times = defaultdict[int, int](int)
     for line in sorted(uniform):
-        if trace.operands[line] and ops[line] != "stack":
-            costs[line] = min(COSTLY, _cost(trace, line) + sum(map(costs.__getitem__, _operands(trace, line))))
-    held, seen = set[int](), set[int]()
-    waiting = [*results, *(i for line in varying for i in trace.operands[line])]
+        if trace.operands[line] and trace.ops[line] != "stack":
+            times[line] = min(COSTLY, _cost(trace, line) + sum(map(times.__getitem__, _operands(trace, line))))
+    return {line for line, time in times.items() if time >= WORTHWHILE and trace.ops[line] not in NO_NUMBERS}
+
+
+def _reached(trace: Trace, results: Sequence[int], costly: set[int]) -> set[int]:
+    """The lines that results need, up to those that are held."""
+    found = set(results)
+    waiting = [*found]
     while waiting:
-        line = waiting.pop()
-        if line in seen or (line not in uniform and ops[line] != "stack"):
-            continue
-        seen.add(line)
-        if ops[line] not in NO_NUMBERS and costs[line] >= WORTHWHILE:
-            held.add(line)
-        else:
-            waiting += trace.operands[line]
-    return sorted(held, key=lambda line: (ops[line], line))
+        if (line := waiting.pop()) not in costly:
+            new = set(trace.operands[line]) - found
+            waiting += new
+            found |= new
+    return found
 
 
 def _linear(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[int]) -> tuple[set[int], Chains]:
