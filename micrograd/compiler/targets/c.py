@@ -90,7 +90,9 @@ class Writer(Printer):
         self.templates = templates(precision, vectors=vectors, checks=checks)
         self.constants = program.constants
         self.straight = sum(not isinstance(step, Loop) for step in program.kernel)
-        kernel = with_layers(program.kernel) if vectors else interchanged(program.kernel)
+        kernel = program.kernel
+        if not once:
+            kernel = with_layers(kernel) if vectors else interchanged(kernel)
         parts, self.temporaries = allocate(kernel, LINES)
         steps = [in_steps(part, dots=dots, totals=vectors and not once) for part in parts]
         jammed = [jam(part) if vectors else part for part in steps]

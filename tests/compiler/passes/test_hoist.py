@@ -243,3 +243,25 @@ def test_rows_from_which_examples_select():
         p.grad = 0.0
     assert_close([fast.backward(indices)], [sum(values) / 6])
     assert_close(grads(w), expected)
+
+
+@needs_compiler
+def test_wide_layers_of_hoisted_numbers_and_among_them():
+    rng, width = random.Random(3), 40
+    w = [[Value(rng.uniform(-0.3, 0.3)) for _ in range(width)] for _ in range(5)]
+    wide, shared = examples(70, width), examples(1, width)[0]
+
+    def function(xs, context):
+        scale = micrograd.sum([dot(row, context).tanh() for row in w])
+        rows = [[(p * scale).exp() for p in row] for row in w]
+        return micrograd.sum([dot(row, xs).tanh() for row in rows])
+
+    leaves = [p for row in w for p in row]
+    fast = micrograd.compile(
+        function, (wide[0], shared), parameters=leaves, backend="c", in_axes=(0, None), batch_size=70
+    )
+    values, expected = engine(lambda xs, w: function(xs, shared), wide, leaves)
+    for p in leaves:
+        p.grad = 0.0
+    assert_close([fast.backward(wide, shared)], [sum(values) / 70], 1e-11)
+    assert_close(grads(leaves), expected, 1e-11)
