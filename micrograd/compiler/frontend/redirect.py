@@ -273,9 +273,14 @@ def _change_class(values: set[Value], change: Callable[[Any], Any]) -> None:
 
 @cache
 def _class_for(kind: Any) -> Any:
-    """The class that Values of a class have while they are not plain.
+    """The class that Values of a class have while they are not plain."""
+    return stand_in(kind, _plain_class=kind, **{name: _property(name) for name in _NOTHING})
 
-    Its methods refer to `kind` itself, since another thread may change the class of `self` while one runs.
+
+def stand_in(kind: Any, **members: Any) -> Any:
+    """A subclass with these members. What is computed from its instances has the class itself.
+
+    Its methods refer to `kind`, since another thread may change the class of `self` while one runs.
     """
 
     def new(cls: Any, *operation: Any, **label: Any) -> Any:
@@ -286,8 +291,7 @@ def _class_for(kind: Any) -> Any:
         result.__class__ = kind
         return result
 
-    members = {"__slots__": (), "_plain_class": kind, "__new__": new, "_node": node}
-    return type(kind.__name__, (kind,), members | {name: _property(name) for name in _NOTHING})
+    return type(kind.__name__, (kind,), {"__slots__": (), "__new__": new, "_node": node} | members)
 
 
 def _property(name: str) -> property:

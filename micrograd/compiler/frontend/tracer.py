@@ -42,6 +42,7 @@ from micrograd.compiler.frontend.operations import (
     LOGIC,
     OPERATIONS,
 )
+from micrograd.compiler.frontend.redirect import stand_in
 from micrograd.engine import Value
 
 NO_NUMBER = (
@@ -218,23 +219,8 @@ for _name in scalar.FUNCTIONS:
 Real.register(Symbol)  # so that a Value takes it for a number
 
 
-class Argument(Value):
-    """A Value that stands for an argument. What is computed from one is a plain Value."""
-
-    __slots__ = ()
-    __hash__ = _hash
-
-    def __new__(cls, *operation: Any, **label: Any) -> Any:
-        """The result of an operation."""
-        return Value(*operation, **label)
-
-    def _node(self, *operation: Any) -> Any:
-        node: Any = super()._node(*operation)
-        node.__class__ = Value
-        return node
-
-
-Argument.__name__ = Argument.__qualname__ = "Value"  # as errors of Python's call it
+Argument = stand_in(Value, __hash__=_hash)
+"""The class of Values that stand for arguments. What is computed from one is a plain Value."""
 scalar.ZEROS[Symbol] = 0
 
 
