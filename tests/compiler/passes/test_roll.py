@@ -109,7 +109,7 @@ def test_gradients_that_add_up_are_rolled_where_they_lie():
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(-3, 3)), max_size=60))
-@random_examples(200)
+@random_examples(100)
 def test_repeats_cover_each_step_once_and_advance_evenly(steps):
     kinds, bases = [kind for kind, _ in steps], [(base, 2 * i) for i, (_, base) in enumerate(steps)]
     reached = 0
@@ -126,7 +126,7 @@ def test_repeats_cover_each_step_once_and_advance_evenly(steps):
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(-3, 3)), max_size=60))
-@random_examples(200)
+@random_examples(100)
 def test_repeats_of_single_steps_cover_each_once_and_are_as_long_as_possible(steps):
     kinds, bases = [kind for kind, _ in steps], [(base, 2 * i) for i, (_, base) in enumerate(steps)]
 
@@ -174,6 +174,6 @@ def kernels(draw):
 
 
 @given(kernels())
-@random_examples(100)
+@random_examples(50)
 def test_rolled_loops_compute_what_the_straight_steps_do(steps):
     check_rolled(steps, len(steps))
