@@ -4,6 +4,7 @@ import os
 import secrets
 import shutil
 from contextlib import suppress
+from pathlib import Path
 
 
 def replace(path: str | os.PathLike[str], content: bytes) -> None:
@@ -14,25 +15,18 @@ def replace(path: str | os.PathLike[str], content: bytes) -> None:
 
     Raises OSError, naming the path as it was given, if the file cannot be written.
     """
+    named = os.path.realpath(path)  # through a link, the file that it names
+    temporary = Path(f"{named}.{secrets.token_hex(4)}.tmp")
     try:
-        if os.path.isfile(path) or not os.path.exists(path):
-            _replace_file(os.path.realpath(path), content)  # through a link, the file that it names
-        else:
-            with open(path, "wb") as file:
-                file.write(content)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
-
-
-def _replace_file(path: str, content: bytes) -> None:
-    temporary = f"{path}.{secrets.token_hex(4)}.tmp"
-    try:
-        with open(temporary, "xb") as file:
-            file.write(content)
+        if os.path.exists(path) and not os.path.isfile(path):
+            Path(path).write_bytes(content)
+            return
+        temporary.write_bytes(content)
         if os.path.exists(path):
             shutil.copymode(path, temporary)
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.remove(temporary)
-        raise
+        os.replace(temporary, named)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+    finally:
+        with suppress(OSError):  # it is there only after an error
+            temporary.unlink()

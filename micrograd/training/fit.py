@@ -70,9 +70,8 @@ def fit(
     backend
         "eager" for the engine; "c" or "python" for generated code; or "auto" for C if there is a compiler, otherwise
         Python, or the engine if the model cannot be compiled. A `Backend` adds threads, single precision or workers.
-        Before the model is compiled, it is called on some examples; if it counts calls, it counts these, too. If an
-        example's loss is not the same each time, as with dropout, or the model keeps something at each call, such as a
-        running mean, the engine trains. Whenever the engine replaces generated code, the log says why.
+        Before it is compiled, the model is called on some examples. If it is not the same each time, as with dropout,
+        or keeps something, such as a running mean, the engine trains, and the log says why.
     """
     backend, parameters = Backend.of(backend), _checked(model, loss, optimizer, schedule, progress)
     data, validation = _examples(loss, xs, ys, validation, patience)

@@ -170,11 +170,7 @@ def build(text: str, compiler: Compiler | None = None) -> ctypes.CDLL:
     name = hashlib.sha256("\0".join([text, *command, version, _processor()]).encode()).hexdigest()[:32] + ".so"
     try:
         file = _cache_directory() / name
-        library = _found(file)
-        if library is None:
-            library = _compiled(text, command, file)
-            _tidy(file.parent)
-        return library
+        return _found(file) or _compiled(text, command, file)
     except CompilerError:
         raise
     except (OSError, RuntimeError) as error:  # a RuntimeError says that the user has no home directory
@@ -201,8 +197,7 @@ def _compiled(text: str, command: list[str], file: Path) -> ctypes.CDLL:
     """Compile a text to this file and load it as a library. Raises CompilerError if the text is rejected."""
     source = file.with_name(f"{os.urandom(16).hex()}.c")
     built = source.with_suffix(".so")
-    slow = "ziglang; the first time can take a minute or two"  # it builds a C library, too
-    compiler = slow if "ziglang" in command else command[0]
+    compiler = "ziglang; the first time can take a minute or two" if "ziglang" in command else command[0]
     try:
         source.write_text(text)
         with notice(f"compiling {text.count(chr(10)):,} lines of C with {compiler}"):
@@ -211,6 +206,7 @@ def _compiled(text: str, command: list[str], file: Path) -> ctypes.CDLL:
             raise CompilerError(f"{shlex.join(command)} failed:\n{errors[-2000:]}")
         library = _opened(built)  # if this fails, the file is not kept
         built.replace(file)
+        _tidy(file.parent)
     finally:
         for left in source, built:
             left.unlink(missing_ok=True)
