@@ -290,6 +290,15 @@ def test_invalid_arguments_raise_errors_that_name_them(call, error, message):
         call()
 
 
+def test_options_of_numpys_kind_do_what_pythons_numbers_do():
+    ours, theirs = parameters(), parameters()
+    numpys = {"learning_rate": np.float32(0.5), "betas": (np.float64(0.5), np.array(0.75)), "eps": np.float64(0.25)}
+    optimizer, reference = Adam(ours, **numpys), Adam(theirs, 0.5, (0.5, 0.75), 0.25)
+    train(optimizer, range(3)), train(reference, range(3))
+    assert json.dumps(optimizer.state_dict()) == json.dumps(reference.state_dict())
+    assert (numbers(ours), {type(p.data) for p in ours}) == (numbers(theirs), {float})
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.kind.__name__)
 def test_what_is_not_given_is_as_in_pytorch(row):
     given = inspect.signature(row.kind).parameters

@@ -8,6 +8,7 @@ import random
 import re
 import signal
 import sys
+import weakref
 from contextlib import nullcontext, suppress
 
 import numpy as np
@@ -448,6 +449,26 @@ def test_the_collector_is_paused_and_then_as_it_was(enabled, ending):
         assert gc.isenabled() is enabled
     finally:
         (gc.enable if was else gc.disable)()
+
+
+def test_cycles_that_outlive_their_step_are_collected_now_and_then():
+    nodes, alive = weakref.WeakSet(), []
+
+    def loss(prediction, target):
+        node = cross_entropy(prediction, target)
+        out = Value(node.data, (node,), "identity")  # in the form in which node and closure hold each other
+        out._backward = lambda grad: setattr(node, "grad", node.grad + out.grad)
+        nodes.add(out)
+        alive.append(len(nodes))
+        return out
+
+    gc.freeze()  # what earlier tests have left, since Python puts off a full collection the more objects there are
+    try:
+        train(loss=loss, batch_size=None, epochs=100)
+    finally:
+        gc.unfreeze()
+    assert len(alive) == 1200
+    assert max(alive) < 600
 
 
 # Progress
