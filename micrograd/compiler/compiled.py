@@ -4,6 +4,7 @@ import math
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from itertools import pairwise
 from numbers import Real
@@ -30,11 +31,12 @@ from micrograd.compiler.targets.export import export_c, export_js
 from micrograd.compiler.targets.python import source
 from micrograd.core.levels import GRADIENT_LOCK
 from micrograd.engine import Value
+from micrograd.functional import vjp
 from micrograd.optim import Optimizer
 from micrograd.support import files, validation
 from micrograd.support.arrays import are_plain, as_ndarray
 from micrograd.support.signals import set_data
-from micrograd.support.trees import plain_numbers
+from micrograd.support.trees import as_lists, mapped, plain_numbers, shape_of
 
 __all__ = ["Backend", "Compiled", "CompilerError", "TraceError", "compile"]
 
@@ -123,24 +125,35 @@ class Compiled(Function):
     for; without a C compiler there, it runs in Python. As with all pickles, load only what you trust.
     """
 
-    def map(self, *batches: Any, executor: Any = None, out: Any = None) -> Any:
+    def map(self, *batches: Any, in_axes: Any = None, executor: Any = None, out: Any = None) -> Any:
         """The function's values for many examples, as a list or an array; for chunks, an iterator with one per chunk.
+
+            fast.map(cameras, points, observations, in_axes=(camera_index, point_index, 0))
 
         Give a list or array of examples for each argument, or the result of `pack`; or an iterator of chunks: each is a
         batch or, for a function of several arguments, a tuple with a batch for each. The workers of an `executor`, by
         default the `Backend`'s, compute a part of the examples each, or some chunks in advance. `out` is a C-contiguous
-        NumPy array that receives the values and is returned; if an operation fails, some of them may be written. Raises
-        ValueError or TypeError if the examples do not fit the arguments, or `out` does not fit the values.
+        NumPy array that receives the values and is returned; if an operation fails, some of them may be written.
+
+        `in_axes` has for each argument what `compile` was given, or in place of 0, a list or an array of ints: for each
+        example, the row of that argument, counted from 0. So examples use rows of a table, which are not copied.
+
+        Raises ValueError or TypeError if the examples do not fit the arguments, or `out` does not fit the values;
+        IndexError if there is no such row.
         """
         executor = self.options.backend.executor if executor is None else executor
+        if in_axes is not None:
+            batches = (self.pack(*batches, in_axes=in_axes),)
         if executor is not None or self._are_chunks(batches):
-            from micrograd.compiler.distributed.map import mapped  # not at the top: most programs use no workers
+            from micrograd.compiler.distributed.map import (
+                mapped as computed,  # not at the top: most programs use no workers
+            )
 
             if out is not None:
                 raise ValueError(
                     "map() fills out only for a single batch, without chunks or an executor: call it without out"
                 )
-            return mapped(self, batches, executor)
+            return computed(self, batches, executor)
         packed = self._packed(batches)
         if out is not None:
             shape = packed.n, *self._graph_of(packed).output_shape
@@ -153,41 +166,78 @@ class Compiled(Function):
             out.reshape(-1)[:] = numbers
         return out
 
-    def backward(self, *batches: Any, executor: Any = None) -> float:
+    def backward(self, *batches: Any, executor: Any = None, out: Any = None) -> float:
         """The mean of the function over the examples. Adds its gradients to the parameters' `grad`.
 
         The examples are a list or array for each argument, the result of `pack`, or an iterator of chunks; these and
-        the `executor` are as for `map`. Gradients from its workers are added in a fixed order.
+        the `executor` are as for `map`. Gradients from its workers are added in a fixed order. If there is an `out`, a
+        C-contiguous NumPy array, the gradients are written to it instead, in the order of `parameters`.
 
         Raises TypeError if the function does not return a single Value, or the `grad` of a parameter is not a number;
-        ValueError if the examples do not fit its arguments.
+        ValueError if the examples do not fit its arguments, or `out` the parameters.
         """
         executor = self.options.backend.executor if executor is None else executor
+        if out is not None:
+            check_out(out, (len(self.parameters),), self.precision.code)
         if executor is not None or self._are_chunks(batches):
             from micrograd.compiler.distributed.map import mean
 
-            self._gradients()  # raises an error before the work instead of after it
+            if out is None:
+                self._gradients()  # raises an error before the work instead of after it
             loss, gradients = mean(self, batches, executor)
         else:
             packed = self._differentiable(batches)
             gradients = self.precision.zeros(len(self.leaves))
             loss = self._run("backward", packed, 1.0 / packed.n, gradients=gradients)[1] / packed.n
+        if out is not None:
+            out[:] = gradients[: len(self.parameters)]
+            return loss
         with GRADIENT_LOCK:
             assign(self.parameters, "grad", list(map(add, self._gradients(), gradients)))
         return loss
 
-    def value_and_grad(self, *args: Any, argnum: int | Sequence[int] | None = None) -> tuple[float, Any]:
+    def value_and_grad(
+        self, *args: Any, argnum: int | Sequence[int] | None = None, out: Any = None
+    ) -> tuple[float, Any]:
         """The function's value for one example, and its gradient with respect to the arguments, in their shape.
 
         `argnum` is the position of the argument to differentiate by, as for `grad`, or a tuple of positions, for a
         tuple of gradients. Other gradients are not computed and raise no errors. None means the only argument, or a
-        tuple of all. Raises TypeError if the function does not return a single Value, or `argnum` is anything else.
+        tuple of all. `out` is a C-contiguous NumPy array that receives the gradient, or a tuple of them, and is
+        returned in its place.
+
+        Raises TypeError if the function does not return a single Value, or `argnum` is anything else; TypeError or
+        ValueError if `out` does not fit the gradients.
         """
-        if argnum is None:
-            value, gradients = self._called(tuple(range(len(args))), args, Single.both)
-            return value, gradients[0] if len(args) == 1 else tuple(gradients)
-        value, gradients = self._called(validation.positions("argnum", argnum, len(args)), args, Single.both)
-        return value, tuple(gradients) if isinstance(argnum, (list, tuple)) else gradients[0]
+        places, is_one = _places(argnum, len(args))
+        value, gradients = self._called(places, args, Single.both)
+        return value, self._shown(gradients, is_one, out)
+
+    def vjp(self, *args: Any, argnum: int | Sequence[int] | None = None, out: Any = None) -> tuple[Any, Any]:
+        """The function's value for one example, and the gradient of value . vector: a vector times the jacobian.
+
+        The vector follows the function's arguments, in the shape of the value: `fast.vjp(x, vector)`. The function may
+        return nested lists. `argnum` and `out` are as for `value_and_grad`; the gradient of each `argnum` is compiled
+        when it is first asked for, by `micrograd.functional.vjp`, whose errors are raised.
+        """
+        places, is_one = _places(argnum, len(args) - 1)
+        if places not in self._products:
+            example = [mapped(validation.plain, as_lists(argument)) for argument in args]
+            product, options = vjp(self._function, places), replace(self.options, in_axes=0)
+            self._products[places] = Function(product, example, self.parameters, options, self.constants)
+        value, gradients = self._products[places](*args)
+        return value, self._shown(gradients, is_one, out)
+
+    def _shown(self, gradients: Sequence[Any], is_one: bool, out: Any) -> Any:
+        """The gradient, or a tuple of several; in the arrays of `out`, if there are any."""
+        if out is None:
+            return gradients[0] if is_one else tuple(gradients)
+        arrays = [out] if is_one else validation.as_list("out", out)
+        for room, gradient in zip(arrays, gradients, strict=True):
+            check_out(room, shape_of(gradient), self.precision.code)
+        for room, gradient in zip(arrays, gradients, strict=True):
+            room[...] = gradient
+        return out
 
     def objective(self, *batches: Any) -> "tuple[Objective, Any]":
         """The mean over examples as a function of all parameters in one vector, for optimizers of other libraries.
@@ -263,16 +313,18 @@ class Compiled(Function):
             )
             yield
 
-    def pack(self, *batches: Any) -> Batch:
+    def pack(self, *batches: Any, in_axes: Any = None) -> Batch:
         """A data set as buffers of numbers. `backward`, `map` and training steps use it without further conversion.
+
+        `in_axes` selects rows, as for `map`.
 
         A C-contiguous array of doubles, or of floats for single precision (NumPy, PyTorch, or the buffer protocol), is
         used in place, so later changes to it count. Lists, other arrays, and pandas tables and Series are copied.
 
         Raises ValueError if there are no examples, or the arguments differ in their number, or the examples in shape;
-        TypeError if an argument is not a list, array or table of real numbers.
+        TypeError if an argument is not a list, array or table of real numbers; IndexError if there is no such row.
         """
-        return self._packed(batches)
+        return self._packed(batches, in_axes)
 
     def check(self, *args: Any) -> None:
         """Compute one example with its gradients step by step, to find where an infinity or NaN comes from.
@@ -406,3 +458,10 @@ class Compiled(Function):
     def _first_graph(self) -> Graph:
         """The graph for arguments in the shapes of the example."""
         return self._backends[self._shapes].stored.graph()
+
+
+def _places(argnum: Any, n: int) -> tuple[tuple[int, ...], bool]:
+    """The positions of the arguments to differentiate by, and whether the gradient of one is asked for."""
+    if argnum is None:
+        return tuple(range(n)), n == 1
+    return validation.positions("argnum", argnum, n), not isinstance(argnum, (list, tuple))

@@ -261,7 +261,7 @@ def _indices(k: int, axis: Any, rows: int) -> "int | array[int] | None":
             found.frombytes(numbers.astype("q").tobytes())
             ends = (int(numbers.min()), int(numbers.max())) if numbers.size else ()
         else:
-            found.extend(axis)
+            found.extend(iter(axis))
             ends = (min(found), max(found)) if found else ()
     except TypeError as error:
         raise TypeError(
@@ -346,10 +346,11 @@ def check_out(out: Any, shape: tuple[Any, ...], code: str) -> None:
     """Raise TypeError or ValueError unless results of this shape can be written into an array."""
     if not is_regular(shape):
         raise ValueError(f"out cannot have the shape of the results, {shape}: leave it out, for nested lists")
-    is_of_type = is_array(out) and out.dtype == code
+    has_type = hasattr(out, "flags") and hasattr(out, "dtype")  # also an array without dimensions, for a number
+    is_of_type = has_type and out.dtype == code
     if not is_of_type or out.shape != shape or not out.flags.c_contiguous or not out.flags.writeable:
         came = shown(out)
-        if is_array(out):
+        if has_type:
             kind = "an array" if out.flags.writeable else "a read-only array"
             came = f"{kind} of {out.dtype.str!r}, shape {out.shape}, strides {out.strides}"
         raise (ValueError if is_of_type else TypeError)(

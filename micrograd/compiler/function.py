@@ -69,6 +69,7 @@ class Function:
         self.in_c = not options.backend.in_python  # until there turns out to be no compiler
         self._backends: dict[Shapes, Backend] = {}
         self._axes = options.axes(len(example_args))
+        self._products: dict[tuple[int, ...], Function] = {}  # with a vector, of the jacobian by some arguments
         self._singles = defaultdict[CallSpec, list[Single]](list)  # of earlier calls of a kind
         self._shapes = pack([(argument,) for argument in example_args]).shapes
         if self._finds_parameters and not self._entries:
@@ -159,9 +160,13 @@ class Function:
         singles.append(single)  # which other threads may take now
         return found
 
-    def _packed(self, batches: Sequence[Any]) -> Batch:
+    def _packed(self, batches: Sequence[Any], in_axes: Any = None) -> Batch:
         """The batch for each argument as buffers, in shapes that the function is compiled for."""
-        return self._compiled_for(pack(batches, self.precision, self._axes))
+        axes = self._axes if in_axes is None else tuple(in_axes)
+        if [axis is None for axis in axes] != [axis is None for axis in self._axes]:
+            came = f"in_axes is {shown(in_axes)}, and {self._axes} for compile"
+            raise ValueError(f"{came}: expected None for the same arguments, 0 or the indices of rows for the others")
+        return self._compiled_for(pack(batches, self.precision, axes))
 
     def _compiled_for(self, packed: Batch) -> Batch:
         if packed.shapes not in self._backends:

@@ -228,6 +228,124 @@ def test_only_the_position_of_an_argument_is_accepted(argnum):
         fast.value_and_grad(1.0, 2.0, argnum=argnum)
 
 
+# Arrays that gradients are written to
+
+
+def test_gradients_are_written_into_arrays(backend):
+    fast = micrograd.compile(lambda a, b: a * b[0] * b[1] * -1.0, (1.0, [1.0, 2.0]), backend=backend)
+    out = np.empty(()), np.empty(2)
+    for b in np.array([3.0, 0.0]), [3.0, 0.0]:
+        value, gradients = fast.value_and_grad(2.0, b, out=out)
+        assert (value, gradients is out) == (0.0, True)
+        assert (float(out[0]), out[1].tolist()) == (0.0, [0.0, -6.0])
+        assert fast.value_and_grad(2.0, b, argnum=1, out=out[1])[1] is out[1]
+        out[1][:] = np.nan
+    for wrong, error in ((np.empty(3), ValueError), (np.empty(2, "f"), TypeError), ([0.0, 0.0], TypeError)):
+        with pytest.raises(error, match=r"expected a C-contiguous NumPy array of 'd'.*numpy.empty\(\(2,\), 'd'\)"):
+            fast.value_and_grad(2.0, [3.0, 0.0], argnum=1, out=wrong)
+
+
+def test_gradients_of_parameters_are_written_into_an_array_in_place_of_their_grad(backend):
+    w, fast, xs, ys = objective(backend)
+    out = np.empty(3)
+    loss = fast.backward(xs, ys, out=out)
+    assert [p.grad for p in w] == [0.0, 0.0, 0.0]
+    assert (fast.backward(xs, ys), [p.grad for p in w]) == (loss, out.tolist())
+    with ThreadPoolExecutor(2) as executor:
+        other = np.empty(3)
+        assert fast.backward(xs, ys, executor=executor, out=other) == pytest.approx(loss)
+        close(other, out)
+    with pytest.raises(ValueError, match=r"out is an array of '<f8', shape \(2,\)"):
+        fast.backward(xs, ys, out=np.empty(2))
+
+
+# A vector times the jacobian
+
+
+def test_a_vector_times_the_jacobian_is_that_of_functional(backend):
+    def function(p, x):
+        return [p[0] * x.sin(), [p[1] * x * w, x]]
+
+    w, p, x, vector = Value(0.5), np.array([2.0, 3.0]), 0.25, [1.0, [2.0, 3.0]]
+    fast = micrograd.compile(function, (p, 1.0), backend=backend, in_axes=(None, 0))
+    for _ in range(2):
+        value, (dp, dx) = fast.vjp(p, x, vector)
+        expected = functional.vjp(lambda *args: function(*[*args]), (0, 1))(p, Value(x), vector)
+        close([value[0], *value[1]], [scalar.innermost(y) for y in (expected[0][0], *expected[0][1])])
+        close(dp, [math.sin(x), 2.0 * x * w.data])
+        assert dx == pytest.approx(2.0 * math.cos(x) + 2.0 * 3.0 * w.data + 3.0)
+        w.data = 4.0  # which is read at each call
+    out = np.empty(2)
+    assert fast.vjp(p, x, vector, argnum=0, out=out)[1] is out
+    assert out.tolist() == fast.vjp(p.tolist(), x, vector, argnum=0)[1] == dp.tolist()
+    number = micrograd.compile(lambda x: x * x, (1.0,), backend=backend)
+    assert number.vjp(3.0, 0.5) == (9.0, 3.0)
+    with pytest.raises(ValueError, match=r"the vector must have the shape of the result"):
+        number.vjp(3.0, [1.0, 2.0])
+    with pytest.raises(TypeError, match=r"call vjp\(f\) as vjp\(f\)\(x, vector\), the vector last"):
+        number.vjp(3.0)
+
+
+# Rows that examples select
+
+
+@pytest.mark.parametrize("n", [1, 3, 40])
+@pytest.mark.parametrize("kind", [np.array, list, lambda index: array("i", index)])
+def test_examples_select_rows_of_tables(backend, n, kind):
+    w = Value(2.0)
+
+    def function(scale, a, b, y):
+        return (w * scale * a[0] * b + a[1] - y) ** 2
+
+    fast = micrograd.compile(function, (1.0, [1.0, 2.0], 1.0, 0.0), backend=backend, in_axes=(None, 0, 0, 0))
+    tables, ys = (RNG.normal(size=(4, 2)), RNG.normal(size=7)), RNG.normal(size=n)
+    index = [RNG.integers(0, len(table), n).tolist() for table in tables]
+    gathered = [table[rows] for table, rows in zip(tables, index, strict=True)]
+    axes = None, *map(kind, index), 0
+    expected = fast.map(0.5, *gathered, ys).tolist()
+    packed = fast.pack(0.5, *tables, ys, in_axes=axes)
+    for found in (
+        fast.map(0.5, *tables, ys, in_axes=axes), fast.map(packed), fast.map(0.5, *tables, ys, in_axes=list(axes)),
+        fast.map(0.5, *[table.tolist() for table in tables], ys, in_axes=axes, out=np.empty(n)),
+        fast.map(pickle.loads(pickle.dumps(packed))),
+    ):  # fmt: skip
+        assert (len(packed), found.tolist()) == (n, expected)
+    assert packed.rows([n - 1]) == packed.rows()[n - 1 :] == [(0.5, *gathered[0][-1], gathered[1][-1], ys[-1])]
+    with ThreadPoolExecutor(2) as executor:
+        assert fast.map(0.5, *tables, ys, in_axes=axes, executor=executor).tolist() == pytest.approx(expected)
+    assert fast.backward(packed) == pytest.approx(np.mean(expected))
+    gradient, w.grad = w.grad, 0.0
+    fast.backward(0.5, *gathered, ys)
+    assert w.grad == pytest.approx(gradient)
+    with fast.training(optim.SGD([w], 0.01)) as step:
+        assert step(packed) == pytest.approx(np.mean(expected))
+    ends = [rows[-1:] for rows in index]
+    assert fast.map(packed.part(n - 1, n)).tolist() == pytest.approx(
+        fast.map(0.5, *tables, ys[-1:], in_axes=(None, *ends, 0)).tolist()
+    )
+
+
+@pytest.mark.parametrize(
+    ("axes", "error", "message"),
+    [
+        (([0, 3], 0), IndexError, r"in_axes\[0\] has the index 3, but argument 1 has 3 rows, counted from 0"),
+        ((0, np.array([-1, 0, 0])), IndexError, r"in_axes\[1\] has the index -1, but argument 2 has 3 rows"),
+        (([0.5, 1.0, 2.0], 0), TypeError, r"in_axes\[0\] is \[0.5, 1.0, 2.0\]: expected .* the index of a row"),
+        ((np.array([0.0]), 0), TypeError, r"in_axes\[0\] is array\(\[0.\]\): expected"),
+        ((1, 0), TypeError, r"in_axes\[0\] is 1: expected 0, None or the index of a row for each example"),
+        (([0, 1], 0), ValueError, r"different numbers of examples: \[2, 3\]"),
+        (([], []), ValueError, "no examples"),
+        ((np.array([], int), []), ValueError, "no examples"),
+        ((None, 0), ValueError, r"in_axes is \(None, 0\), and \(0, 0\) for compile: expected None for the same"),
+        (([0],), ValueError, r"in_axes is \(\[0\],\), and \(0, 0\) for compile"),
+    ],
+)
+def test_rows_that_do_not_exist_are_refused(axes, error, message):
+    fast = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend="python")
+    with pytest.raises(error, match=message):
+        fast.map([1.0, 2.0, 3.0], [4.0, 5.0, 6.0], in_axes=axes)
+
+
 # Arguments that all examples share
 
 
