@@ -143,7 +143,9 @@ def traced(
             if graph.output_shape == ():
                 tracing.backward(result, numbers["grad"])
         finally:
-            tracing.end()
+            assign(tracing.grads.keys(), "grad", tracing.grads.values())
+            trace.rows.clear()
+            trace.close()
     if trace.refused:  # the function, or a closure of the user's, caught the error
         raise trace.refused
     return graph
@@ -157,13 +159,7 @@ class _Tracing:
         self.first_use: dict[Value, int] = {}  # for each sum that became a dot, the first line that uses it
         self.order: Order = [], []  # of the result
         self.own_closures = False  # whether this package defined those of the result
-        self._grads: dict[Value, Any] = {}  # of the user's constants, before
-
-    def end(self) -> None:
-        """Give the user's constants their gradients back, and close the trace."""
-        assign(self._grads.keys(), "grad", self._grads.values())
-        self.graph.trace.rows.clear()
-        self.graph.trace.close()
+        self.grads: dict[Value, Any] = {}  # of the user's constants, which get them back: no symbol may stay there
 
     def forward(self, function: Callable[..., Any], assigned: dict[Value, Any]) -> Any:
         """Record the function's result, and turn sums of products into dots."""
@@ -197,10 +193,10 @@ class _Tracing:
         return result
 
     def _sorted(self, nodes: list[Value], leaves: list[Value]) -> Order:
-        """The order of a backward pass. The user's constants get their gradients back: no symbol may stay there."""
+        """The order of a backward pass."""
         for each in (*nodes, *set(leaves).difference(self.index)):
             if type(each.data) not in (Symbol, RowSymbol):
-                self._grads.setdefault(each, each.grad)
+                self.grads.setdefault(each, each.grad)
         is_result = nodes is self.order[0]
         if self.is_rolled and (self.own_closures if is_result else _have_own_closures(nodes)):
             nodes = _in_order(nodes, self.first_use, len(self.graph.trace.ops))

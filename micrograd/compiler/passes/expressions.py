@@ -156,9 +156,8 @@ class _Merger:
     def may_repeat(self, line: int) -> bool:
         """Whether only sums use a product, so that each can have it as a term."""
         added, subtracted = self._added[line], self._subtracted[line]
-        if line in self._stay or self._uses[line] != added + subtracted or subtracted > 1:
-            return False
-        return self._trace.constants.keys().isdisjoint(self._trace.operands[line])
+        only_sums = line not in self._stay and self._uses[line] == added + subtracted and subtracted <= 1
+        return only_sums and self._trace.constants.keys().isdisjoint(self._trace.operands[line])
 
     def special(self, op: str, operands: Sequence[int]) -> str:
         """The operation, or its special case: a power to a constant, a quotient whose divisor may be 0."""
@@ -170,13 +169,11 @@ class _Merger:
 
     def add_row(self, line: int, place: Slice | None = None, items: dict[int, int] | None = None) -> None:
         """The node of a row, if anything other than scatters adds to it: its `items`, or what is added to a slice."""
-        numbers, *rows = self._columns(line)
-        if rows:
-            form, columns, n = (("+", 2, len(rows)),), (numbers, *rows), _length(rows[0])
-            if place:
-                self.nodes.append(Node(line, form, columns, place.base, place.step, n))
-            else:
-                self.nodes.append(Node(line, form, columns, size=n, items=tuple(map((items or {}).get, range(n)))))
+        columns = self._columns(line)
+        if len(columns) > 1:
+            n, (base, step) = _length(columns[1]), (place.base, place.step) if place else (-1, 1)
+            lines = tuple(map(items.get, range(n))) if items else ()
+            self.nodes.append(Node(line, (("+", 2, len(columns) - 1),), columns, base, step, n, lines))
 
     def add_items(self, row: int, items: dict[int, int]) -> None:
         """Make those of a row's items that are terms of a sum products, and remove them from the items."""
@@ -250,10 +247,9 @@ class _Merger:
             terms.append((sign, [[factor] for factor in factors]))
 
     def _close(self, line: int, terms: Terms, parameter: int = -1) -> None:
-        """The node of a sum."""
         runs = tuple([(sign, len(columns), _length(columns[0])) for sign, columns in terms])
-        all_columns = [tuple(column) if type(column) is list else column for _, columns in terms for column in columns]
-        self.nodes.append(Node(line, runs, tuple(all_columns), parameter))
+        found = [tuple(column) if type(column) is list else column for _, columns in terms for column in columns]
+        self.nodes.append(Node(line, runs, tuple(found), parameter))
 
     def add_call(self, line: int, op: str, operands: Sequence[int]) -> None:
         """Add any other operation: a condition becomes part of what it decides, unless it is long."""

@@ -8,6 +8,7 @@ expressions of one kind that read the same arrays roll into loops, in whatever o
 from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import islice, pairwise, repeat
 from operator import attrgetter, sub
 from typing import Any
@@ -113,20 +114,16 @@ class Levels:
         self._operations = list(numbers)
         self._levels: list[int] = []
         level: dict[Any, int] = defaultdict(int)
-        highest: dict[Any, int] = {}  # of the columns that rows and sums share
+
+        def highest(column: Column) -> int:
+            return max(map(level.__getitem__, column)) if type(column) is tuple else 0
+
+        shared = cache(highest)  # sums often have the same numbers
         for node in nodes:
-            if type(node.form) is Call:
-                its = 1 + max(map(level.__getitem__, node.columns[0]), default=0)
-            else:
-                its = 1
-                for column in node.columns:
-                    if type(column) is tuple:
-                        if column not in highest:
-                            highest[column] = 1 + max(map(level.__getitem__, column), default=0)
-                        its = max(its, highest[column])
+            few = type(node.form) is Call
+            its = 1 + max([highest(column) if few else shared(column) for column in node.columns if column], default=0)
             self._levels.append(its)
-            level[node.line] = its
-            for line in node.items:
+            for line in (node.line, *node.items):
                 level[line] = its
         n_blocks = len(set(zip(self._levels, self._kinds, strict=True)))
         self.mean_block_size = len(nodes) / max(1, n_blocks)
