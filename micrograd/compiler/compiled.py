@@ -159,7 +159,7 @@ class Compiled(Function):
             shape = packed.n, *self._graph_of(packed).output_shape
             check_out(out, shape, self.precision.code)
         room = None if out is None or packed.overlaps(out) else out.reshape(-1)
-        numbers, _ = self._run("forward", packed, out=room)
+        numbers, *_ = self._run("forward", packed, out=room)
         if out is None:
             return self._unflattened(packed.shapes, packed.n, numbers)
         if numbers is not room:
@@ -187,8 +187,8 @@ class Compiled(Function):
             loss, gradients = mean(self, batches, executor)
         else:
             packed = self._differentiable(batches)
-            gradients = self.precision.zeros(len(self.leaves))
-            loss = self._run("backward", packed, 1.0 / packed.n, gradients=gradients)[1] / packed.n
+            _, gradients, total = self._run("backward", packed, 1.0 / packed.n)
+            loss = total / packed.n
         if out is not None:
             out[:] = gradients[: len(self.parameters)]
             return loss

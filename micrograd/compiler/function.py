@@ -283,21 +283,21 @@ class Function:
         *,
         parameters: Sequence[float] | None = None,
         out: Any = None,
-        gradients: Any = None,
-    ) -> tuple[Any, float]:
-        """The flat results of a call, in `out` if they can be, or else an array if an argument is one; and their sum.
+    ) -> tuple[Any, Any, float]:
+        """The flat results of a call, in `out` if they can be, or else an array if an argument is one.
 
-        In a "backward" call, the gradients of that sum, times `seed`, are added to `gradients`.
+        Then, from a "backward" call, the gradients of their sum, times `seed`; and the sum.
         """
         numbers = self._numbers() if parameters is None else parameters
         backend = self._backends[packed.shapes]
         precision, n = backend.precision, packed.n * backend.stored.n_results(kind)
+        gradients = self.precision.zeros(len(numbers)) if kind == "backward" else None
         if out is None or out.dtype.char != precision.code:
             out = empty((n,), precision.code) if packed.as_arrays and gradients is None else precision.zeros(n)
         call: Any = backend.call(kind, packed, out, gradients, seed)
         self._make(call, kind, packed, numbers)
         backend.release(call)
-        return out, math.nan if gradients is None else call.total
+        return out, gradients, math.nan if gradients is None else call.total
 
     def _make(self, call: Any, kind: CallSpec, packed: Batch, numbers: Sequence[float]) -> None:
         """Make a call. An error says what it is about, if that is known."""
@@ -317,7 +317,10 @@ class Function:
         gradients, total = self.precision.zeros(len(parameters)), 0.0
         for packed, indices in examples.of_each_shape(batch):
             backend = self._backends[packed.shapes]
-            total += backend.add_gradients(parameters, seed, packed, indices, gradients, examples.share(packed))
+            results = backend.precision.zeros(packed.n if indices is None else len(indices))
+            call: Any = backend.call("backward", packed, results, gradients, seed, indices, examples.share(packed))
+            total += math.nan if call.run(memoryview(parameters)) & 1 else call.total
+            backend.release(call)
         return total, gradients
 
 

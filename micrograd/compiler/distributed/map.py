@@ -118,13 +118,12 @@ def _noted(name: str) -> Iterator[None]:
 
 def values(fast: Function, chunk: Batch, parameters: "array[float]") -> tuple[Any, bool, int, "array[float]"]:
     """The function's values for a chunk, flat, after the arguments' shapes, whether one is an array, and the number."""
-    numbers, _ = fast._run("forward", chunk, parameters=parameters)
+    numbers, *_ = fast._run("forward", chunk, parameters=parameters)
     return chunk.shapes, chunk.as_arrays, chunk.n, array("d", numbers)
 
 
 def sums(fast: Function, chunk: Batch, parameters: "array[float]") -> tuple[float, "array[float]", int]:
     """The sum of the function's values for a chunk, its gradient, and the number of examples."""
     fast._check_differentiable(chunk)
-    gradients = fast.precision.zeros(len(parameters))
-    losses, _ = fast._run("backward", chunk, parameters=parameters, gradients=gradients)
+    losses, gradients, _ = fast._run("backward", chunk, parameters=parameters)
     return math.fsum(losses), array("d", gradients), chunk.n

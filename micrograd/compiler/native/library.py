@@ -66,32 +66,30 @@ class CBackend:
         return vars(self) | nothing  # built again, or found in the cache
 
     def call(
-        self, kind: CallSpec, packed: Batch, results: Any, gradients: Any = None, seed: float = 1.0
+        self,
+        kind: CallSpec,
+        packed: Batch,
+        results: Any,
+        gradients: Any = None,
+        seed: float = 1.0,
+        indices: "array[int] | None" = None,
+        size: float = 0,
     ) -> "NativeCall":
-        """A call of a generated function, as from `PythonBackend.call`, on buffers of numbers of the precision."""
-        return self._call(self.library(kind, packed.n)).on(packed, results, gradients, seed)
+        """A call as `PythonBackend.call` returns it, on buffers of numbers of the precision, until it is released.
 
-    def _call(self, library: "Library") -> "NativeCall":
-        """A call, which is the caller's until it is released."""
+        The library is that for calls with `size` examples, by default as many as there are.
+        """
+        library = self.library(kind, size or packed.n)
         try:
-            return self._free[library].pop()
+            call = self._free[library].pop()
         except IndexError:  # other threads may be calling
-            return NativeCall(library)
+            call = NativeCall(library)
+        return call.on(packed, results, gradients, seed, indices)
 
     def release(self, call: "NativeCall") -> None:
         """Leave a call, with the room it works in, to others."""
         call.used = ()
         self._free[call.library].append(call)
-
-    def add_gradients(
-        self, parameters: Any, seed: float, packed: Batch, indices: "array[int] | None", gradients: Any, n: float
-    ) -> float:
-        """Add gradients as `PythonBackend.add_gradients` does, to a buffer, with the library for n examples."""
-        results = self.precision.zeros(packed.n if indices is None else len(indices))
-        call = self._call(self.library("backward", n)).on(packed, results, gradients, seed, indices)
-        failed = call.run(memoryview(parameters))
-        self.release(call)
-        return math.nan if failed & 1 else call.total
 
     def start_build(self, kind: CallSpec, n: float) -> None:
         """Start building the library for calls of this kind with n examples, unless it is built or being built.
@@ -214,9 +212,9 @@ class NativeCall:
         self,
         packed: Batch,
         results: Any,
-        gradients: Any = None,
-        seed: float = 1.0,
-        indices: "array[int] | None" = None,
+        gradients: Any,
+        seed: float,
+        indices: "array[int] | None",
     ) -> "NativeCall":
         """The same call on these buffers: it adds to the gradients, if there are any, and overwrites the results."""
         self.used, arguments = (packed, results, gradients, indices), self._arguments  # C has their addresses

@@ -82,77 +82,66 @@ class PythonBackend:
     build = start_build
 
     def call(
-        self, kind: CallSpec, packed: Batch, results: Any, gradients: Any = None, seed: float = 1.0
+        self,
+        kind: CallSpec,
+        packed: Batch,
+        results: Any,
+        gradients: Any = None,
+        seed: float = 1.0,
+        indices: Any = None,
+        size: float = 0,
     ) -> "PythonCall":
-        """A call of a generated function, which may be made again and again."""
-        return PythonCall(self, kind, seed, packed, results, gradients)
+        """A call of a generated function, as the class says, for the examples with these indices, or all."""
+        if kind not in self._functions:
+            with gc_paused():
+                self._functions[kind] = _compiled(self.stored.graph(), kind)
+        return PythonCall(self._functions[kind], kind, packed, results, gradients, seed, indices)
 
     def release(self, call: "PythonCall") -> None:
         """Do nothing: it has no room to work in."""
 
-    def add_gradients(
-        self, parameters: Numbers, seed: float, packed: Batch, indices: Any, gradients: Any, n: float
-    ) -> float:
-        """Add the gradients of examples, times `seed`, unless one fails. Returns the sum of their values, or NaN."""
-        results = array("d", bytes(8 * (packed.n if indices is None else len(indices))))
-        sums = array("d", gradients)
+
+class PythonCall(NamedTuple):
+    """A call of a generated function, which may be made again and again.
+
+    The buffer of doubles `results` becomes the results for each example, one after the other. To that of `gradients`,
+    a "backward" call adds the gradient of the sum of the outputs with respect to the parameters, times `seed`.
+    """
+
+    function: Callable[..., Any]
+    kind: CallSpec
+    packed: Batch
+    results: Any
+    gradients: Any
+    seed: float
+    indices: Any
+
+    def run(self, parameters: Numbers) -> bool:
+        """Make the call; True if it fails, and then no gradients are added."""
         try:
-            self.run("backward", parameters, seed, packed, results, sums, indices)
+            self(parameters)
         except (ArithmeticError, ValueError):
-            return math.nan
-        gradients[:] = array(gradients.typecode, sums)
-        return sum(results)
+            return True
+        return False
 
-    def run(
-        self,
-        kind: CallSpec,
-        parameters: Numbers,
-        seed: float,
-        packed: Batch,
-        results: Any,
-        gradients: Any,
-        indices: Any = None,
-    ) -> None:
-        """Call a generated function.
+    @property
+    def total(self) -> float:
+        """The sum of the results, from left to right; sum() rounds differently since Python 3.12."""
+        return reduce(add, self.results, -0.0)
 
-        The buffer of doubles `results` becomes the results for each example, one after the other. To that of
-        `gradients`, a "backward" call adds the gradient of the sum of the outputs with respect to the parameters, times
-        `seed`; its examples are those with these `indices`, or all.
-        """
-        if kind not in self._functions:
-            with gc_paused():
-                self._functions[kind] = _compiled(self.stored.graph(), kind)
-        function, rows = self._functions[kind], packed.rows(indices)
+    def __call__(self, parameters: Numbers) -> None:
+        """Make the call, with these numbers of the parameters."""
+        function, kind, gradients, rows = self.function, self.kind, self.gradients, self.packed.rows(self.indices)
         parameters = parameters if are_plain(parameters) else plain_numbers(parameters)
         if kind == "backward":
-            outputs, sums = function(parameters, gradients, seed, rows)
-            numbers, gradients[:] = outputs[::-1], array("d", sums)
+            outputs, sums = function(parameters, gradients, self.seed, rows)
+            numbers, gradients[:] = outputs[::-1], array(gradients.typecode, sums)
         elif kind == "forward":
             numbers = [y for x in rows for y in function(parameters, x)]
         else:
             value, gradient = function(parameters, rows[0])
             numbers = [value, *(0.0 + number for number in gradient)]  # no gradient is -0.0
-        memoryview(results)[:] = array("d", numbers)
-
-
-class PythonCall(NamedTuple):
-    """A call of a generated function, given the numbers of the parameters; `total` is then the sum of the results."""
-
-    backend: PythonBackend
-    kind: CallSpec
-    seed: float
-    packed: Batch
-    results: Any
-    gradients: Any
-
-    def __call__(self, parameters: Numbers) -> None:
-        """Make the call, as `PythonBackend.run` says."""
-        self.backend.run(self.kind, parameters, self.seed, self.packed, self.results, self.gradients)
-
-    @property
-    def total(self) -> float:
-        """From left to right; sum() rounds differently since Python 3.12."""
-        return reduce(add, self.results, -0.0)
+        memoryview(self.results)[:] = array("d", numbers)
 
 
 def _compiled(graph: Graph, kind: CallSpec) -> Callable[..., Any]:
