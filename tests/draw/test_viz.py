@@ -150,9 +150,3 @@ def test_a_file_is_of_the_kind_that_its_name_says(tmp_path, save, name, remedy):
     with pytest.raises(ValueError, match=remedy):
         save(example(), tmp_path / name)
     assert os.listdir(tmp_path) == []
-
-
-def test_the_name_of_a_file_may_end_in_capitals_or_not_at_all(tmp_path):
-    for name in ("y.SVG", "y", "y_0.01"):
-        save_svg(example(), tmp_path / name)
-    viz.save_html(example(), tmp_path / "y.htm")

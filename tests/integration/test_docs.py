@@ -2,7 +2,6 @@
 
 import ast
 import builtins
-import inspect
 import re
 from pathlib import Path
 
@@ -60,16 +59,6 @@ def test_the_parameters_described_are_those_there_are():
     ]
     assert len(described) > 30
     assert [entry for entry in described if entry[1] not in entry[2]] == []
-
-
-def test_whatever_is_public_says_what_it_is_for():
-    found = {name: getattr(micrograd, name) for name in micrograd.__all__}
-    modules = [thing for thing in found.values() if inspect.ismodule(thing)]
-    public = [(f"{module.__name__}.{name}", getattr(module, name)) for module in modules for name in module.__all__]
-    assert len(public) > 80
-    kinds = inspect.ismodule, inspect.isclass, inspect.isroutine
-    defined = [(name, thing) for name, thing in [*found.items(), *public] if any(kind(thing) for kind in kinds)]
-    assert [name for name, thing in defined if not inspect.getdoc(thing)] == []
 
 
 ROOT = PACKAGE.parent
