@@ -82,7 +82,6 @@ class CompiledLoop:
 
     def __init__(self, stack: ExitStack, engine: Engine, backend: Backend, batches: Batches) -> None:
         self._engine, self._batches, (xs, ys) = engine, batches, engine.data
-        self._shards = None if backend.executor is None else stack.enter_context(Shards(backend.executor))
         example, options = (as_lists(xs[0]), as_lists(ys[0])), Options(replace(backend, executor=None))
         parameters = engine.update.all_parameters
         constants = lasting_leaves(engine.loss_of, example, parameters)  # such as those of frozen layers
@@ -93,8 +92,9 @@ class CompiledLoop:
         batches.examples = function._examples((xs, ys), batches.size)
         validation = engine.validation
         self._validation: Any = validation and function._examples(validation, kind="forward")
-        if self._shards:
-            self._shards.ship(function, batches.examples)
+        self._shards: Shards | None = None
+        if backend.executor is not None:
+            self._shards = stack.enter_context(Shards(backend.executor, function, batches.examples))
         n = len(set(map(id, engine.update.parameters)))
         self.depends = any(any(function._graph_of(each).uses[:n]) for each in batches.examples.batches)
 

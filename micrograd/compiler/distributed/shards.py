@@ -20,21 +20,17 @@ from micrograd.compiler.function import Function
 
 
 class Shards(AbstractContextManager["Shards"]):
-    """The examples of a training, in parts, on the workers of an executor."""
+    """The examples of a training, in parts, for the workers of an executor, which get them with the first step."""
 
-    def __init__(self, executor: Any) -> None:
+    def __init__(self, executor: Any, program: Function, examples: Buckets) -> None:
         self._workers = Workers(executor)
-        self._token = uuid.uuid4().hex
-
-    def __exit__(self, *error: object) -> None:
-        forget(self._token)  # where threads of this process are the workers; others forget when new programs come
-
-    def ship(self, program: Function, examples: Buckets) -> None:
-        """Let workers compute with this program. They get it and the examples with the first step."""
         n, parts = len(examples), min(len(examples), self._workers.n)
         self._starts = [n * k // parts for k in range(parts + 1)]  # the last one is where the examples end
         self._examples = [examples.part(range(*ends)) for ends in pairwise(self._starts)]
-        self._program = pickle.dumps(program)
+        self._token, self._program = uuid.uuid4().hex, pickle.dumps(program)
+
+    def __exit__(self, *error: object) -> None:
+        forget(self._token)  # where threads of this process are the workers; others forget when new programs come
 
     def sums(
         self, parameters: "array[float]", batch: Sequence[int], size: int
