@@ -3,11 +3,12 @@
 Each uses one thread, doubles, and the same weights.
 """
 
+import math
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
-from tests.benchmarks.data import RATE, images, points, weights
+from tests.benchmarks.data import RATE, RATES, images, points, weights
 from tests.benchmarks.harness import Contestant, Measure, optimized, training
 
 # NumPy, with the backward pass written by hand
@@ -26,7 +27,7 @@ def numpy_hinge(kind: str, sizes: Sequence[int], n: int) -> Measure:
     return _numpy(kind, sizes, xs, hinge)
 
 
-def numpy_cross_entropy(kind: str, sizes: Sequence[int], n: int) -> Measure:
+def numpy_cross_entropy(kind: str, sizes: Sequence[int], n: int, optimizer: str = "SGD") -> Measure:
     """The cross-entropy of n images."""
     import numpy as np
 
@@ -40,10 +41,12 @@ def numpy_cross_entropy(kind: str, sizes: Sequence[int], n: int) -> Measure:
         shares[rows, ys] -= 1
         return loss, shares / n
 
-    return _numpy(kind, sizes, xs, cross_entropy)
+    return _numpy(kind, sizes, xs, cross_entropy, optimizer)
 
 
-def _numpy(kind: str, sizes: Sequence[int], xs: Any, loss: Callable[[Any], tuple[float, Any]]) -> Measure:
+def _numpy(
+    kind: str, sizes: Sequence[int], xs: Any, loss: Callable[[Any], tuple[float, Any]], optimizer: str = "SGD"
+) -> Measure:
     """The network: `loss` gives the mean loss of the outputs and its derivative by each of them."""
     import numpy as np
 
@@ -65,11 +68,24 @@ def _numpy(kind: str, sizes: Sequence[int], xs: Any, loss: Callable[[Any], tuple
             gradients.insert(0, (d.T @ inputs[i - 1], d.sum(0)))
         return float(result)
 
+    arrays = [part for rows in map(np.array, weights(sizes)) for part in (rows[:, :-1], rows[:, -1])]
+    moments = [np.zeros((2, *array.shape)) for array in arrays]
+    taken = 0
+
     def step() -> float:
+        nonlocal taken
         result = gradient()
-        for (w, b), (dw, db) in zip(layers, gradients, strict=True):
-            w -= RATE * dw
-            b -= RATE * db
+        taken += 1
+        scale, rate = math.sqrt(1 - 0.999**taken), RATES[optimizer]
+        for x, d, (m, v) in zip(chain(*layers), chain(*gradients), moments, strict=True):
+            if optimizer == "SGD":
+                x -= rate * d
+            else:
+                m *= 0.9
+                m += 0.1 * d
+                v *= 0.999
+                v += 0.001 * d * d
+                x -= rate * scale / (1 - 0.9**taken) * m / (np.sqrt(v) + 1e-8 * scale)
         return result
 
     def flat() -> list[float]:
@@ -98,32 +114,39 @@ def pytorch_hinge(kind: str, sizes: Sequence[int], n: int) -> Measure:
     return _pytorch(kind, sizes, xs, lambda outputs: (1 - labels * outputs).relu().mean())
 
 
-def pytorch_cross_entropy(kind: str, sizes: Sequence[int], n: int, dtype: str = "float64") -> Measure:
+def pytorch_cross_entropy(
+    kind: str, sizes: Sequence[int], n: int, optimizer: str = "SGD", dtype: str = "float64"
+) -> Measure:
     """The cross-entropy of n images, as people write it."""
     import torch
 
     xs, ys = images(n, sizes[0], sizes[-1])
     classes = torch.tensor(ys)
-    return _pytorch(kind, sizes, xs, lambda logits: torch.nn.functional.cross_entropy(logits, classes), dtype)
+    return _pytorch(
+        kind, sizes, xs, lambda logits: torch.nn.functional.cross_entropy(logits, classes), optimizer, dtype
+    )
 
 
 def _pytorch(
-    kind: str, sizes: Sequence[int], xs: Any, loss_of: Callable[[Any], Any], dtype: str = "float64"
+    kind: str,
+    sizes: Sequence[int],
+    xs: Any,
+    loss_of: Callable[[Any], Any],
+    optimizer: str = "SGD",
+    dtype: str = "float64",
 ) -> Measure:
     import torch
 
     model, parameters = pytorch_mlp(sizes, dtype=dtype)
     inputs = torch.tensor(xs)
-    optimizer = torch.optim.SGD(parameters, RATE)
+    steps = getattr(torch.optim, optimizer)(parameters, RATES[optimizer])
 
     def gradient() -> float:
         loss = loss_of(model(inputs))
         loss.backward()
         return float(loss.item())
 
-    return optimized(
-        kind, gradient, optimizer, lambda: _set(parameters, sizes), lambda: flat([p.grad for p in parameters])
-    )
+    return optimized(kind, gradient, steps, lambda: _set(parameters, sizes), lambda: flat([p.grad for p in parameters]))
 
 
 def tight_pytorch_hinge(kind: str, sizes: Sequence[int], n: int) -> Measure:

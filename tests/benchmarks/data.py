@@ -7,6 +7,8 @@ from typing import Any
 
 RATE = 0.1
 """The learning rate of each training step."""
+RATES = {"SGD": RATE, "Adam": 1e-9}
+"""Those of steps that are repeated: with Adam's, no loss depends on the moments that earlier steps left behind."""
 
 
 def points(n: int) -> tuple[list[list[float]], list[float]]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.benchmarks.arrays import numpy_hinge, pytorches
-from tests.benchmarks.data import RATE, points, set_weights
+from tests.benchmarks.data import RATE, RATES, points, set_weights
 from tests.benchmarks.harness import Benchmark, Contestant, Measure, optimized, training
 from tests.benchmarks.values import mean, scalar_engine, their_mlp, their_training
 
@@ -70,14 +70,16 @@ def our_hinge(kind: str, sizes: Sequence[int], n: int, backend: str) -> Measure:
     return compiled_training(kind, fast, fast.pack(*points(n)), lambda: set_weights(fast.parameters, sizes))
 
 
-def compiled_training(kind: str, fast: Any, packed: Any, set_parameters: Callable[[], None]) -> Measure:
-    """A step of gradient descent with a compiled loss, in a block that is never left, or a gradient."""
-    from micrograd.optim import SGD
+def compiled_training(
+    kind: str, fast: Any, packed: Any, set_parameters: Callable[[], None], optimizer: str = "SGD"
+) -> Measure:
+    """A step of an optimizer with a compiled loss, in a block that is never left, or a gradient."""
+    from micrograd import optim
 
-    optimizer = SGD(fast.parameters, RATE)
+    steps_by = getattr(optim, optimizer)(fast.parameters, RATES[optimizer])
     if kind == "gradient":
-        return our_training(kind, lambda: fast.backward(packed), optimizer, set_parameters)
-    steps = fast.training(optimizer).__enter__()
+        return our_training(kind, lambda: fast.backward(packed), steps_by, set_parameters)
+    steps = fast.training(steps_by).__enter__()
     return training(kind, lambda: steps(packed), float, set_parameters)
 
 
