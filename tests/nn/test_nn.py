@@ -7,7 +7,9 @@ import os
 import pickle
 import random
 import struct
+import tracemalloc
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -542,3 +544,21 @@ def test_a_file_that_is_no_text_is_refused_by_name_and_a_missing_one_is_an_oserr
         path.write_bytes(foreign)
         with pytest.raises(ValueError, match=r"model\.json does not hold a model"):
             nn.load(path)
+
+
+def test_of_random_damage_a_file_is_refused_as_a_value_error_or_read_and_takes_little_memory(tmp_path):
+    path, rng = tmp_path / "model.json", random.Random(1)
+    nn.save(MLP(2, [3, 1], rng=1), path)
+    content = path.read_bytes()
+    tracemalloc.start()
+    for _ in range(500):
+        i = rng.randrange(len(content))
+        j = i + rng.randrange(32)
+        flipped, repeated = bytes([content[i] ^ 1 << rng.randrange(8)]), content[i:j] * rng.randrange(2, 20)
+        forged = rng.choice([b"", flipped, repeated, b"\xff\xff\xff\xff", b"\0", b"1e999", b"9" * 400, b'"', b"[" * 9])
+        path.write_bytes(content[:i] + forged + content[rng.choice([i, i + 1, j, len(content)]) :])
+        with suppress(ValueError):
+            nn.load(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 << 20

@@ -63,23 +63,6 @@ class TestTheNeuron:
         drawing = viz.draw_graph(neuron["o"])
         assert all(f"{{{label}|data " in drawing for label in neuron)
 
-    def test_tanh_made_of_exponentials_is_the_same(self, neuron):
-        x1, x2, w1, w2, b = inputs = [Value(neuron[label].data) for label in ("x1", "x2", "w1", "w2", "b")]
-        e = (2 * (x1 * w1 + x2 * w2 + b)).exp()
-        o = (e - 1) / (e + 1)
-        o.backward()
-        assert o.data == close(neuron["o"].data, rel=1e-15)
-        assert [v.grad for v in inputs] == close([neuron[v].grad for v in ("x1", "x2", "w1", "w2", "b")], rel=1e-14)
-
-    def test_a_neuron_of_the_package_is_the_same_in_two_operations(self, neuron):
-        packaged = nn.Neuron(2)
-        packaged.w, packaged.b = [Value(-3.0), Value(1.0)], Value(BIAS)
-        o = packaged([2.0, 0.0])
-        o.backward()
-        assert o.data == close(neuron["o"].data, rel=1e-15)
-        assert [p.grad for p in packaged.parameters()] == close([neuron[v].grad for v in ("w1", "w2", "b")], rel=1e-14)
-        assert (o._op, o._prev[0]._op) == ("tanh", "dot")
-
 
 class TestTheTraining:
     """Its run went from a loss of 7.977 to 0.01895, the worst of its predictions 0.0727 from the target."""

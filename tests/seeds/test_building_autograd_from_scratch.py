@@ -158,16 +158,6 @@ class TestTheExercises:
         for label, leaf in [*model.named_parameters(), ("x0", Value(1.0)), ("x1", Value(-1.0))]:
             assert f"{{{label}|data {leaf.data:.4g}|grad " in drawing
 
-    def test_6_cross_entropy_from_the_operations_of_a_value(self):
-        logits, fused = [[Value(x) for x in (0.3, -1.2, 2.5)] for _ in range(2)]
-        powers = [x.exp() for x in logits]
-        loss = -(powers[0] / sum(powers)).log()
-        loss.backward()
-        expected = losses.cross_entropy(fused, 0)
-        expected.backward()
-        assert loss.data == close(expected.data, rel=1e-14)
-        assert [x.grad for x in logits] == close([x.grad for x in fused], rel=1e-14)
-
     def test_6_cross_entropy_learns_xor_with_an_output_for_each_class(self):
         model = nn.MLP(2, [4, 2], rng=0)
         optimizer = optim.SGD(model.parameters(), learning_rate=0.5)

@@ -1,14 +1,13 @@
-"""`python -m tests.stress kill`, `interrupt`, `threads` or `hostile`."""
+"""`python -m tests.stress kill`, `interrupt` or `threads`."""
 
 import argparse
 
-from tests.stress import faults, hostile
+from tests.stress import faults
 
 COMMANDS = {
     "kill": (faults.main_kill, "processes killed while they save", 200, "processes"),
     "interrupt": (faults.main_interrupt, "Ctrl-C during fit", 1000, "times each"),
     "threads": (faults.main_threads, "networks that learn at once", 8, "threads"),
-    "hostile": (hostile.main, "damaged files", 100_000, "files"),
 }
 
 parser = argparse.ArgumentParser(prog="python -m tests.stress")

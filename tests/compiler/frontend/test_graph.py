@@ -120,38 +120,6 @@ def test_a_users_operation_compiles(backend, operation):
         assert close(fast.value_and_grad(x), eager(operation, x))
 
 
-def test_compiling_leaves_no_trace_in_any_value():
-    p, unused, constant = Value(2.0), Value(3), Value(4.0)
-    for value in (p, unused, constant):
-        value.grad = 0.25
-    detached = constant.detach()
-    detached.grad = 0.5
-    micrograd.compile(lambda x: p * x * constant * detached, (1.0,), parameters=[p, unused], backend="python")
-    assert [v.data for v in (p, unused, constant, detached)] == [2.0, 3, 4.0, 4.0]
-    assert [v.grad for v in (p, unused, constant, detached)] == [0.25, 0.25, 0.25, 0.5]
-
-
-def broken_backward(x):
-    def _backward(grad):
-        raise RuntimeError("broken")
-
-    return Value(x.data, (x,), "broken", _backward)
-
-
-@pytest.mark.parametrize(
-    "function",
-    [lambda p, c: p * c * (Value(1.0) / Value(0.0)), lambda p, c: broken_backward(p) * c,
-     lambda p, c: p if c * p > 0 else c],
-    ids=["in the function", "in backward", "in a branch"],
-)  # fmt: skip
-def test_a_failed_compilation_leaves_no_trace_in_any_value(function):
-    p, constant = Value(2.0), Value(4.0)
-    p.grad = constant.grad = 0.25
-    with pytest.raises((TypeError, ArithmeticError, RuntimeError)):
-        micrograd.compile(lambda: function(p, constant), (), parameters=[p], backend="python")
-    assert [p.data, p.grad, constant.data, constant.grad] == [2.0, 0.25, 4.0, 0.25]
-
-
 def test_a_graph_is_freed_once_it_is_compiled_and_read(backend):
     def traces():
         return sum(type(each) is Trace for each in gc.get_objects())
