@@ -7,7 +7,7 @@ The rooms, in the order of the work; each imports only from those above it:
     dataset.py     examples as buffers of numbers
     ir.py          what the passes make: assignments and loops over arrays, in no language
     passes/        from the Graph to a kernel of the IR: expressions, blocks and statements, loops, their order; for C,
-                   rounds that run together (jam)
+                   matrix products of many examples (products) and rounds that run together (jam)
     targets/       the IR as text: Python, C and JavaScript; C and a module of JavaScript to export (export)
     native/        text as machine code: the compiler (toolchain), run in the background (background), the library, a
                    loop that trains with the optimizer's rule as C (loop, update), on numbers in a buffer (buffers)

@@ -5,8 +5,8 @@ and tests, who read it as `fast.ir`.
 
 The arrays of a kernel: "p", the parameters; "x", the inputs of one example; "seed"; "c", a table of constants; "g", the
 gradients; "y", the results; "t0", "t1" and so on, intermediate results; "h", numbers computed before the loop over
-examples; "d", sums over examples for what is computed after it. A constant has no array: its reference is "=" and the
-number.
+examples; "d", sums over examples for what is computed after it; "block", what products read. A constant has no array:
+its reference is "=" and the number.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -82,7 +82,7 @@ class Loop(NamedTuple):
     body: "tuple[Any, ...]"
 
 
-ARRAYS = frozenset("pxcgythd")  # once storage puts t0, t1, ... into t; others are variables
+ARRAYS = frozenset((*"pxcgythd", "block"))  # once storage puts t0, t1, ... into t; others are variables
 Expression = Ref | Sum | Call
 Step = Assign | Accumulate | Scatter | Layer | Loop
 Kernel = list[Step]

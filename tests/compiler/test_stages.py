@@ -46,7 +46,7 @@ def test_each_pass_has_its_text_and_the_passes_before_c_end_in_what_ir_shows():
     model = nn.MLP(3, [8, 1], activation="relu")
     fast = micrograd.compile(lambda x: model(x) ** 2, ([1.0] * 3,), parameters=model.parameters(), backend="c")
     stages = fast.stages
-    assert [*stages] == ["trace", "level blocks", "fuse", "roll", "layers", "storage", "sums", "jam"]
+    assert [*stages] == ["trace", "level blocks", "fuse", "roll", "products", "layers", "storage", "sums", "jam"]
     assert stages["roll"] == fast.ir
     assert len(set(stages.values())) > 5
 

@@ -21,7 +21,7 @@ SMALL_BLOCKS = 2  # average number of like operations on a level, below which a 
 
 
 class Program(NamedTuple):
-    """A kernel, the numbers in its table of constants, the names of its operations, and the length of its array y.
+    """A kernel, the numbers in its table of constants, its operations, and the sizes of its array y and its arguments.
 
     Operations on rows are not named: they only multiply and add. `passes` has the kernel after each pass.
 
@@ -32,6 +32,7 @@ class Program(NamedTuple):
     constants: list[float]
     operations: set[str]
     n_results: int
+    sizes: list[int]
     passes: dict[str, Kernel]
     before: "Program | None" = None
     after: "Program | None" = None
@@ -60,7 +61,7 @@ def program(graph: Graph, ends: Ends) -> Program:
         ]
     )
     operations = {trace.ops[line] for line in found.live} - ROWS
-    return Program(kernel, [trace.constants[id] for id in table], operations, len(results), passes)
+    return Program(kernel, [trace.constants[id] for id in table], operations, len(results), graph.sizes, passes)
 
 
 def hoisted(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Program | None:

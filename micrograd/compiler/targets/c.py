@@ -29,6 +29,7 @@ from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.interchange import interchanged
 from micrograd.compiler.passes.jam import jam
 from micrograd.compiler.passes.layers import with_layers
+from micrograd.compiler.passes.products import Product, argument, split
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
 from micrograd.compiler.targets.c_runtime import CALLS, FOR_DOUBLES, FOR_TILES, PARTS, definitions, refused
@@ -90,14 +91,18 @@ class Writer(Printer):
         self.templates = templates(precision, vectors=vectors, checks=checks)
         self.constants = program.constants
         self.straight = sum(not isinstance(step, Loop) for step in program.kernel)
+        self.products: list[Product] = []
+        self.block = 0
         kernel = program.kernel
-        if not once:
-            kernel = with_layers(kernel) if vectors else interchanged(kernel)
-        parts, self.temporaries = allocate(kernel, LINES)
+        if vectors and not once:
+            kernel, self.products, self.block = split(kernel, program.sizes)
+        after = [product.step() for product in self.products]
+        layers = kernel if once else with_layers(kernel) if vectors else interchanged(kernel)
+        parts, self.temporaries = allocate(layers, LINES)
         steps = [in_steps(part, dots=dots, totals=vectors and not once) for part in parts]
         jammed = [jam(part) if vectors else part for part in steps]
         self._bodies = [[*self.lines(part)] for part in jammed]
-        self.passes = {"layers": [kernel], "storage": parts, "sums": steps, "jam": jammed}
+        self.passes = {"products": [kernel, after], "layers": [layers], "storage": parts, "sums": steps, "jam": jammed}
 
     def source(self, name: str) -> str:
         """Functions that compute one example, or one in each lane: the last is called `name`."""
@@ -108,21 +113,47 @@ class Writer(Printer):
         for part, body in zip(parts, self._bodies, strict=True):
             text += self._function(part, body)
         if len(parts) > 1:
-            arguments = "p, x, seed, g, y, t" + ", failed" * self.checks + ", h, d" * self.is_hoisted
-            text += self._function(name, [f"{part}({arguments});" for part in parts])
+            text += self._function(name, [f"{part}({', '.join(self._parameters())});" for part in parts])
         return text + ("#undef c\n" if self.constants else "")
 
     def _function(self, name: str, lines: Sequence[str]) -> str:
-        of_example, result = ("T", "real") if self.once else (self.type, self.type)
-        takes = f"const real *restrict p, const {of_example} *restrict x, const {of_example} seed, real *restrict g, "
-        takes += f"{result} *restrict y, {self.type} *restrict t"
-        unused = "(void)p; (void)x; (void)seed; (void)g; (void)y; (void)t;"
-        if self.checks:
-            takes, unused = f"{takes}, M *restrict failed", f"{unused} (void)failed;"
-        if self.is_hoisted:
-            takes, unused = f"{takes}, const real *restrict h, real *restrict d", f"{unused} (void)h; (void)d;"
-        head = f"static void {name}({takes})"
-        return "\n".join([head, "{", *indented([unused, *lines]), "}\n\n"])
+        parameters = self._parameters()
+        unused = " ".join(f"(void){each};" for each in parameters)
+        return "\n".join([
+            f"static void {name}({', '.join(parameters.values())})", "{", *indented([unused, *lines]), "}\n\n"
+        ])  # fmt: skip
+
+    def _parameters(self) -> dict[str, str]:
+        """The declarations of a function's parameters."""
+        example, result = ("T", "real") if self.once else (self.type, self.type)
+        types = {"p": "const real *", "x": f"const {example} *", "seed": f"const {example} ", "g": "real *"}
+        types |= {"y": f"{result} *", "t": f"{self.type} *"}
+        types |= {"failed": "M *"} if self.checks else {}
+        types |= {"h": "const real *", "d": "real *"} if self.is_hoisted else {}
+        types |= {"block": "R *"} if self.products else {}
+        return {name: f"{type.replace('*', '*restrict ')}{name}" for name, type in types.items()}
+
+    def products_source(self, name: str, sizes: Sequence[int], shared: Sequence[bool]) -> str:
+        """A function that adds the products of n examples of a block to gradients, if there are any."""
+        lines = [line for product in self.products for line in self._product(product, sizes, shared)]
+        head = f"static void {name}(const column *x, const int64_t *examples, const real *block, real *g, long n)"
+        unused = "(void)x; (void)examples;"
+        return "\n".join([head, "{", *indented([unused, "int64_t room[BLOCK];", *lines]), "}\n\n"]) if lines else ""
+
+    def _product(self, product: Product, sizes: Sequence[int], shared: Sequence[bool]) -> Iterator[str]:
+        """The call of a product, in the loops around it."""
+        *around, rows, columns = product.rounds
+        for depth, rounds in enumerate(around):
+            yield f"for (long i{depth} = 0; i{depth} < {rounds}; i{depth}++)"
+        g, a, b = (index(ref._replace(strides=ref.strides[:-2])) for ref in product[1:])
+        a_row, b_next, g_row = product.a.strides[-2], product.b.strides[-1], product.target.strides[-2]
+        if place := argument(product.b, product.rounds, sizes):
+            k, start = place
+            size = 0 if shared[k] else sizes[k]
+            of_b = f"x[{k}].numbers + {b} - {start}, {b_next}, {size}, rows(x + {k}, examples, n, room)"
+        else:
+            of_b = f"block + ROW * ({b}), ROW * {b_next}, 1, 0"
+        yield f"product(block + ROW * ({a}), ROW * {a_row}, {of_b}, g + {g}, {g_row}, {rows}, {columns}, n);"
 
     def _table(self) -> str:
         """The constants, as many on a line as there is room for."""
@@ -160,7 +191,7 @@ class Writer(Printer):
         element = f"{array}[{index(ref)}]"
         if self.vectors and array in self.uniform:
             return f"U({element})"
-        if array in ("x", "y", "t"):
+        if array in ("x", "y", "t", "block"):
             return element + ("[0]" if self.once and array == "x" else self.lane)
         return element
 
@@ -206,7 +237,10 @@ def library_source(
     overflow = "0"
     if not ieee and (precision != DOUBLE or "**" in program.operations):
         overflow = f"fetestexcept(FE_OVERFLOW) ? {1 if precision == DOUBLE else 2} : 0"
-    body, failure, more, before, after = writer.source("one"), "" if ieee else ", &failed", "0", "", ""
+    body, arguments, more, before, after = writer.source("one"), "" if ieee else ", &failed", "0", "", ""
+    products = writer.products_source("products", graph.sizes, [*shared, *[False] * len(graph.sizes)])
+    if products:
+        more = f"{writer.block} * ROW"
     if program.before and program.after:
         first, last = (
             Writer(part, precision, vectors=True, checks=not ieee, once=True)
@@ -214,23 +248,29 @@ def library_source(
         )
         body = first.source("before") + body + last.source("after")
         n, n_held = max(first.temporaries, last.temporaries), program.before.n_results
-        more = f"LANES * {n} + {n_held + program.n_sums}"
         before = (
-            f"    V *once = (V *)(t + {writer.temporaries});\n    real *h = (real *)(once + {n}), *d = h + {n_held};\n"
+            f"    V *once = (V *)(block + {more});\n    real *h = (real *)(once + {n}), *d = h + {n_held};\n"
             f"    for (int64_t i = 0; i < {program.n_sums}; i++)\n        d[i] = 0;\n"
-            f"    before(p, xs, 0, g, h, once{failure}, 0, 0);\n"
+            f"    before(p, xs, 0, g, h, once{arguments}, 0, 0);\n"
         )
-        failure += ", h, d"
-        after = f"    after(p, xs, 0, g, 0, once{failure});\n"
+        more += f" + LANES * {n} + {n_held + program.n_sums}"
+        arguments += ", h, d"
+        after = f"    after(p, xs, 0, g, 0, once{arguments});\n"
+    if products:
+        arguments += ", (R *)(block + (examples - all))"
+    has_layers = "layer(" in body
     text = "\n".join([
         "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n" + "#include <string.h>\n" * (threads > 1),
         PARTS["no_patterns"] + PARTS["passes"],
         f"typedef {precision.type} real;\n",
         PARTS["vectors"] + PARTS["tiles"] if tile else PARTS["doubles"],
+        PARTS["block"] if products else "",
         definitions(body, precision, vectors=tile > 0),
-        PARTS["contract"] + PARTS["layer"] if "layer(" in body else "",
+        PARTS["contract"] if has_layers or products else "",
+        PARTS["layer"] if has_layers else "",
         body,
         PARTS["call"] + (PARTS["gather"] if gather or once else ""),
+        PARTS["rows"] + PARTS["product"] + products if products else "",
         PARTS["run"],
         PARTS["add"] + PARTS["threads"] if threads > 1 else PARTS["one_thread"],
     ])  # fmt: skip
@@ -245,12 +285,16 @@ def library_source(
         OUTPUTS=program.n_results,
         VALUES=len(graph.outputs),
         CLEAR="" if overflow == "0" else "    feclearexcept(FE_OVERFLOW);\n",
-        ONCE=once,
+        SHARED=once,
         GATHER=gather,
-        FAILURE=failure,
+        ARGUMENTS=arguments,
         BEFORE=before,
         AFTER=after,
         MORE=more,
+        PRODUCTS=PARTS["block_ends"] if products else "",
+        ROOM=f"    real *const block = (real *)(t + {writer.temporaries});\n" if products or before else "",
+        EXAMPLES="BLOCK" if products else "WIDTH",
+        ITEMS=writer.block,
         RESULT=overflow,
         THREADS=threads,
         LEAST=least,

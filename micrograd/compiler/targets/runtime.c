@@ -227,6 +227,28 @@ typedef struct {
     double sum;         /* receives that of the results, from left to right, if there are gradients */
 } call;
 
+/* PART block */
+/* What products read: ITEMS rows with a number for each example of a block, which has fewer examples if they would not
+   stay in the cache. The length of a row is no power of two, for which a cache would have room for few rows. */
+enum { BLOCK = ITEMS * 128 * sizeof(real) <= LIMIT ? 128 : WIDTH > 32 ? WIDTH : 32, ROW = BLOCK + WIDTH };
+typedef V R[ROW / LANES];
+
+/* PART rows */
+/* Which rows of an argument these examples have. */
+static inline const int64_t *rows(const column *x, const int64_t *examples, int64_t n, int64_t *room)
+{
+    for (int64_t e = 0; x->rows && e < n; e++)
+        room[e] = x->rows[examples[e]];
+    return x->rows ? room : examples;
+}
+
+/* PART block_ends */
+        examples += WIDTH;
+        if (examples == all + BLOCK || b + m == end) {
+            products(x, all, block, g, examples - all);
+            examples = all;
+        }
+
 /* PART gather */
 /* Copies arguments of one size into lanes, each of which has one of the examples. */
 static inline void gather(T *to, const column *x, int64_t arguments, int64_t size, const int64_t *examples)
@@ -251,9 +273,10 @@ static int computed(const call *c, real *g, real *work, int64_t first, int64_t e
 CLEAR
     T *xs = (T *)(((uintptr_t)work + 63) & ~(uintptr_t)63), *ys = xs + INPUTS;
     T *t = ys + OUTPUTS, seeds;
+ROOM
     M failed = {0}; /* in each lane, an odd number after an error, and 2 after an overflow of floats */
-    int64_t examples[WIDTH] = {0};
-ONCE
+    int64_t all[EXAMPLES] = {0}, *examples = all; /* of a block, and of a tile */
+SHARED
 BEFORE
     for (int64_t b = first, m = (end - first - 1) % WIDTH + 1; b < end; b += m, m = WIDTH) {
         /* Lanes that are left over share an example, and the seed of its gradient. A power of two of lanes share one,
@@ -270,10 +293,11 @@ BEFORE
         for (int64_t l = 0; l < WIDTH; l++)
             ((real *)&seeds)[l] = c->seed / lanes[of[l]];
 GATHER
-        one(p, xs, seeds, g, ys, tFAILURE);
+        one(p, xs, seeds, g, ys, tARGUMENTS);
         for (int64_t l = 0; l < m; l++)
             for (int64_t i = 0; i < OUTPUTS; i++)
                 c->y[(b + l) * OUTPUTS + i] = ((real *)&ys[i])[l] + (i < VALUES ? (real)-0.0 : 0); /* no gradient is -0.0 */
+PRODUCTS
     }
 AFTER
     int result = RESULT;

@@ -1,0 +1,123 @@
+"""Products: gradients of weights leave the kernel, to be added up over a block of examples by a matrix product.
+
+No step reads a gradient, so each may be added after the others. Where it is the sum of products of two rows, a number
+for each row of weights and one for each column, the kernel only copies these rows to the array "block", which has room
+for many examples.
+"""
+
+from bisect import bisect
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, permutations
+from math import prod
+from typing import NamedTuple
+
+from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Step, Sum, Term, innermost, span
+
+FEWEST_ROWS, FEWEST_COLUMNS = 8, 16  # of weights: the lanes of a tile add up the gradients of fewer as fast
+
+
+class Product(NamedTuple):
+    """Loops around g[...] += a * b, of which the last two are over rows of weights, with an a each, and columns."""
+
+    rounds: tuple[int, ...]
+    target: Ref
+    a: Ref
+    b: Ref
+
+    def step(self) -> Step:
+        """The product as a step of a kernel."""
+        return _loops(self.rounds, Accumulate(self.target, Sum((Term("+", (self.a, self.b)),))))
+
+
+class Split(NamedTuple):
+    """A kernel in two: what it computes of each example, and the products of a block; and how long a block is."""
+
+    kernel: Kernel
+    products: list[Product]
+    size: int
+
+
+def split(kernel: Sequence[Step], sizes: Sequence[int]) -> Split:
+    """The kernel without its products. What b reads of one argument, all of which have `sizes`, is read there."""
+    left: Kernel = []
+    products: list[Product] = []
+    places: dict[tuple[Ref, tuple[int, ...]], int] = {}  # where in the block the copies of references begin
+    size = 0
+
+    def in_block(ref: Ref, rounds: tuple[int, ...]) -> Ref:
+        """A reference to the copy of what this one reads."""
+        nonlocal size
+        depths = [depth for depth, stride in enumerate(ref.strides) if stride]  # of the loops in which it advances
+        own = tuple([rounds[depth] for depth in depths])
+        read = ref._replace(strides=tuple([ref.strides[depth] for depth in depths]))
+        strides = [prod(own[i + 1 :]) for i in range(len(own))]
+        if (read, own) not in places:
+            place, size = size, size + prod(own)
+            places[read, own] = place
+            left.append(_loops(own, Assign(Ref("block", place, tuple(strides)), read)))
+        at = dict(zip(depths, strides, strict=True))
+        return Ref("block", places[read, own], tuple([at.get(depth, 0) for depth in range(len(rounds))]))
+
+    for step in kernel:
+        found: list[Product] = []
+        left += _without_products(step, (), found)
+        for product in found:  # whose numbers are known by now
+            rounds, _, a, b = product
+            is_there = argument(b, rounds, sizes)
+            products.append(product._replace(a=in_block(a, rounds), b=b if is_there else in_block(b, rounds)))
+    return Split(left, products, size)
+
+
+def argument(ref: Ref, rounds: Sequence[int], sizes: Sequence[int]) -> tuple[int, int] | None:
+    """The argument that a reference reads, and where in x that begins; None if it reads another array, or several."""
+    if ref.array != "x":
+        return None
+    starts = list(accumulate(sizes, initial=0))
+    first, last = (bisect(starts, index) - 1 for index in span(ref, rounds))
+    return (first, starts[first]) if first == last else None
+
+
+def _loops(rounds: Sequence[int], step: Step) -> Step:
+    """A step in loops of so many rounds."""
+    return _loops(rounds[:-1], Loop(rounds[-1], (step,))) if rounds else step
+
+
+def _without_products(step: Step, rounds: tuple[int, ...], found: list[Product]) -> Iterator[Step]:
+    """What is left of a step in loops of so many rounds, if anything: its products are added to those found."""
+    if isinstance(step, Loop):
+        inner = (*rounds, step.rounds)
+        if body := tuple([left for each in step.body for left in _without_products(each, inner, found)]):
+            yield Loop(step.rounds, body)
+    elif isinstance(step, Accumulate) and isinstance(step.value, Sum):
+        parts = []
+        for part in step.value.terms:
+            terms = list(innermost(part))
+            products = [*filter(None, (_product(step.target, term, (*rounds, *more)) for term, more in terms))]
+            if len(products) == len(terms):
+                found += products
+            else:
+                parts.append(part)
+        if parts:
+            yield Accumulate(step.target, Sum(tuple(parts)))
+    else:
+        yield step
+
+
+def _product(target: Ref, term: Term, rounds: tuple[int, ...]) -> Product | None:
+    """The product of which a term in loops of so many rounds is a part, if it is large enough."""
+    if target.array != "g" or term.sign != "+" or len(term.factors) != 2:
+        return None
+    if any(factor.array[0] not in "tx" for factor in term.factors):
+        return None
+    of_g = target.strides + (0,) * (len(rounds) - len(target.strides))
+    for a, b in permutations(term.factors):
+        ways = list(enumerate(zip(rounds, of_g, a.strides, b.strides, strict=True)))
+        rows = [(n, depth) for depth, (n, g, _, of_b) in ways if n >= FEWEST_ROWS and g and not of_b]
+        columns = [(n, depth) for depth, (n, g, of_a, _) in ways if n >= FEWEST_COLUMNS and g == 1 and not of_a]
+        if rows and columns:
+            inner = max(rows)[1], max(columns)[1]
+            order = [*(depth for depth, _ in ways if depth not in inner), *inner]
+            numbers, *strides = ([each[depth] for depth in order] for each in (rounds, of_g, a.strides, b.strides))
+            g, a, b = (ref._replace(strides=tuple(own)) for ref, own in zip((target, a, b), strides, strict=True))
+            return Product(tuple(numbers), g, a, b)
+    return None

@@ -1,0 +1,114 @@
+"""Products in C: a block of examples at a time, whatever their number, and as compiled Python adds them up."""
+
+import math
+import platform
+import random
+
+import pytest
+
+import micrograd
+from micrograd import Backend, losses, nn, optim
+from micrograd.compiler.native import library
+from tests.helpers import assert_close, needs_compiler
+from tests.products import CASES, NUMBERS, matrix, network, times
+
+pytestmark = needs_compiler
+ON_X86 = platform.machine() in ("x86_64", "AMD64")
+
+
+def examples(example, n):
+    """So many examples: all numbers of an argument differ from one to the next, but not a class."""
+    rng = random.Random(n)
+
+    def other(tree):
+        if isinstance(tree, list):
+            return [other(branch) for branch in tree]
+        return tree if isinstance(tree, int) else tree + rng.uniform(-0.5, 0.5)
+
+    return [[other(argument) for _ in range(n)] for argument in example]
+
+
+def gradients(function, example, parameters, arguments, backend, **options):
+    """The gradients of a batch."""
+    fast = micrograd.compile(function, example, parameters=parameters, backend=backend, **options)
+    for parameter in parameters:
+        parameter.grad = 0.0
+    fast.backward(*arguments)
+    return [parameter.grad for parameter in parameters]
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("n", [1, 5, 127, 300])
+def test_gradients_are_those_of_compiled_python(name, n):
+    function, example, parameters = CASES[name]
+    arguments = examples(example, n)
+    assert_close(*(gradients(function, example, parameters, arguments, backend) for backend in ("c", "python")))
+
+
+@pytest.mark.skipif(not ON_X86, reason="these are flags for x86")
+@pytest.mark.parametrize("flags", ["", "-mno-avx512f", "-mno-avx512f -mno-fma"])
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_any_processor_and_precision_will_do(monkeypatch, own_cache, flags, precision):
+    monkeypatch.setenv("CC", f"cc {flags} -O1")
+    function, example, parameters = network(35, 23, 17, 3)
+    arguments = examples(example, 150)
+    expected = gradients(function, example, parameters, arguments, "python")
+    result = gradients(function, example, parameters, arguments, Backend("c", precision=precision))
+    assert result == pytest.approx(expected, rel=1e-3 if precision == "single" else 1e-9, abs=1e-6)
+
+
+def test_threads_have_blocks_of_their_own(monkeypatch):
+    monkeypatch.setattr(library, "A_THREAD", 1)
+    monkeypatch.setattr(library, "A_GRADIENT", 0)
+    function, example, parameters = CASES["a network"]
+    arguments = examples(example, 300)
+    one = gradients(function, example, parameters, arguments, "c")
+    assert_close(gradients(function, example, parameters, arguments, Backend("c", threads=3)), one)
+
+
+@pytest.mark.parametrize("special", [math.inf, math.nan])
+def test_what_is_not_finite_reaches_the_gradients_that_it_does_in_python(special):
+    rows = matrix(16, 16)
+    parameters = [w for row in rows for w in row]
+
+    def function(xs, on):
+        return sum(micrograd.where(on > 0.5, h.relu(), 0.0) for h in times(rows, xs))
+
+    example = NUMBERS[:16], 1.0
+    arguments = [[[0.5] * 16 for _ in range(40)], [1.0] * 20 + [0.0] * 20]
+    arguments[0][3][2] = math.inf
+    arguments[0][30][5] = special  # in an example that is masked
+    expected, result = (
+        gradients(function, example, parameters, arguments, backend, errors="ieee") for backend in ("python", "c")
+    )
+    assert result == pytest.approx(expected, nan_ok=True)
+    assert not all(map(math.isfinite, expected))
+    assert any(map(math.isfinite, expected))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_all_examples_may_share_the_row(axis):
+    rows = matrix(16, 20)
+
+    def function(*arguments):
+        return sum((h * arguments[1 - axis]).tanh() for h in times(rows, arguments[axis]))
+
+    example = tuple([NUMBERS[:20] if i == axis else 0.5 for i in range(2)])
+    shared = [[*example[axis]] if i == axis else [0.01 * k for k in range(140)] for i in range(2)]
+    parameters = [w for row in rows for w in row]
+    in_axes = tuple([None if i == axis else 0 for i in range(2)])
+    results = [
+        gradients(function, example, parameters, shared, backend, in_axes=in_axes) for backend in ("c", "python")
+    ]
+    assert_close(*results)
+
+
+def test_batches_of_a_training_are_drawn_by_index():
+    xs, ys = examples((NUMBERS[:20], 1), 200)
+    histories = []
+    for backend in "c", "python":
+        model = nn.MLP(20, [18, 10], rng=1)
+        optimizer = optim.SGD(model.parameters(), learning_rate=0.1)
+        options = {"optimizer": optimizer, "epochs": 2, "batch_size": 70, "rng": 1, "backend": backend}
+        histories.append(micrograd.fit(model, losses.cross_entropy, xs, ys, **options).losses)
+    assert_close(*histories)
