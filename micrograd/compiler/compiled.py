@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
 from itertools import pairwise
-from numbers import Real
 from operator import add
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,7 @@ from micrograd.optim import Optimizer
 from micrograd.support import files, validation
 from micrograd.support.arrays import are_plain, as_ndarray
 from micrograd.support.signals import set_data
-from micrograd.support.trees import as_lists, mapped, plain_numbers, shape_of
+from micrograd.support.trees import as_lists, mapped, shape_of
 
 __all__ = ["Backend", "Compiled", "CompilerError", "TraceError", "compile"]
 
@@ -235,7 +234,6 @@ class Compiled(Function):
         arrays = [out] if is_one else validation.as_list("out", out)
         for room, gradient in zip(arrays, gradients, strict=True):
             check_out(room, shape_of(gradient), self.precision.code)
-        for room, gradient in zip(arrays, gradients, strict=True):
             room[...] = gradient
         return out
 
@@ -432,15 +430,10 @@ class Compiled(Function):
         self._check_differentiable(packed)
         return packed
 
-    def _gradients(self) -> list[float]:
-        """The parameters' gradients. Raises TypeError naming the first parameter whose gradient is not a number."""
+    def _gradients(self) -> Sequence[float]:
+        """The parameters' gradients. Raises TypeError naming the first that is not a number."""
         gradients = [parameter.grad for parameter in self.parameters]
-        if are_plain(gradients):
-            return gradients
-        for parameter in self.parameters:
-            if not isinstance(validation.plain(parameter.grad), Real):
-                raise TypeError(f"the grad of {parameter!r:.80} is no number: set it to 0, as zero_grad() does")
-        return plain_numbers(gradients)
+        return gradients if are_plain(gradients) else checked(gradients, name="the grad of parameter")
 
     def _exported(self, stem: str, precision: str | None) -> tuple[str, str]:
         of = self.precision if precision is None else named(precision)

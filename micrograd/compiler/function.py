@@ -3,7 +3,6 @@
 Workers (distributed/) and training (session.py) build on this class; compiled.py adds the methods that users call.
 """
 
-import inspect
 import logging
 import math
 import struct
@@ -414,30 +413,19 @@ def surviving(free: Sequence[Callable[[], Value | None]]) -> list[Value]:
 
 
 def _check_function(function: Any, example_args: Any) -> None:
-    """Raise TypeError unless these are a function and its arguments, and name a forgotten comma."""
+    """Raise TypeError unless these are a function and its arguments."""
     one = shown(example_args)
     if not isinstance(example_args, (tuple, list)):
         raise TypeError(f"example_args is {one}: expected a tuple of the function's arguments, such as ({one},)")
     validation.require_attributes("function", function, ["__call__"], "a function of Values")
-    if isinstance(example_args, list) and _takes(function, example_args) and not _takes(function, *example_args):
-        raise TypeError(f"example_args is {one}, but the function takes one argument: write ({one},), with a comma")
 
 
-def _takes(function: Callable[..., Any], *args: Any) -> bool:
-    """Whether the function can be called with so many arguments, as far as its signature tells."""
-    try:
-        inspect.signature(function).bind(*args)
-    except (TypeError, ValueError):  # a ValueError if it has no signature
-        return False
-    return True
-
-
-def checked(numbers: Sequence[Any], precision: Precision = DOUBLE) -> Sequence[float]:
-    """The parameters' numbers. The error names the first that is not a number, or is beyond this precision."""
+def checked(numbers: Sequence[Any], precision: Precision = DOUBLE, name: str = "parameter") -> Sequence[float]:
+    """The numbers, as Python's own. The error names the first that is not a number, or is beyond this precision."""
     for i, number in enumerate(numbers):
         try:
             array("d", [number])
         except (TypeError, OverflowError) as error:
-            raise TypeError(f"parameter {i} does not hold a number: {error}") from None
-        precision.check(f"parameter {i}", number)
+            raise TypeError(f"{name} {i} does not hold a number: {error}") from None
+        precision.check(f"{name} {i}", number)
     return plain_numbers(numbers)

@@ -74,13 +74,6 @@ class Backend:
         return self.name == "python" or (self.name == "auto" and sys.platform == "emscripten")
 
 
-CHOICES: dict[str, tuple[Any, ...]] = {
-    "finite": (True, False),
-    "errors": ("raise", "ieee"),
-    "sparse": (True, False),
-}
-
-
 @dataclass(frozen=True)
 class Options:
     """The options of a compiled function.
@@ -99,10 +92,9 @@ class Options:
     def __post_init__(self) -> None:
         if self.backend.name == "eager":
             raise ValueError('backend "eager" is for fit: call the function itself, or give "auto", "c" or "python"')
-        for name, choices in CHOICES.items():
-            value = getattr(self, name)
-            if not isinstance(value, type(choices[0])) or value not in choices:
-                raise ValueError(f"{name} is {shown(value)}: expected {' or '.join(map(repr, choices))}")
+        validation.flag("finite", self.finite), validation.flag("sparse", self.sparse)
+        if self.errors not in ("raise", "ieee"):
+            raise ValueError(f"errors is {shown(self.errors)}: expected 'raise' or 'ieee'")
         if self.batch_size != math.inf:
             object.__setattr__(self, "batch_size", validation.number("batch_size", self.batch_size, least=1))
         several = isinstance(self.in_axes, (list, tuple))

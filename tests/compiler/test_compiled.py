@@ -588,7 +588,7 @@ def test_backward_adds_to_nothing_but_numbers(grad):
     v, w = Value(1.0), Value(2.0)
     fast = micrograd.compile(lambda x: v * w * x, (0.0,), parameters=[v, w], backend="python")
     w.grad = grad
-    with pytest.raises(TypeError, match=r"Value\(data=2\.0, .* is no number: set it to 0"):
+    with pytest.raises(TypeError, match="the grad of parameter 1 does not hold a number: "):
         fast.backward([1.0, 2.0])
     assert v.grad == 0.0
     assert w.grad is grad

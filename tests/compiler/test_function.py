@@ -364,7 +364,6 @@ P = Value(1.0)
         ({"backend": "fortran"}, ValueError, "'fortran': expected 'auto'"),
         ({"example_args": 1.0}, TypeError, "example_args is 1.0: expected a tuple of the function's arguments"),
         ({"example_args": 0.5}, TypeError, r"a tuple of the function's arguments, such as \(0\.5,\)$"),
-        ({"example_args": [0.0, 0.0]}, TypeError, r"takes one argument: write \(\[0\.0, 0\.0\],\), with a comma$"),
         ({"parameters": [P, P]}, ValueError, "twice"),
         ({"parameters": [1.0]}, TypeError, "a parameter must be a Value"),
         ({"parameters": [P * 2]}, TypeError, "a parameter must be a Value"),

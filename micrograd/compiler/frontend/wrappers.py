@@ -113,14 +113,8 @@ class Entries:
         return numbers
 
     def matrices(self, shapes: tuple[Shape, ...], n: int, numbers: Any) -> list[Any]:
-        """The matrix of each of n examples, from the entries of all. Raises ModuleNotFoundError without SciPy."""
-        try:
-            csr_array = import_module("scipy.sparse").csr_array  # here, since only those need it who call the function
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(
-                "a sparse function returns a scipy.sparse.csr_array, and SciPy is not installed: run pip install "
-                "scipy, or take only the numbers, from map(xs, out=array)"
-            ) from error
+        """The matrix of each of n examples, from the entries of all."""
+        csr_array = import_module("scipy.sparse").csr_array  # here, since only those need it who call the function
         import numpy as np
 
         shape, columns, ends = self.patterns[shapes]
