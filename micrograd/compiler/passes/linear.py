@@ -1,0 +1,169 @@
+"""What can be computed after the loop over examples: what is linear in sums over them.
+
+The sum of what a linear function returns is what it returns for the sum. So where the backward pass is linear in a
+number, with factors that are the same for all examples, the loop only has to add up that number. A line is left in the
+loop if adding up what it is computed from takes longer than to compute it and to add up that.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from micrograd.compiler.frontend.graph import Ends
+from micrograd.compiler.frontend.operations import CONDITIONS
+from micrograd.compiler.frontend.tracer import Slice, Trace
+
+CHEAP = CONDITIONS | {"+", "-", "*", "neg", "abs", "where", "item"}
+COSTLY = 8  # additions that another operation takes as long as
+ADDED = 3  # additions that adding up a number over lanes takes as long as
+
+Chains = dict[int, tuple[list[int], list[int]]]
+"""Rows, and the lines of their links, the last one first: those that are moved out of the loop, and the others."""
+
+
+class Moved(NamedTuple):
+    """The lines of numbers that are computed after the loop, and the rows of which parts are."""
+
+    numbers: set[int]
+    chains: Chains
+
+
+class Sums(NamedTuple):
+    """What the loop adds up in the array "d": the places of numbers, those of rows, and the size of the array."""
+
+    numbers: dict[int, tuple[str, int]]
+    rows: dict[int, Slice]
+    size: int
+
+
+def moved_lines(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[int]) -> Moved:
+    """What can be computed after the loop: it is linear, and nothing that stays in the loop needs it."""
+    ops, operands = trace.ops, trace.operands
+    chains = _chains(trace, varying, ends, uniform)
+    top = {line: row for row, parts in chains.items() for part in parts for line in part}
+    scaled = {line for links, _ in chains.values() for line in links}
+
+    def without(left: set[int]) -> set[int]:
+        found, needed = set[int](), {*ends.returned, *(row for _, row in ends.rows)} - chains.keys()  # in the loop
+        for line in reversed(varying):
+            if (row := top.get(line)) in chains and row not in needed:
+                needed.update(() if line in scaled else operands_of(trace, line)[1:])
+            elif line not in needed and line not in left and _is_linear(trace, line, uniform):
+                found.add(line)
+            elif ops[line] != "stack":
+                needed.update(operands_of(trace, line))
+        for row in needed.intersection(chains):
+            del chains[row]
+        return {line for line in found if line not in trace.items or operands[line][0] in chains}
+
+    left = _better_added_up(trace, without(set()), chains, uniform)
+    return Moved(without(left), chains)
+
+
+def _chains(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[int]) -> Chains:
+    """The rows, added to gradients or used by items alone, that add up uniform rows times varying numbers."""
+    uses = Counter([i for line in varying for i in trace.operands[line]] + [row for _, row in ends.rows])
+    items = Counter([trace.operands[line][0] for line in varying if line in trace.items])
+    found: Chains = {}
+    for row in {row for _, row in ends.rows if uses[row] == 1}.union(row for row, n in items.items() if uses[row] == n):
+        links = links_of(trace, row)
+        parts: tuple[list[int], list[int]] = [], []
+        for line in links:
+            _, number, other, *_ = trace.operands[line]
+            is_scaled = trace.ops[line] == "axpy" and other in uniform and number not in uniform
+            parts[not is_scaled].append(line)
+        if parts[0] and all(uses[line] == 1 for line in links[1:]):
+            found[row] = parts
+    return found
+
+
+def _better_added_up(trace: Trace, linear: set[int], chains: Chains, uniform: set[int]) -> set[int]:
+    """The linear lines that take less time to add up than what they are computed from.
+
+    Lines that several others use are counted in equal shares.
+    """
+    begun = {line for line, (array, _) in trace.leaves.items() if array == "g"}
+    read = {line: [i for i in trace.operands[line] if i not in uniform] for line in linear}
+    read |= {row: [trace.operands[line][1] for line in links] for row, (links, _) in chains.items()}
+    uses = Counter(chain.from_iterable(read.values()))
+    in_loop: dict[int, float] = {}  # the time that a line takes there, with what it alone needs
+    sums: dict[int, float] = {}  # the time to add up what it is computed from after the loop
+    for line in sorted(read):
+        time = apart = 0.0
+        for i in read[line]:
+            if i not in begun:
+                time += in_loop.get(i, 0.0) / uses[i]
+                apart += sums.get(i, ADDED) / uses[i]
+        if line in chains:
+            links, others = chains[line]
+            size = trace.size(trace.operands[line][-1])
+            time, apart = time + 2 * size * len(links), apart + ADDED * size * bool(others)
+        elif begun.isdisjoint(read[line]):
+            time += cost(trace, line)
+        if line in chains or ADDED + time > apart:
+            in_loop[line], sums[line] = time, apart
+    return linear - sums.keys()
+
+
+def cost(trace: Trace, line: int) -> int:
+    """How many additions an operation takes as long as."""
+    op, operands = trace.ops[line], trace.operands[line]
+    return 2 * trace.size(operands[-1]) if op in ("dot", "axpy") else 1 if op in CHEAP else COSTLY
+
+
+def _is_linear(trace: Trace, line: int, uniform: set[int]) -> bool:
+    """Whether an operation on numbers is linear in those that vary."""
+    op, operands = trace.ops[line], trace.operands[line]
+    varies = [i not in uniform for i in operands]
+    match op:
+        case "*":
+            return sum(varies) == 1
+        case "/":
+            return not varies[1]
+        case "where" if not varies[0]:
+            operands = operands[1:]
+        case "neg" | "item":
+            return True
+        case "+" | "-":
+            pass
+        case _:
+            return False
+    return all(i not in uniform or trace.constants.get(i) == 0 for i in operands)
+
+
+def sums_for(trace: Trace, moved: Moved, uniform: set[int], added: set[int]) -> Sums:
+    """What the moved lines are computed from.
+
+    Of a row that is moved in part, this is the sum of the other links, unless it is `added` to gradients.
+    """
+    read = [i for line in moved.numbers for i in trace.operands[line]]
+    read += [trace.operands[line][1] for links, _ in moved.chains.values() for line in links]
+    begun = {line for line, (array, _) in trace.leaves.items() if array == "g"}
+    lines = sorted({*read} - uniform - moved.numbers - begun - moved.chains.keys())
+    numbers, rows, n = dict[int, tuple[str, int]](), dict[int, Slice](), 0
+    whole = {trace.operands[line][0] for line in lines if line in trace.items}
+    whole.update(row for row, (_, others) in moved.chains.items() if others and row not in added)
+    for row in sorted(whole):
+        rows[row] = Slice("d", n, 1, trace.size(trace.operands[row][-1]))
+        n += rows[row].size
+    for line in lines:
+        if line in trace.items:
+            numbers[line] = "d", rows[trace.operands[line][0]].base + trace.items[line]
+        else:
+            numbers[line], n = ("d", n), n + 1
+    return Sums(numbers, rows, n)
+
+
+def links_of(trace: Trace, row: int) -> list[int]:
+    """The lines of the axpys and scatters that a row adds up, the last one first."""
+    found = []
+    while row != trace.nothing:
+        found.append(row)
+        row = trace.operands[row][0]
+    return found
+
+
+def operands_of(trace: Trace, line: int) -> list[int]:
+    """What a line is computed from: in place of a stack, its numbers, since its own line may come after its uses."""
+    return [i for of in trace.operands[line] for i in (trace.operands[of] if trace.ops[of] == "stack" else (of,))]
