@@ -53,9 +53,7 @@ def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | No
     """
     trace, uniform = graph.trace, _uniform(graph, shared)
     costly = _costly(trace, uniform)
-    if not costly:
-        return None
-    reached = _reached(trace, ends.lines, costly)
+    reached = _reached(trace, ends.lines, costly) if costly else set()
     held = sorted(reached & costly, key=lambda line: (trace.ops[line], line))  # alike ones next to each other
     varying = sorted(line for line in reached - uniform if trace.operands[line])
     if not held:

@@ -44,7 +44,14 @@ def penalized(xs, w):
 def tied(xs, w):
     """Rows of parameters and of computed numbers, both in the penalty and in the sum over examples."""
     rates = [softplus(each) for each in w[:4]]
-    return dot(rates, xs).sin() + dot(rates, rates) * dot(w[4:8], rates) + dot(w[4:8], xs) ** 2 + dot(w[4:8], w[8:12])
+    along = rates[0] * w[20] + rates[1] * w[21] + rates[2] * w[22]
+    return (
+        along * xs[0]
+        + dot(rates, xs).sin()
+        + dot(rates, rates) * dot(w[4:8], rates)
+        + dot(w[4:8], xs) ** 2
+        + dot(w[4:8], w[8:12])
+    )
 
 
 def quantized(xs, w):
