@@ -361,7 +361,10 @@ class Compiled(Function):
 
     @property
     def stages(self) -> dict[str, str]:
-        """How `backward` becomes C for many examples: the "trace", and the assignments and loops after each pass."""
+        """How `backward` becomes C for many examples: the "trace", and the assignments and loops after each pass.
+
+        What is computed once for all examples is in "before" and "after", if there is anything.
+        """
         return stages(self._first_graph(), [axis is None for axis in self._axes])
 
     @property

@@ -3,8 +3,8 @@
 The loops of a kernel (ir.py) are printed in functions of about 150 lines. A library for many examples computes a tile
 of them at once: vectors with an example in each lane, and up to four vectors for each weight that is read; a layer adds
 up several of its sums at once (layers.py), and other rounds that read the same numbers are jammed, to load them once
-(jam.py). A library for few examples computes them one by one, and
-uses the lanes for dot products.
+(jam.py). What is the same for all examples is computed once (hoist.py). A library for few examples computes them one
+by one, and uses the lanes for dot products.
 
 In lanes, sums are added up in the engine's order, except gradients: that of a parameter is first added up over a tile,
 where the terms of a sum of products are added one by one. The long sums of a layer are multiplied and added with one
