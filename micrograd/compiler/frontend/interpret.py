@@ -17,43 +17,25 @@ Step = tuple[int, list[Any], Any]
 """A line, the numbers of its operands, and the result, or the error in place of it."""
 
 
-SUMS = ("+", "-", "dot", "axpy", "scatter")
-UNCHOSEN = object()
-"""The gradient of what `take` did not choose: it adds nothing to a sum, and a product with it is itself."""
-
-
-def evaluate(
-    graph: Graph, results: Sequence[int], numbers: dict[int, Any], *, as_engine: bool = False
-) -> Iterator[Step]:
-    """Carry out what the results need, and add it to `numbers`, which begins with those of constants and leaves.
-
-    With `as_engine`, what `take` does not choose is not differentiated: an error in its derivative does not matter.
-    Generated code differentiates all, the others times 0.
-    """
+def evaluate(graph: Graph, results: Sequence[int], numbers: dict[int, Any]) -> Iterator[Step]:
+    """Carry out what the results need, and add it to `numbers`, which begins with those of constants and leaves."""
     trace = graph.trace
-    indices = {operands[0] for op, operands in zip(trace.ops, trace.operands, strict=True) if op in ("take", "take_at")}
-    choices = {id for id, op in enumerate(trace.ops) if op == "==" and trace.operands[id][0] in indices}
-    zeros = {id for id, number in trace.constants.items() if number == 0}  # where sums of gradients start
 
-    def number_of(line: int) -> Any:
+    def number_of(line: int) -> Any:  # a stack may come after its uses
         return [numbers[i] for i in trace.operands[line]] if trace.ops[line] == "stack" else numbers[line]
 
     for id in trace.live(results):
         op, lines = trace.ops[id], trace.operands[id]
-        if op == "stack":
-            continue
         if op == "item":
             numbers[id] = numbers[lines[0]][trace.items[id]]
-            continue
-        skips = op in SUMS or (op == "where" and lines[0] in choices and numbers[lines[0]] is False)
-        unchosen = zeros if as_engine and skips and id >= graph.forward_end else ()
-        operands = [UNCHOSEN if line in unchosen else number_of(line) for line in lines]
-        numbers[id] = _result(op, *operands)
-        yield id, operands, numbers[id]
+        elif op != "stack":
+            operands = list(map(number_of, lines))
+            numbers[id] = _result(op, *operands)
+            yield id, operands, numbers[id]
 
 
 def _result(op: str, *operands: Any) -> Any:
-    """The result of an operation or its error, or that of an operand; `UNCHOSEN` if that is all there is."""
+    """The result of an operation, or its error, or that of an operand."""
     if op == "dot":
         start, ws, xs = operands
         return reduce(partial(_result, "+"), map(partial(_result, "*"), ws, xs), start)
@@ -65,10 +47,6 @@ def _result(op: str, *operands: Any) -> Any:
             terms = [scalar.where(one == i, other, 0) for i in range(len(row[0]))]
         starts = start if isinstance(start, list) else [start] * len(terms)
         return list(map(partial(_result, "+"), starts, terms))
-    if op != "where" and any(operand is UNCHOSEN for operand in operands):
-        if op not in ("+", "-") or operands[0] is operands[1]:
-            return UNCHOSEN
-        operands = tuple([0 if operand is UNCHOSEN else operand for operand in operands])
     failed = next((operand for operand in operands if isinstance(operand, Exception)), None)
     try:
         return failed or OPERATIONS[op](*operands)
@@ -124,17 +102,17 @@ class GraphFunction:
 def _gradients(graph: Graph, parameters: Sequence[Any], x: Sequence[Any], seed: Any) -> Iterator[Any]:
     """The gradients with respect to the parameters and then the arguments, from the gradient of the result."""
     ends, numbers = graph.ends("backward"), _inputs(graph, parameters, x, seed)
-    deque(evaluate(graph, [*ends.lines, *graph.argument_gradients], numbers, as_engine=True), maxlen=0)
-    totals: list[Any] = [UNCHOSEN] * len(parameters)
+    deque(evaluate(graph, [*ends.lines, *graph.argument_gradients], numbers), maxlen=0)
+    totals: list[Any] = [0] * len(parameters)
     for i, end in ends.gradients.items():
-        totals[i] = _result("+", UNCHOSEN, numbers[end])
+        totals[i] = numbers[end]
     for row, end in ends.rows:
         for i, gradient in zip(row.indices, numbers[end], strict=True):
             totals[i] = _result("+", totals[i], gradient)
-    for total in [*totals, *(_result("+", UNCHOSEN, numbers[end]) for end in graph.argument_gradients)]:
+    for total in [*totals, *(numbers[end] for end in graph.argument_gradients)]:
         if isinstance(total, Exception):
             raise total
-        yield 0 if total is UNCHOSEN else total
+        yield total
 
 
 def failure(graph: Graph, kind: CallSpec, parameters: Sequence[float], packed: Any) -> Exception | None:
