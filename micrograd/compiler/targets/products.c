@@ -33,6 +33,10 @@ enum { PANEL = 2 * LANES }; /* columns of g at once */
     {                                                                                                                  \
         CONTRACT                                                                                                       \
         V sums[count][2] = {0};                                                                                        \
+        _Pragma("GCC unroll 8") for (int i = 0; i < count; i++) { /* what is added to later */                         \
+            __builtin_prefetch(g + i * g_row, 1);                                                                      \
+            __builtin_prefetch(g + i * g_row + PANEL - 1, 1);                                                          \
+        }                                                                                                              \
         for (long e = 0; e < n; e++, b += PANEL) {                                                                     \
             const V left = *(const V *)b, right = *(const V *)(b + LANES);                                             \
             _Pragma("GCC unroll 8") for (int i = 0; i < count; i++) {                                                  \
