@@ -4,9 +4,7 @@
 """
 
 import math
-import operator
 from collections.abc import Iterable, Sequence
-from functools import reduce
 from typing import Any
 
 from micrograd import scalar
@@ -25,7 +23,6 @@ def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
     if n != len(xs):
         raise ValueError(f"dot() expects two lists of the same length, not of lengths {n} and {len(xs)}")
     operands = promote(*ws, *xs, bias)
-    first = operands[0]
     if n and type(operands[n].data) is not float and hasattr(operands[n].data, "as_rows"):  # traced: whole rows
         rows, others = operands[n].data.as_rows(operands[:n], operands[n:-1])
         operands, n = (*rows, *others, operands[-1]), len(rows)
@@ -39,7 +36,7 @@ def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
             x.grad += grad * w.data
         operands[-1].grad += grad
 
-    return first._node(data, operands, "dot", _backward)
+    return operands[0]._node(data, operands, "dot", _backward)
 
 
 def sum(values: Iterable[Any]) -> Value:
@@ -47,13 +44,13 @@ def sum(values: Iterable[Any]) -> Value:
     operands = promote(*_as_tuple("sum", values))
     if not operands:
         return Value(0.0)
-    data = _total(operands)
+    operands = _as_row(operands)
 
     def _backward(grad: Any) -> None:
         for operand in operands:
             operand.grad += grad
 
-    return operands[0]._node(data, operands, "sum", _backward)
+    return operands[0]._node(_total(operands), operands, "sum", _backward)
 
 
 def mean(values: Iterable[Any]) -> Value:
@@ -61,14 +58,14 @@ def mean(values: Iterable[Any]) -> Value:
     operands = promote(*_as_tuple("mean", values))
     if not operands:
         raise ValueError("mean() needs at least one value")
-    data = _total(operands) / len(operands)
+    n, operands = len(operands), _as_row(operands)
 
     def _backward(grad: Any) -> None:
-        share = grad / len(operands)
+        share = grad / n
         for operand in operands:
             operand.grad += share
 
-    return operands[0]._node(data, operands, "mean", _backward)
+    return operands[0]._node(_total(operands) / n, operands, "mean", _backward)
 
 
 def logsumexp(values: Iterable[Any]) -> Value:
@@ -80,6 +77,7 @@ def logsumexp(values: Iterable[Any]) -> Value:
     operands = promote(*_as_tuple("logsumexp", values))
     if not operands:
         raise ValueError("logsumexp() needs at least one value")
+    operands = _as_row(operands)
     largest, _, powers, total = exponentials(operands, infinite=True)
     return logsumexp_of(operands, largest, powers, total)
 
@@ -96,15 +94,15 @@ def exponentials(operands: Sequence[Value], *, infinite: bool = False) -> tuple[
     """
     innermost = [scalar.innermost(operand) for operand in operands]
     largest = scalar.largest(innermost)
+    is_infinite = infinite and abs(largest) == math.inf
     differences = [operand.data - largest for operand in operands]
     if infinite:
-        is_infinite = abs(largest) == math.inf
         differences = [
             scalar.where(is_infinite & (number == largest), 0.0, difference)
             for number, difference in zip(innermost, differences, strict=True)
         ]
     powers = [scalar.exp(x) for x in differences]
-    return largest, differences, powers, reduce(operator.add, powers)
+    return largest, differences, powers, scalar.total(powers)
 
 
 def logsumexp_of(operands: tuple[Value, ...], largest: Any, powers: Sequence[Any], total: Any) -> Value:
@@ -178,7 +176,7 @@ def _take(candidates: dict[int, Any], index: Any) -> Any:
     if hasattr(values[0], "__len__") and not isinstance(values[0], str):  # the items of a string are strings again
         return [_take(dict(zip(candidates, column, strict=True)), index) for column in zip(*values, strict=True)]
     operands = promote(*values)
-    if type(index) is not int and (row := index.as_slice(operands)):  # one operand in place of a row of weights
+    if type(index) is not int and (row := index.as_slice(operands)) is not None:  # one operand for all weights
 
         def send(grad: Any) -> None:
             row.grad += index.scatter(row.data, grad)
@@ -207,9 +205,12 @@ def _as_tuple(op: str, values: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(values)
 
 
+def _as_row(operands: tuple[Value, ...]) -> tuple[Value, ...]:
+    """The operands; where they are traced, perhaps a single one, whose number is the row of all their numbers."""
+    number = operands[0].data
+    return number.as_rows(operands)[0] if type(number) is not float and hasattr(number, "as_rows") else operands
+
+
 def _total(operands: tuple[Value, ...]) -> Any:
-    """The sum of the numbers, from left to right; since Python 3.12, the built-in `sum` corrects its rounding."""
-    total = operands[0].data
-    for operand in operands[1:]:
-        total += operand.data
-    return total
+    """The sum of the operands' numbers."""
+    return scalar.total([operand.data for operand in operands])

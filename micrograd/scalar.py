@@ -10,6 +10,7 @@ function and the operand; products and quotients become infinite, as in Python. 
 """
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from numbers import Rational, Real
 from reprlib import repr as short
@@ -147,6 +148,13 @@ def largest(numbers: Sequence[Any]) -> Any:
         if type(number) is not float and hasattr(number, "largest"):
             return number.largest(numbers)
     return functools.reduce(lambda a, b: b if b > a else a, numbers)
+
+
+def total(numbers: Sequence[Any]) -> Any:
+    """The sum of some numbers, from left to right: since Python 3.12, the built-in `sum` corrects its rounding."""
+    if type(numbers[0]) is not float and hasattr(numbers[0], "total"):  # a traced row
+        return numbers[0].total()
+    return functools.reduce(operator.add, numbers)
 
 
 def divide(x: Any, y: Any) -> Any:

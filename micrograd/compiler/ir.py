@@ -128,6 +128,13 @@ def innermost(step: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Any, tu
         yield step, rounds
 
 
+def calls(part: Any) -> set[str]:
+    """The operations in a part of a kernel."""
+    if not isinstance(part, tuple):
+        return set()
+    return set().union({part.op} if isinstance(part, Call) else (), *map(calls, part))
+
+
 def span(ref: Ref, rounds: Sequence[int]) -> tuple[int, int]:
     """The lowest and the highest index that a reference reaches in loops of so many rounds."""
     reach = [(n - 1) * stride for n, stride in zip(rounds, ref.strides, strict=True)]

@@ -30,7 +30,11 @@ def evaluate(graph: Graph, results: Sequence[int], numbers: dict[int, Any]) -> I
             numbers[id] = numbers[lines[0]][trace.items[id]]
         elif op != "stack":
             operands = list(map(number_of, lines))
-            numbers[id] = _result(op, *operands)
+            if id in trace.maps:
+                each = [operand if isinstance(operand, list) else [operand] * trace.maps[id] for operand in operands]
+                numbers[id] = list(map(partial(_result, op), *each))
+            else:
+                numbers[id] = _result(op, *operands)
             yield id, operands, numbers[id]
 
 
@@ -39,6 +43,8 @@ def _result(op: str, *operands: Any) -> Any:
     if op == "dot":
         start, ws, xs = operands
         return reduce(partial(_result, "+"), map(partial(_result, "*"), ws, xs), start)
+    if op == "sum":
+        return reduce(partial(_result, "+"), *operands)
     if op in ("axpy", "scatter"):
         start, one, other, *row = operands
         if op == "axpy":
@@ -47,7 +53,8 @@ def _result(op: str, *operands: Any) -> Any:
             terms = [scalar.where(one == i, other, 0) for i in range(len(row[0]))]
         starts = start if isinstance(start, list) else [start] * len(terms)
         return list(map(partial(_result, "+"), starts, terms))
-    failed = next((operand for operand in operands if isinstance(operand, Exception)), None)
+    numbers = operands[0] if op == "max" else operands
+    failed = next((number for number in numbers if isinstance(number, Exception)), None)
     try:
         return failed or OPERATIONS[op](*operands)
     except (ArithmeticError, ValueError) as error:

@@ -23,6 +23,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "where": scalar.where,
     "take": lambda index, *values: scalar.take(values, index),
     "largest": lambda *numbers: scalar.largest(numbers),
+    "max": scalar.largest,
     "dot": lambda start, ws, xs: reduce(operator.add, map(operator.mul, ws, xs), start),
     "take_at": lambda index, row: scalar.take(row, index),
     **scalar.FUNCTIONS,

@@ -1,12 +1,14 @@
 """Rows: many numbers as one operand, in the graph of Values as in the trace.
 
-While a function is traced, `dot` and `take` get their operands from `Rows`: a tuple of Values becomes a Row, which is a
-Value. Its `data` is a RowSymbol, a line of the trace, and its `grad` adds up what is sent to all of its values. So the
-closure of `dot` sends one product to a Row instead of one to each weight, and code that walks the graph touches rows,
-not weights:
+While a function is traced, the operations of reductions.py get their operands from `Rows`: a tuple of Values becomes a
+Row, which is a Value. Its `data` is a RowSymbol, a line of the trace, and its `grad` adds up what is sent to all of its
+values. So the closure of `dot` sends one product to a Row instead of one to each weight, and code that walks the graph
+touches rows, not weights:
 
     data += w.data * x.data     a "dot" of two rows
     w.grad += grad * x.data     an "axpy": a row plus a number times a row
+    scalar.exp(x.data - y)      a row of as many numbers
+    operand.grad += grad        one number for all, as long as nothing else is added
 
 A Row is either a slice of the parameters, whose sum is added to a slice of their gradients, or a stack of any traced
 Values. When its turn comes in the backward pass, a stack passes an item of its sum on to each Value.
@@ -16,9 +18,10 @@ each product. `join_products` turns them into a `dot`.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from itertools import chain
-from operator import attrgetter, is_
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from itertools import chain, repeat
+from operator import add, attrgetter, is_
 from typing import Any
 
 from micrograd import reductions, scalar
@@ -45,13 +48,26 @@ class RowSymbol:
 
     __rmul__ = __mul__
 
-    def __add__(self, other: "RowSymbol") -> "RowSymbol":
+    def __add__(self, other: Any) -> "RowSymbol":
         """The sum of the row and an axpy or scatter from nothing: the same operation, starting from the row."""
+        if type(other) is not RowSymbol:
+            other = spread(other, self)
         _, *operands = self.trace.operands[other.id]
         return RowSymbol(self.trace, self.trace.row(self.trace.ops[other.id], (self.id, *operands)))
 
-    def __radd__(self, zero: int) -> "RowSymbol":
-        return self
+    def __radd__(self, start: Any) -> "RowSymbol":
+        return self if type(start) is int else spread(start, self) + self
+
+    def total(self) -> Symbol:
+        """The sum of the numbers; of a stack, as a chain of additions, which also finds products among them."""
+        trace = self.trace
+        if trace.ops[self.id] == "stack":
+            return reduce(add, [Symbol(trace, line) for line in trace.lines_of(self.id)])
+        return Symbol(trace, trace.row("sum", (self.id,)))
+
+    def largest(self, _: Any) -> Symbol:
+        """The largest of the numbers."""
+        return Symbol(self.trace, self.trace.row("max", (self.id,)))
 
     def with_one(self, index: Symbol, number: Any) -> "RowSymbol":
         """A row like this one, with a number at the index, and 0 elsewhere."""
@@ -66,6 +82,28 @@ class RowSymbol:
             return [trace.add("*", (one, line)) for line in trace.lines_of(other)]
         index: Any = Symbol(trace, one)
         return [scalar.where(index == i, Symbol(trace, other), 0) for i in range(n)]
+
+
+def _map(op: str, swapped: bool = False) -> Callable[..., RowSymbol]:
+    """An operation that is carried out number by number."""
+
+    def method(self: RowSymbol, *others: Any) -> RowSymbol:
+        lines = [each.id if type(each) is RowSymbol else self.trace.id(each) for each in (self, *others)]
+        return RowSymbol(self.trace, self.trace.map(op, tuple(lines[::-1] if swapped else lines)))
+
+    return method
+
+
+for _op, _name in {"-": "__sub__", "==": "__eq__", "exp": "exp", "where": "where"}.items():
+    setattr(RowSymbol, _name, _map(_op))
+RowSymbol.__rand__ = _map("and", swapped=True)  # type: ignore[attr-defined]
+
+
+def spread(number: Any, row: RowSymbol) -> RowSymbol:
+    """A row like this one that has the same number everywhere."""
+    trace = row.trace
+    ones = trace.stack((trace.id(1.0),) * trace.size(row.id))
+    return RowSymbol(trace, trace.row("axpy", (trace.nothing, trace.id(number), ones)))
 
 
 class RowProducts:
@@ -108,31 +146,40 @@ class Row(Value):
     def _prev(self, values: tuple[Value, ...]) -> None:
         self.values = values  # none, where a browser frees a graph
 
+    def _node(self, *operation: Any) -> Any:
+        return self.values[0]._node(*operation)
+
     @property
     def grad(self) -> Any:
-        """The sum of what was sent to the row and has not been passed on."""
+        """The sum of what was sent to the row and has not been passed on: of numbers for all values, a number."""
         return self._sum
 
     @grad.setter
     def grad(self, total: Any) -> None:
-        if type(total) is not RowSymbol or self._rows.keeps(self, total):
+        if type(total) is int or self._rows.keeps(self, total):
             self._sum = total
-        else:
+        elif type(total) is RowSymbol:
             _send(total.last_added(len(self.values)), self.values)
+        else:
+            _send(repeat(total), self.values)
 
     def _backward(self, grad: Any) -> None:
         if type(grad) is RowSymbol and not self.place:
             _send([grad.trace.item(grad.id, i) for i in range(len(self.values))], self.values)
+        elif type(grad) is not RowSymbol and not self.place:
+            _send(repeat(grad), self.values)
 
     def overlaps(self, other: "Row") -> bool:
         """Whether the rows share Values, without being the same."""
+        if self is other:
+            return False
         if not self._distinct:  # this takes time, and most rows never need it
             self._distinct = frozenset(self.values)
-        return self is not other and not self._distinct.isdisjoint(other.values)
+        return not self._distinct.isdisjoint(other.values)
 
 
-def _send(gradients: Sequence[Any], values: Sequence[Value]) -> None:
-    for value, gradient in zip(values, gradients, strict=True):
+def _send(gradients: Iterable[Any], values: Sequence[Value]) -> None:
+    for value, gradient in zip(values, gradients, strict=False):
         value.grad += gradient
 
 
@@ -150,13 +197,17 @@ class Rows:
         self._parameters = list(index)
         self._found: dict[Any, Row] = {}  # slices, and stacks by their lines
 
-    def of(self, ws: tuple[Value, ...], xs: tuple[Value, ...]) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
-        """Each as a tuple of one Row; or both as they are, if they are short, overlap, or not all are traced."""
-        if len(ws) >= SHORTEST_ROW and ws[0]._level == 0:
-            w, x = [self.slice(values) or self._stack(values) for values in (ws, xs)]
-            if w and x and not x.overlaps(w):
-                return (w,), (x,)
-        return ws, xs
+    def of(self, *operands: tuple[Value, ...]) -> Sequence[tuple[Value, ...]]:
+        """Each as a tuple of one Row; or all as they are, if they are short, overlap, or not all are traced."""
+        if len(operands[0]) >= SHORTEST_ROW and operands[0][0]._level == 0:
+            rows = [row for values in operands if (row := self._row(values)) is not None]
+            if len(rows) == len(operands) and not rows[-1].overlaps(rows[0]):
+                return [(row,) for row in rows]
+        return operands
+
+    def _row(self, values: tuple[Value, ...]) -> Row | None:
+        found = self.slice(values)
+        return self._stack(values) if found is None else found
 
     def slice(self, values: tuple[Value, ...]) -> Row | None:
         """The Row of these parameters, if they lie at equal distances and all of them, or none, are trained."""
@@ -198,9 +249,9 @@ class Rows:
             if isinstance(node, Row):
                 node.is_alone = {*map(uses.__getitem__, map(id, node.values))} == {1}
 
-    def keeps(self, row: Row, total: RowSymbol) -> bool:
+    def keeps(self, row: Row, total: Any) -> bool:
         """Whether a Row keeps what is sent to it, to pass on or to return the sum."""
-        is_scatter = self.trace.ops[total.id] == "scatter"
+        is_scatter = type(total) is RowSymbol and self.trace.ops[total.id] == "scatter"
         return self.add_up or row.is_alone or (self.final and is_scatter and row.place is not None)
 
     def clear(self) -> None:
@@ -209,8 +260,12 @@ class Rows:
 
     def added(self) -> list[tuple[Slice, int]]:
         """The slices of the parameters' gradients to which a row is added, and its line."""
-        found = [(row.place, row.grad.id) for row in self._found.values() if row.place and row.grad]
-        return sorted(pair for pair in found if pair[0].base < self._n_trained)
+        found = [
+            (row.place, (row.grad if type(row.grad) is RowSymbol else spread(row.grad, row.data)).id)
+            for row in self._found.values()
+            if row.place and row.place.base < self._n_trained and type(row.grad) is not int
+        ]
+        return sorted(found)
 
 
 def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value], first_use: dict[Value, int]) -> bool:

@@ -13,9 +13,10 @@ What starts there may be -0.0 where the engine has 0.0, except in the gradients 
 A trace of finite numbers also drops products with 0.0, and what adds them. Only the sign of a zero may change.
 
 Many numbers may be one operand, a row: a "slice" of an array, or a "stack" of lines. A "dot" adds up the products of
-two rows. An "axpy" is a row, or nothing, plus a number times a row, as in BLAS. A "scatter" is a row, or nothing, plus
-a number at an index. An "item" is one number of such a row, and "take_at" is the number of a slice at an index. rows.py
-says which operands become rows.
+two rows, "sum" the numbers of one, and "max" is the largest of these. An "axpy" is a row, or nothing, plus a number
+times a row, as in BLAS. A "scatter" is a row, or nothing, plus a number at an index. An "item" is one number of such a
+row, and "take_at" is the number of a slice at an index. Any other operation on rows, and on numbers beside them, is
+carried out number by number, and gives a row. rows.py says which operands become rows.
 """
 
 import linecache
@@ -122,9 +123,9 @@ class Symbol:
         """The largest of some numbers; this is one of them."""
         return self.trace.record("largest", numbers)
 
-    def as_rows(self, ws: tuple[Value, ...], xs: tuple[Value, ...]) -> Any:
-        """What `dot` multiplies, each as a tuple of one Row if the trace has Rows of them; else as they are."""
-        return self.trace.rows.of(ws, xs) if self.trace.rows else (ws, xs)
+    def as_rows(self, *operands: tuple[Value, ...]) -> Any:
+        """Several operands, or as many lists of them, each as a tuple of one Row if the trace has Rows of them."""
+        return self.trace.rows.of(*operands) if self.trace.rows else operands
 
     def as_slice(self, values: tuple[Value, ...]) -> Any:
         """The Row of the parameters that this index selects from, if that is what the values are."""
@@ -229,7 +230,8 @@ class Trace:
 
     A line without operands is a leaf: `leaves[i]` is the name of an array and an index in it, such as `("p", 3)` for
     the fourth parameter; for a row, it is `slices[i]`. A constant is one too: its number is `constants[i]`. An item is
-    the number `items[i]` of its operand. Leaves and stacks compute nothing, so their lines may come after their uses.
+    the number `items[i]` of its operand. An operation number by number gives a row of the size `maps[i]`. Leaves and
+    stacks compute nothing, so their lines may come after their uses.
 
     If it `keeps_composed` functions, a function composed of others, such as sigmoid, is one operation, as people write
     it; otherwise it becomes its parts, and every language has those. `finite` and `ieee` are as in Options. While it
@@ -243,6 +245,7 @@ class Trace:
         self.leaves: dict[int, tuple[str, int]] = {}
         self.slices: dict[int, Slice] = {}
         self.items: dict[int, int] = {}
+        self.maps: dict[int, int] = {}
         self.constants: dict[int, float] = {}
         self._known: dict[str, dict[Any, int]] = defaultdict(dict)  # the lines of each operation, by their operands
         self.refused: TraceError | None = None  # the first error; the function may have caught it
@@ -270,7 +273,9 @@ class Trace:
         return self.slice(*found) if is_slice else self._line("stack", lines, lines)
 
     def lines_of(self, row: int) -> Sequence[int]:
-        """The line of each number of a slice or a stack."""
+        """The line of each number of a row that is not an axpy or a scatter."""
+        if row in self.maps:
+            return [self.item(row, i).id for i in range(self.maps[row])]
         found = self.slices.get(row)
         return [self.leaf(found.array, i).id for i in found.indices] if found else self.operands[row]
 
@@ -278,8 +283,14 @@ class Trace:
         """The line of an operation on rows."""
         return self._line(op, operands, operands)
 
+    def map(self, op: str, operands: tuple[int, ...]) -> int:
+        """The line of an operation that is carried out number by number on the rows among these operands."""
+        line = self._line(op, operands, operands)
+        self.maps[line] = next(size for size in map(self.size, operands) if size)
+        return line
+
     def item(self, row: int, i: int) -> Symbol:
-        """The i-th number of an axpy."""
+        """The i-th number of a row that was computed."""
         line = self._line("item", (row, i), (row,))
         self.items[line] = i
         return Symbol(self, line)
@@ -404,13 +415,17 @@ class Trace:
         return number == 0 and (self.finite or math.copysign(1.0, number) == sign)
 
     def size(self, row: int) -> int:
-        """How many numbers a slice or a stack has."""
-        return self.slices[row].size if row in self.slices else len(self.operands[row])
+        """How many numbers a row has; 0 for a number."""
+        if row in self.slices:
+            return self.slices[row].size
+        if self.ops[row] in ("axpy", "scatter"):
+            return self.size(self.operands[row][-1])
+        return len(self.operands[row]) if self.ops[row] == "stack" else self.maps.get(row, 0)
 
     def n_operands(self) -> list[int]:
         """How many numbers each line is computed from."""
         return [
-            1 + 2 * self.size(of[2]) if op in ("dot", "axpy") else 0 if op in ("stack", "item") else len(of)
+            0 if op in ("stack", "item") else sum(self.size(each) or 1 for each in of)
             for op, of in zip(self.ops, self.operands, strict=True)
         ]
 

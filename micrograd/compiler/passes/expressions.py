@@ -17,7 +17,9 @@ from micrograd.compiler.ir import Call
 
 SUMS = frozenset(("+", "-", "dot"))
 ROWS = frozenset(("stack", "axpy", "scatter", "item"))
-PLAIN = OPERATIONS.keys() - SUMS - CONDITIONS - {"where", "take", "take_at", "largest"}
+REDUCTIONS = {"sum": "+", "max": ">"}
+"""The sign of the terms of an operation that makes a number of a row."""
+PLAIN = OPERATIONS.keys() - SUMS - CONDITIONS - REDUCTIONS.keys() - {"where", "take", "take_at", "largest"}
 """Operations that become a Call whose operands are just numbers."""
 LONG_CONDITION = 8  # numbers compared, above which a condition is computed once, as 1 or 0, whatever uses it
 
@@ -25,7 +27,21 @@ LONG_CONDITION = 8  # numbers compared, above which a condition is computed once
 Run = tuple[str, int, int]
 """The sign of alike terms, how many factors each has, and how many terms there are."""
 Lines = tuple[int, ...]
-Column = Lines | Slice
+
+
+class Computed(NamedTuple):
+    """The numbers of a row that is a node itself, by its line."""
+
+    line: int
+    size: int
+
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """The line of the row, and the position of each number in it."""
+        return list(zip(repeat(self.line), range(self.size), strict=False))
+
+
+Column = Lines | Slice | Computed
 """Numbers that are read one after the other: the first factors of all terms of a run, or the second ones."""
 
 
@@ -36,16 +52,17 @@ class Node(NamedTuple):
     terms, each with a column for each factor. The largest of some numbers has terms with the sign ">".
 
     A row is a node of `size` numbers: the sum of rows, each times a number. Its first column has these numbers, and the
-    others are the rows.
+    others are the rows. Or it is a Call for each number: its columns are the operands, and one that is a number for all
+    has a single line.
     """
 
-    line: int
+    line: Any  # of the trace; or for a number of a row that is no line itself, the line of the row and the position
     form: Call | tuple[Run, ...]
     columns: tuple[Column, ...]
     parameter: int = -1  # the index of the (first) gradient that it is added to; -1 for none
     step: int = 1  # from there to the next one
     size: int = 0
-    items: tuple[int | None, ...] = ()  # the lines of a row's numbers, unless they are added to gradients
+    items: tuple[Any, ...] = ()  # the lines of a row's numbers, unless they are added to gradients
 
     def singly(self) -> "Iterator[Node]":
         """A node for each number of a row that is needed; of any other node, itself.
@@ -54,6 +71,12 @@ class Node(NamedTuple):
         """
         if not self.size:
             yield self
+            return
+        if isinstance(self.form, Call):
+            each = [numbers(column) if length(column) > 1 else repeat(column[0], self.size) for column in self.columns]
+            items = self.items or zip(repeat(self.line), range(self.size), strict=False)
+            for line, operands in zip(items, zip(*each, strict=True), strict=True):
+                yield Node(line, self.form, (operands,))
             return
         factors, *rows = self.columns
         adds = self.parameter >= 0
@@ -70,7 +93,7 @@ class Node(NamedTuple):
     @property
     def operands(self) -> Lines:
         """All lines that it is computed from."""
-        return tuple(chain(*[column for column in self.columns if not isinstance(column, Slice)]))
+        return tuple(chain(*[column for column in self.columns if not isinstance(column, Slice | Computed)]))
 
 
 class Expressions(NamedTuple):
@@ -97,21 +120,22 @@ def expressions(
     """
     ops, operands = trace.ops, trace.operands
     live = trace.live([*results, *(line for _, line in rows)])
-    stay = {*results, *named, *chain(*[operands[line] for line in live if ops[line] in ROWS])}
-    merger = _Merger(trace, live, stay, in_order)
-    items: dict[int, dict[int, int]] = {}  # of each row, the lines of its numbers
+    in_rows = chain(*[operands[line] for line in live if ops[line] in ROWS or line in trace.maps])
+    merger = _Merger(trace, live, {*results, *named, *in_rows}, in_order)
     for line in live:
         if ops[line] == "item":
-            items.setdefault(operands[line][0], {})[trace.items[line]] = line
-    for row, found in items.items():
-        merger.add_items(row, found)
+            merger.items[operands[line][0]][trace.items[line]] = line
+    for row in merger.items.keys() - trace.maps.keys():
+        merger.add_items(row)
     for line in live:
         op, of = ops[line], operands[line]
-        if op in SUMS:
+        if line in trace.maps:
+            merger.add_call(line, op, of)
+        elif op in SUMS:
             merger.add_sum(line, op, of)
         elif op in ROWS:
-            if items.get(line):
-                merger.add_row(line, items=items[line])
+            if merger.items.get(line):
+                merger.add_row(line)
         elif not merger.conditions.keys().isdisjoint(of):
             merger.add_call(line, op, of)
         elif op == "*" and (line in merger.sum_of or (line >= backward and merger.may_repeat(line))):
@@ -135,6 +159,7 @@ class _Merger:
 
     def __init__(self, trace: Trace, live: Sequence[int], stay: set[int], in_order: bool) -> None:
         self.nodes: list[Node] = []
+        self.items: dict[int, dict[int, int]] = defaultdict(dict)  # of each row, the lines of its numbers
         self.conditions: dict[int, Call] = {}  # over lines, without those that have a node
         self.factors: dict[int, tuple[Any, ...]] = {}  # of terms that are products: lines, or columns to add up
         self.sum_of: dict[int, int] = {}  # the sum or difference that alone uses a line
@@ -167,22 +192,23 @@ class _Merger:
             return f"**{constant:.17g}"  # 2.0000001 is not 2
         return op
 
-    def add_row(self, line: int, place: Slice | None = None, items: dict[int, int] | None = None) -> None:
-        """The node of a row, if anything other than scatters adds to it: its `items`, or what is added to a slice."""
+    def add_row(self, line: int, place: Slice | None = None) -> None:
+        """The node of a row, if anything other than scatters adds to it: its items, or what is added to a slice."""
         columns = self._columns(line)
         if len(columns) > 1:
-            n, (base, step) = _length(columns[1]), (place.base, place.step) if place else (-1, 1)
-            lines = tuple(map(items.get, range(n))) if items else ()
+            n, (base, step) = length(columns[1]), (place.base, place.step) if place else (-1, 1)
+            lines = () if place else tuple(map(self.items[line].get, range(n)))
             self.nodes.append(Node(line, (("+", 2, len(columns) - 1),), columns, base, step, n, lines))
 
-    def add_items(self, row: int, items: dict[int, int]) -> None:
+    def add_items(self, row: int) -> None:
         """Make those of a row's items that are terms of a sum products, and remove them from the items."""
+        items = self.items[row]
         terms = [i for i, line in items.items() if self._trace.ops[self.sum_of.get(line, line)] == "+"]
         numbers, *rows = self._columns(row) if terms else ((),)
         slices: list[Slice] = [row for row in rows if isinstance(row, Slice)]
         if not slices:
-            for i in terms:
-                column = tuple([row[i] for row in rows])
+            for i in terms if Computed not in map(type, rows) else ():
+                column: Any = tuple([row[i] for row in rows])
                 self.factors[items.pop(i)] = (numbers, column) if len(column) > 1 else (*numbers, *column)
             return
         array, base, inner, _ = slices[0]
@@ -198,8 +224,11 @@ class _Merger:
         return numbers, *map(self._column, rows)
 
     def _column(self, row: int) -> Column:
-        """The numbers of a row."""
-        return self._trace.slices.get(row) or self._trace.operands[row]
+        """The numbers of a row, or a number as a column of its own."""
+        trace = self._trace
+        if row in trace.maps:
+            return Computed(self._number(row), trace.maps[row])
+        return trace.slices.get(row) or (trace.operands[row] if trace.ops[row] == "stack" else (row,))
 
     def add_sum(self, line: int, op: str, operands: Sequence[int]) -> None:
         """Add a sum, a difference or a dot: as a node, unless another sum goes on with it."""
@@ -247,7 +276,7 @@ class _Merger:
             terms.append((sign, [[factor] for factor in factors]))
 
     def _close(self, line: int, terms: Terms, parameter: int = -1) -> None:
-        runs = tuple([(sign, len(columns), _length(columns[0])) for sign, columns in terms])
+        runs = tuple([(sign, len(columns), length(columns[0])) for sign, columns in terms])
         found = [tuple(column) if type(column) is list else column for _, columns in terms for column in columns]
         self.nodes.append(Node(line, runs, tuple(found), parameter))
 
@@ -258,6 +287,8 @@ class _Merger:
             self.conditions[line] = condition
             if _size(condition) > LONG_CONDITION:
                 self._number(line)
+        elif op in REDUCTIONS:
+            self._close(line, [(REDUCTIONS[op], (self._column(operands[0]),))])
         elif op == "largest":
             self.nodes.append(Node(line, ((">", 1, len(operands)),), (tuple(map(self._number, operands)),)))
         elif op == "take_at":
@@ -271,7 +302,12 @@ class _Merger:
     def _add_tree(self, line: int, tree: Call) -> None:
         operands: list[int] = []
         form = _form(tree, operands)
-        self.nodes.append(Node(line, form, (tuple(operands),)))
+        if size := self._trace.maps.get(line, 0):
+            found = self.items.get(line)
+            items = tuple([found.get(i, (line, i)) for i in range(size)]) if found else ()
+            self.nodes.append(Node(line, form, tuple(map(self._column, operands)), size=size, items=items))
+        else:
+            self.nodes.append(Node(line, form, (tuple(operands),)))
 
     def _operand(self, line: int, decides: bool) -> Any:
         """A line as an operand: of what decides, as a condition, and elsewhere as a number."""
@@ -306,10 +342,10 @@ def _size(value: Any) -> int:
 
 
 def numbers(column: Column) -> Sequence[Any]:
-    """The numbers of a column: lines, or their places in an array."""
-    return column.places if isinstance(column, Slice) else column
+    """The numbers of a column: lines, or their places in an array or a row."""
+    return column.places if isinstance(column, Slice | Computed) else column
 
 
-def _length(column: Column) -> int:
+def length(column: Column) -> int:
     """How many numbers a column has."""
-    return column.size if isinstance(column, Slice) else len(column)
+    return column.size if isinstance(column, Slice | Computed) else len(column)

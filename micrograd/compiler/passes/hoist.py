@@ -117,7 +117,8 @@ def _costly(trace: Trace, uniform: set[int]) -> set[int]:
     for line in sorted(uniform):
         if trace.operands[line] and trace.ops[line] != "stack":
             times[line] = min(COSTLY, cost(trace, line) + sum(map(times.__getitem__, operands_of(trace, line))))
-    return {line for line, time in times.items() if time >= WORTHWHILE and trace.ops[line] not in NO_NUMBERS}
+    numbers = [line for line in times if trace.ops[line] not in NO_NUMBERS and line not in trace.maps]
+    return {line for line in numbers if times[line] >= WORTHWHILE}
 
 
 def _reached(trace: Trace, results: Sequence[int], costly: set[int]) -> set[int]:

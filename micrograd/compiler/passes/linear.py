@@ -14,7 +14,7 @@ from micrograd.compiler.frontend.graph import Ends
 from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.frontend.tracer import Slice, Trace
 
-CHEAP = CONDITIONS | {"+", "-", "*", "neg", "abs", "where", "item"}
+CHEAP = CONDITIONS | {"+", "-", "*", "neg", "abs", "where", "item", "sum", "max"}
 COSTLY = 8  # additions that another operation takes as long as
 ADDED = 3  # additions that adding up a number over lanes takes as long as
 
@@ -66,7 +66,8 @@ def _chains(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[int])
     uses = Counter([i for line in varying for i in trace.operands[line]] + [row for _, row in ends.rows])
     items = Counter([trace.operands[line][0] for line in varying if line in trace.items])
     found: Chains = {}
-    for row in {row for _, row in ends.rows if uses[row] == 1}.union(row for row, n in items.items() if uses[row] == n):
+    alone = {row for _, row in ends.rows if uses[row] == 1}.union(row for row, n in items.items() if uses[row] == n)
+    for row in alone - trace.maps.keys():
         links = links_of(trace, row)
         parts: tuple[list[int], list[int]] = [], []
         for line in links:
@@ -109,12 +110,15 @@ def _better_added_up(trace: Trace, linear: set[int], chains: Chains, uniform: se
 def cost(trace: Trace, line: int) -> int:
     """How many additions an operation takes as long as."""
     op, operands = trace.ops[line], trace.operands[line]
-    return 2 * trace.size(operands[-1]) if op in ("dot", "axpy") else 1 if op in CHEAP else COSTLY
+    n = trace.size(operands[-1] if op in ("dot", "axpy", "sum", "max") else line) or 1
+    return n * (2 if op in ("dot", "axpy") else 1 if op in CHEAP else COSTLY)
 
 
 def _is_linear(trace: Trace, line: int, uniform: set[int]) -> bool:
     """Whether an operation on numbers is linear in those that vary."""
     op, operands = trace.ops[line], trace.operands[line]
+    if line in trace.maps:
+        return False
     varies = [i not in uniform for i in operands]
     match op:
         case "*":
@@ -142,13 +146,14 @@ def sums_for(trace: Trace, moved: Moved, uniform: set[int], added: set[int]) -> 
     begun = {line for line, (array, _) in trace.leaves.items() if array == "g"}
     lines = sorted({*read} - uniform - moved.numbers - begun - moved.chains.keys())
     numbers, rows, n = dict[int, tuple[str, int]](), dict[int, Slice](), 0
-    whole = {trace.operands[line][0] for line in lines if line in trace.items}
+    in_rows = {line for line in lines if line in trace.items and trace.operands[line][0] not in trace.maps}
+    whole = {trace.operands[line][0] for line in in_rows}
     whole.update(row for row, (_, others) in moved.chains.items() if others and row not in added)
     for row in sorted(whole):
         rows[row] = Slice("d", n, 1, trace.size(trace.operands[row][-1]))
         n += rows[row].size
     for line in lines:
-        if line in trace.items:
+        if line in in_rows:
             numbers[line] = "d", rows[trace.operands[line][0]].base + trace.items[line]
         else:
             numbers[line], n = ("d", n), n + 1

@@ -12,8 +12,8 @@ LONG = 8  # terms of a statement: with 60, a sum of 60 takes 7% longer in lanes,
 def in_steps(kernel: Sequence[Step], *, dots: bool = False, totals: bool = False) -> Kernel:
     """The kernel with its sums as steps, in variables sum0, sum1, ...
 
-    With `dots`, a loop of terms that makes a dot product is a Call. With `totals`, what is added to a gradient is a
-    variable, with a number for each of several examples.
+    With `dots`, a loop over neighbouring numbers or their products is a Call. With `totals`, what is added to a
+    gradient is a variable, with a number for each of several examples.
     """
     variables = (Ref(f"sum{i}") for i in count())
 
@@ -56,8 +56,10 @@ def _added(variable: Ref, statements: Sequence[tuple[Term, ...] | Loop], dots: b
         if not isinstance(part, Loop):
             yield Assign(variable, Sum((Term(">" if part[0].sign == ">" else "+", (variable,)), *part)))
         elif dots and is_dot(part):
-            a, b = (_lowest(factor, part.rounds) for factor in part.body[0].factors)
-            yield Assign(variable, Call(f"dot {part.rounds}", (variable, a, b)))
+            (sign, factors) = part.body[0]
+            op = "max" if sign == ">" else "sum" if len(factors) == 1 else "dot"
+            operands = [_lowest(factor, part.rounds) for factor in factors]
+            yield Assign(variable, Call(f"{op} {part.rounds}", (variable, *operands)))
         else:
             yield Loop(part.rounds, tuple(_added(variable, list(_statements(part.body)), dots)))
 
@@ -70,13 +72,13 @@ def _statements(terms: Sequence[Term | Loop]) -> Iterator[Any]:
 
 
 def is_dot(loop: Loop) -> bool:
-    """Whether a loop adds up the products of neighbouring elements of two arrays."""
+    """Whether a loop adds up neighbouring elements of an array, or their products with those of another."""
     term = loop.body[0]
-    if len(loop.body) > 1 or isinstance(term, Loop) or term.sign != "+" or len(term.factors) != 2:
+    if len(loop.body) > 1 or isinstance(term, Loop) or term.sign == "-":
         return False
     if any(factor.array[0] not in "pxty" for factor in term.factors):
         return False
-    return [factor.strides[-1] for factor in term.factors] in ([1, 1], [-1, -1])
+    return {factor.strides[-1] for factor in term.factors} in ({1}, {-1})
 
 
 def _lowest(ref: Ref, rounds: int) -> Ref:

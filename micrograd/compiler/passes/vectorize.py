@@ -15,7 +15,7 @@ from typing import Any
 
 from micrograd.compiler.frontend.tracer import Slice
 from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Step, Sum, Term
-from micrograd.compiler.passes.expressions import Column, Node
+from micrograd.compiler.passes.expressions import Column, Computed, Node, length
 from micrograd.compiler.passes.roll import FEWEST_ROUNDS, repeats, reroll
 
 Place = tuple[str, int]
@@ -38,8 +38,13 @@ class Layout(dict[Any, Place]):
         self._shapes: dict[Any, Any] = {}  # by sign and the pattern of each factor: what `_rolled` returns
         self._runs: dict[Items, tuple[list[int], list[Slice]]] = {}
 
+    def placed(self, column: Any) -> Any:
+        """A column, with a row that is computed as the slice of an array where it is."""
+        return self.rows[column.line] if type(column) is Computed else column
+
     def places(self, column: Items) -> list[Place]:
         """Where the numbers of a column are."""
+        column = self.placed(column)
         return column.places if isinstance(column, Slice) else list(map(self.__getitem__, column))
 
     def terms(self, sign: str, columns: Sequence[Column]) -> tuple[Any, Bases]:
@@ -50,6 +55,10 @@ class Layout(dict[Any, Place]):
         if type(columns[-1]) is tuple and len(columns[-1]) == 1:  # most sums have few terms
             arrays, bases = _transposed([self[column[0]] for column in columns])
             return ((sign, arrays, 1, ()),), bases
+        columns = list(map(self.placed, columns))
+        if (size := length(columns[0])) >= FEWEST_ROUNDS and all(isinstance(column, Slice) for column in columns):
+            arrays, bases, strides, _ = _transposed(columns)
+            return ((sign, arrays, size, strides),), bases
         key = sign, tuple(map(self._pattern, columns))
         if key not in self._shapes:  # most nodes share their patterns
             arrays, bases = _transposed(_transposed(places) for places in _transposed(map(self.places, columns)))
@@ -73,6 +82,7 @@ class Layout(dict[Any, Place]):
 
     def runs(self, column: Items) -> tuple[list[int], list[Slice]]:
         """A column as slices of arrays, and the positions in the column where they begin."""
+        column = self.placed(column)
         if isinstance(column, Slice):
             return [0], [column]
         if column not in self._runs:
@@ -84,7 +94,7 @@ class Layout(dict[Any, Place]):
 
     def slices(self, row: Node) -> Iterator[tuple[int, int, list[Slice]]]:
         """The parts of a row that advance evenly: first position, size, and a slice of each factor from there on."""
-        runs = list(map(self.runs, row.columns[1:]))
+        runs = list(map(self.runs, row.columns if isinstance(row.form, Call) else row.columns[1:]))
         ends = {0, row.size}.union(*[at for at, _ in runs])
         is_needed = [item is not None for item in row.items]
         ends.update(i for i, (before, after) in enumerate(pairwise(is_needed), 1) if before != after)
@@ -116,6 +126,8 @@ class Levels:
         level: dict[Any, int] = defaultdict(int)
 
         def highest(column: Column) -> int:
+            if type(column) is Computed:
+                return level[column.line]
             return max(map(level.__getitem__, column)) if type(column) is tuple else 0
 
         shared = cache(highest)  # sums often have the same numbers
@@ -152,7 +164,7 @@ class Levels:
 
 def _operation(node: Node) -> Any:
     if isinstance(node.form, Call):
-        return node.form, False
+        return node.form, node.size
     if node.size:
         return f"rows of {node.size}" if node.parameter < 0 else "rows", node.parameter >= 0
     return "largest" if node.form[0][0] == ">" else "sum", node.parameter >= 0
@@ -184,9 +196,9 @@ def _placed(blocks: Iterable[Block], layout: Layout) -> Iterator[list[Node]]:
         for node in inner:
             if node.size:
                 layout.rows[node.line] = Slice(array, filled[array], 1, node.size)
-            for line in node.items or (node.line,):
-                layout[line] = array, filled[array]
-                filled[array] += 1
+            for i, line in enumerate(node.items or (node.line,), filled[array]):
+                layout[line] = array, i
+            filled[array] += node.size or 1
         yield block
 
 
@@ -194,7 +206,7 @@ def _has_place(node: Node, layout: Layout) -> Any:
     """Whether a node has a place in the layout: a row, if its numbers are results next to each other."""
     if not node.size:
         return node.line in layout
-    slices = layout.runs(node.items)[1] if layout.keys() >= {*node.items} else ()
+    slices = layout.runs(node.items)[1] if node.items and layout.keys() >= {*node.items} else ()
     if len(slices) == 1:
         layout.rows[node.line] = slices[0]
     return len(slices) == 1
@@ -248,15 +260,21 @@ def _references(node: Node, layout: Layout) -> Iterator[tuple[Any, Bases]]:
 
 def _references_of_row(node: Node, layout: Layout) -> Iterator[tuple[Any, Bases]]:
     to = layout.rows[node.line] if node.parameter < 0 else Slice("g", node.parameter, node.step, node.size)
-    numbers = layout.places(node.columns[0])
+    is_sum = not isinstance(node.form, Call)
+    numbers = layout.places(node.columns[0]) if is_sum else ()
     for first, n, slices in layout.slices(node):
         rounds = n if n >= FEWEST_ROUNDS else 1
         for i in range(0, n, rounds):
-            arrays = [(a, row.array, row.step)[: 2 + (rounds > 1)] for (a, _), row in zip(numbers, slices, strict=True)]
-            bases = [(base, row.base + i * row.step) for (_, base), row in zip(numbers, slices, strict=True)]
-            shape, starts = _rolled("+", arrays, bases)
+            steps = [(row.array, row.step)[: 1 + (rounds > 1)] for row in slices]
+            starts = [row.base + i * row.step for row in slices]
+            shape: Any = tuple(steps)
+            if is_sum:
+                arrays = [(array, *row) for (array, _), row in zip(numbers, steps, strict=True)]
+                bases = [(base, start) for (_, base), start in zip(numbers, starts, strict=True)]
+                shape, terms = _rolled("+", arrays, bases)
+                starts = [base for term in terms for base in bases[term]]
             kind = node.form, to.array, shape, (rounds, to.step) if rounds > 1 else ()
-            yield kind, (to.base + (first + i) * to.step, *[base for term in starts for base in bases[term]])
+            yield kind, (to.base + (first + i) * to.step, *starts)
 
 
 def _rolled(sign: str, arrays: Sequence[Any], bases: Sequence[Bases]) -> tuple[Any, list[int]]:
@@ -302,7 +320,7 @@ def _step(kind: Any, bases: Bases, following: Bases | None) -> Step:
     to = ref(target, *row[1:])
     value: Any
     if isinstance(form, Call):
-        value = _filled(form, [ref(array) for array in shape])
+        value = _filled(form, [ref(*each) if isinstance(each, tuple) else ref(each) for each in shape])
     else:
         terms: list[Any] = []
         for sign, arrays, rounds, strides in shape:

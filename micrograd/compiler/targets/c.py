@@ -8,10 +8,10 @@ by one, and uses the lanes for dot products.
 
 In lanes, sums are added up in the engine's order, except gradients: that of a parameter is first added up over a tile,
 where the terms of a sum of products are added one by one. The long sums of a layer are multiplied and added with one
-rounding where the processor can, so their last bits may differ from the engine's. The dot product of one example is
-added up in eight parts, so its last bits may differ between few examples and many, and it may overflow where numbers
-near 1e308 cancel. The last bits of exp and tanh may differ, too: in lanes, they are computed by vector arithmetic
-instead of the C library.
+rounding where the processor can, so their last bits may differ from the engine's. For few examples, dot products and
+sums of neighbouring numbers are added up in eight parts, so their last bits may differ between few examples and many,
+and they may overflow where numbers near 1e308 cancel. The last bits of exp and tanh may differ, too: in lanes, they are
+computed by vector arithmetic instead of the C library, and so is exp in loops over one example's numbers.
 
 Examples are counted by int64_t inside a library and outside, since on Windows a long has 32 bits and their numbers may
 take more than 16 GB. The numbers of one example were traced one by one: a long counts them.
@@ -24,7 +24,19 @@ from itertools import groupby, zip_longest
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.operations import CONDITIONS
-from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Loop, Ref, Sum, innermost, is_variable
+from micrograd.compiler.ir import (
+    ARRAYS,
+    Accumulate,
+    Assign,
+    Loop,
+    Ref,
+    Scatter,
+    Step,
+    Sum,
+    calls,
+    innermost,
+    is_variable,
+)
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.interchange import interchanged
 from micrograd.compiler.passes.jam import jam
@@ -40,8 +52,12 @@ MANY_LINES = 500  # outside loops, above which a tile is one vector: 900 take 1.
 CACHE = 1 << 20  # bytes, beyond which a tile is smaller: 256-256-10 takes 602 us on AVX-512, and 768 with half of it
 TILES = (4, 2, 1)  # vectors of examples in a tile
 
+LONG_ROW = 8  # rounds of a loop, from which on exp is computed by vectors
+IN_VECTORS = CONDITIONS | {"+", "-", "*", "neg", "abs", "where", "exp", "sqrt", "condition", "truth"}
+"""The operations in a loop that a C compiler turns into vectors."""
+
 TOTAL = CONDITIONS | {
-    *("+", "-", "*", "dot", "neg", "abs", "where", "largest"),
+    *("+", "-", "*", "dot", "neg", "abs", "where", "largest", "max", "sum"),
     *(name for name in CALLS if not refused(name)),
 }
 """The operations that have a result for all operands, even if infinite; the others may raise in Python."""
@@ -53,7 +69,8 @@ def templates(precision: Precision = DOUBLE, *, vectors: bool, checks: bool = Fa
     calls = {op: f"v_{op}({operands[n]})" if vectors else f"{op}SUFFIX({operands[n]})" for op, n in CALLS.items()}
     found = {**spellings("c"), **calls, **(spellings("vectors") if vectors else {})}
     if checks:
-        found |= {op: f"checked_{op}({{0}}, failed)" for op in CALLS if refused(op, precision)}
+        checked = [*(op for op in CALLS if refused(op, precision)), "row_exp"]
+        found |= {op: f"checked_{op}({{0}}, failed)" for op in checked}
         found |= {
             "quotient": "checked_quotient({0}, {1}, failed)",
             "**-1": "checked_quotient(U(1), {0}, failed)",
@@ -67,9 +84,9 @@ def templates(precision: Precision = DOUBLE, *, vectors: bool, checks: bool = Fa
 class Writer(Printer):
     """Prints a program as functions in C: arithmetic on `vectors`, with an example in each lane, or on numbers.
 
-    With `dots`, long dot products call a function `dot`. With `checks`, `failed` is set where Python raises an error.
-    With `once`, what is the same in all lanes is computed, and set or added to numbers. `passes` has the parts of the
-    kernel after each pass.
+    With `dots`, loops over neighbouring numbers become calls and vectors. With `checks`, `failed` is set where Python
+    raises an error. With `once`, what is the same in all lanes is computed, and set or added to numbers. `passes` has
+    the parts of the kernel after each pass.
     """
 
     def __init__(
@@ -100,6 +117,8 @@ class Writer(Printer):
         layers = kernel if once else with_layers(kernel) if vectors else interchanged(kernel)
         parts, self.temporaries = allocate(layers, LINES)
         steps = [in_steps(part, dots=dots, totals=vectors and not once) for part in parts]
+        if dots and precision == DOUBLE:
+            steps = [list(map(_in_vectors, part)) for part in steps]
         jammed = [jam(part) if vectors else part for part in steps]
         self._bodies = [[*self.lines(part)] for part in jammed]
         self.passes = {"products": [kernel, after], "layers": [layers], "storage": parts, "sums": steps, "jam": jammed}
@@ -196,6 +215,20 @@ class Writer(Printer):
         return element
 
 
+def _in_vectors(step: Step) -> Step:
+    """A step with exp by arithmetic, not by the C library, in loops that the C compiler then turns into vectors."""
+    if not isinstance(step, Loop):
+        return step
+    if step.rounds < LONG_ROW or any(
+        isinstance(each, Loop | Scatter) or calls(each) - IN_VECTORS for each in step.body
+    ):
+        return Loop(step.rounds, tuple(map(_in_vectors, step.body)))
+    body = [
+        each._replace(value=each.value._replace(op="row_exp")) if calls(each) == {"exp"} else each for each in step.body
+    ]
+    return Loop(step.rounds, tuple(body))
+
+
 def _adds_several(loop: Loop) -> bool:
     """Whether a loop adds several terms a round to a variable.
 
@@ -232,6 +265,8 @@ def library_source(
     for (size, is_shared), alike in groupby(zip_longest(graph.sizes, shared, fillvalue=False)):
         count = len(list(alike))
         line = f"gather(xs + {offset}, x + {k}, {count}, {size}, examples);\n"
+        if not tile and len(graph.sizes) == 1:  # it may be long, and needs no copy
+            line = f"xs = (T *)numbers_of(x, examples[0], {size});\n"
         once, gather = (f"{once}    {line}", gather) if is_shared else (once, f"{gather}        {line}")
         k, offset = k + count, offset + count * size
     overflow = "0"
@@ -269,7 +304,7 @@ def library_source(
         PARTS["contract"] if has_layers or products else "",
         PARTS["layer"] if has_layers else "",
         body,
-        PARTS["call"] + (PARTS["gather"] if gather or once else ""),
+        PARTS["call"] + (PARTS["gather"] if "gather(" in gather + once else ""),
         PARTS["rows"] + PARTS["product"] + products if products else "",
         PARTS["run"],
         PARTS["add"] + PARTS["threads"] if threads > 1 else PARTS["one_thread"],

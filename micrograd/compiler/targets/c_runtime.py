@@ -46,7 +46,7 @@ def definitions(body: str, precision: Precision = DOUBLE, *, vectors: bool) -> s
     known = {
         f"{name}{precision.suffix}": PARTS[name] for name in ("chosen", "larger", "remainder_", "take_at", "add_at")
     }
-    known |= _of_vectors(precision) if vectors else {}
+    known |= _of_vectors(precision) if vectors else {"row_exp": PARTS["row_exp"]}
     known |= _checked(precision, "v_" if vectors else "", "" if vectors else precision.suffix)
     text = ""
     for name, definition in reversed(known.items()):
@@ -69,10 +69,11 @@ def _of_vectors(precision: Precision) -> dict[str, str]:
 def _checked(precision: Precision, prefix: str, suffix: str) -> dict[str, str]:
     """Functions that note the results that are errors in Python."""
     known = {}
-    for name in CALLS:
-        rules = " | ".join(refused(name, precision))
+    for name, of in {**dict(zip(CALLS, CALLS, strict=True)), "row_exp": "exp"}.items():
+        rules = " | ".join(refused(of, precision))
+        call = f"{name}(x)" if name != of else f"{prefix}{name}{suffix}(x)"
         known[f"checked_{name}"] = (
-            f"static inline V checked_{name}(V x, M *failed)\n{{\n    const V r = {prefix}{name}{suffix}(x);\n"
+            f"static inline V checked_{name}(V x, M *failed)\n{{\n    const V r = {call};\n"
             f"    *failed |= {rules};\n    return r;\n}}\n"
         )
     own = {name: PARTS[name] for name in ("checked_quotient", "checked_remainder", "checked_pow", "checked_index")}

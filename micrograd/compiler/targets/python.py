@@ -210,7 +210,15 @@ def _names(graph: Graph, nodes: Sequence[Node], scattered: Collection[int]) -> d
             taken.add(names[id])
         else:
             names[id] = f"t{count}"
+        if id in trace.items:
+            names[trace.operands[id][0], trace.items[id]] = names[id]
     return names
+
+
+def _operation_line(node: Node, graph: Graph) -> int:
+    """The line of the operation that computes a node: for a number of a row, that of the row."""
+    line: int = node.line[0] if isinstance(node.line, tuple) else node.line
+    return graph.trace.operands[line][0] if line in graph.trace.items else line
 
 
 def _write(graph: Graph, ends: Ends) -> tuple[list[str], dict[Any, str]]:
@@ -222,7 +230,7 @@ def _write(graph: Graph, ends: Ends) -> tuple[list[str], dict[Any, str]]:
     names = _names(graph, nodes, scattered)
     templates = IEEE_TEMPLATES if graph.trace.ieee else TEMPLATES
     lines: list[str] = []
-    first = next((node.line for node in nodes if node.line >= graph.forward_end), None)
+    first = next((node.line for node in nodes if _operation_line(node, graph) >= graph.forward_end), None)
     for node in nodes:
         if node.line == first:
             lines.append("# forward ends here, backward begins")

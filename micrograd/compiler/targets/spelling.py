@@ -74,7 +74,7 @@ def terms(node: Node, text: Callable[[Any], str], templates: Mapping[str, str]) 
         return ["+ " + call(node.form, lambda position: text(node.operands[position]), templates)]
     runs: Any = node.form
     if runs[0][0] == ">":
-        return [f"+ largest([{', '.join(map(text, node.operands))}])"]
+        return [f"+ largest([{', '.join(map(text, numbers(node.columns[0])))}])"]
     found: list[str] = []
     columns = iter(node.columns)
     for sign, width, _ in runs:

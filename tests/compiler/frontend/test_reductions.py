@@ -1,0 +1,170 @@
+"""Sums, means and logsumexps of whole rows: one operation each, however long the row is, and what the engine gives."""
+
+import math
+import random
+from typing import Any
+
+import pytest
+
+import micrograd
+from micrograd import Value, logsumexp, mean, take
+from micrograd.compiler.frontend.graph import traced
+from micrograd.reductions import sum as total
+from micrograd.support.trees import shape_of
+from tests.helpers import flat, needs_compiler
+from tests.javascript import in_node, needs_node
+
+WEIGHTS = [0.5, -1.0, 2.0, 2.0, 0.25, -3.0, 0.75, 1.5, -0.5, 1.0]
+
+FUNCTIONS: dict[str, Any] = {
+    "sum": lambda x, ws: total(x),
+    "mean": lambda x, ws: mean(x),
+    "logsumexp": lambda x, ws: logsumexp(x),
+    "sum of weights": lambda x, ws: total(ws) * x[0],
+    "mean of weights": lambda x, ws: mean(ws) * x[0],
+    "logsumexp of weights": lambda x, ws: logsumexp(ws) * x[0],
+    "every second weight": lambda x, ws: logsumexp(ws[::2]) * mean(ws[1::2]) * total(x[::2]),
+    "computed numbers": lambda x, ws: logsumexp([w * x[0] for w in ws]) + mean([w * w for w in ws]),
+    "one row in all of them": lambda x, ws: total(ws) * mean(ws) + 3 * logsumexp(ws) + micrograd.dot(ws, ws),
+    "a row and parts of it": lambda x, ws: logsumexp(ws) + total(ws[:4]) * logsumexp(ws[2:7]) * ws[3],
+    "the same number twice": lambda x, ws: logsumexp([*ws, *ws[:3]]) + logsumexp([x[0], x[1], x[0], x[0]]),
+    "with plain numbers": lambda x, ws: logsumexp([*ws, 1.0]) + mean([*x, 2.0]) + total([0.5, *ws]),
+    "one number": lambda x, ws: logsumexp(x[:1]) + mean(ws[:1]) * total(x[1:2]),
+    "sums of sums": lambda x, ws: logsumexp([logsumexp(ws) * y for y in x]) + total([total(ws) * y for y in x]),
+    "an item and its row": lambda x, ws: take(ws, 3) * logsumexp(ws) + x[2] * total(x),
+    "a mean of losses": lambda x, ws: mean([(w - y) ** 2 for w, y in zip(ws, x, strict=False)]),
+    "few and many": lambda x, ws: logsumexp(x[:3]) + logsumexp(x[:8]) + logsumexp(x[1:]),
+}
+
+
+def engines(name: str, x: list[float]) -> tuple[float, list[float], list[float]]:
+    """The value of a function and its gradients, by arguments and by weights."""
+    xs, ws = list(map(Value, x)), list(map(Value, WEIGHTS))
+    result = FUNCTIONS[name](xs, ws)
+    result.backward()
+    return result.data, [value.grad for value in xs], [w.grad for w in ws]
+
+
+def assert_same(found: Any, expected: Any, backend: str) -> None:
+    """To the last bit in Python, and up to rounding elsewhere."""
+    if backend == "python":
+        assert flat(found) == flat(expected)
+    else:
+        assert flat(found) == pytest.approx(flat(expected), rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["python", pytest.param("c", marks=needs_compiler)])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_reductions_give_what_the_engine_gives(name: str, backend: str) -> None:
+    rng = random.Random(name)
+    batch = [[rng.gauss(0, 2) for _ in range(9)] for _ in range(21)]
+    ws = list(map(Value, WEIGHTS))
+    fast = micrograd.compile(lambda x: FUNCTIONS[name](x, ws), (batch[0],), parameters=ws, backend=backend)
+    values, by_x, by_ws = zip(*[engines(name, x) for x in batch], strict=True)
+    assert_same(fast.value_and_grad(batch[0]), [values[0], by_x[0]], backend)
+    fast.backward(batch[:1])
+    assert_same([w.grad for w in ws], by_ws[0], backend)
+    assert_same(fast.map(batch), values, "c")
+    fast.backward(batch)  # in lanes; of the mean
+    assert_same(
+        [w.grad for w in ws], [first + sum(rest) / 21 for first, *rest in zip(by_ws[0], *by_ws, strict=True)], "c"
+    )
+
+
+@needs_node
+def test_javascript_reduces_rows_as_well(tmp_path: Any) -> None:
+    x = [0.5, -1.0, 2.0, 2.0, 0.25, -3.0, 0.75, 1.5, -0.5]
+    for i, name in enumerate(FUNCTIONS):
+        ws = list(map(Value, WEIGHTS))
+        fast = micrograd.compile(lambda x, name=name, ws=ws: FUNCTIONS[name](x, ws), (x,), parameters=ws)
+        fast.export_js(tmp_path / f"m{i}.mjs")
+    lines = ["const told = [];"]
+    for i in range(len(FUNCTIONS)):
+        lines.append(f"import * as m{i} from './m{i}.mjs';\nconst dx{i} = new Float64Array({len(x)});")
+        lines.append(f"told.push([m{i}.valueAndGrad(m{i}.parameters, {x}, dx{i}), ...dx{i}]);")
+    for name, found in zip(FUNCTIONS, in_node(tmp_path, "\n".join(lines)), strict=True):
+        value, by_x, _ = engines(name, x)
+        assert_same(found, [value, by_x], "javascript")
+
+
+SPECIAL = {
+    "ties": [1.0, 3.0, 3.0, 3.0],
+    "an infinity": [1.0, math.inf, 0.0, 2.0],
+    "two infinities": [math.inf, 1.0, math.inf, 2.0],
+    "nothing but -inf": [-math.inf] * 4,
+    "some -inf": [-math.inf, 0.5, -math.inf, 1.0],
+    "both infinities": [-math.inf, math.inf, 0.0, 1.0],
+    "a NaN": [1.0, 2.0, math.nan, 0.0],
+    "a NaN at first": [math.nan, 2.0, 1.0, 0.0],
+    "large": [1e307, 1e307, -1e307, 0.0],
+    "zeros": [-0.0, 0.0, -0.0, 0.0],
+    "small differences": [700.0, 0.0, -45.0, -10.0],
+}
+
+
+@pytest.mark.parametrize("backend", ["python", pytest.param("c", marks=needs_compiler)])
+@pytest.mark.parametrize("times", [1, 3, 5])
+@pytest.mark.parametrize("function", [logsumexp, mean])
+def test_special_numbers_in_a_row_give_what_the_engine_gives(function: Any, times: int, backend: str) -> None:
+    fast = micrograd.compile(lambda x: function(x), ([0.0] * 4 * times,), backend=backend)
+    for numbers in SPECIAL.values():
+        x = numbers * times
+        values = list(map(Value, x))
+        result = function(values)
+        result.backward()
+        expected = pytest.approx([result.data, *[value.grad for value in values]], rel=1e-13, nan_ok=True)
+        assert flat(fast.value_and_grad(x)) == expected, x
+        assert fast.map([x] * 9) == pytest.approx([result.data] * 9, rel=1e-13, nan_ok=True), x
+
+
+@pytest.mark.parametrize("function", [logsumexp, mean, total])
+@pytest.mark.parametrize("of", ["arguments", "parameters"])
+def test_a_reduction_of_a_longer_row_has_no_more_operations(function: Any, of: str) -> None:
+    def n_operations(n: int) -> int:
+        ws = list(map(Value, range(n)))
+        graph = traced(lambda x: function(x if of == "arguments" else ws), list(map(shape_of, ([0.0] * n,))), ws)
+        trace = graph.trace
+        live = trace.live([*graph.ends("backward").lines, *graph.argument_gradients])
+        return sum(trace.ops[line] not in ("item", "stack") for line in live)
+
+    assert n_operations(5) == n_operations(500)
+
+
+def test_an_error_in_a_row_names_the_operation_that_failed() -> None:
+    fast = micrograd.compile(lambda x: logsumexp([y.log() for y in x]), ([1.0, 2.0, 3.0],), backend="python")
+    with pytest.raises(ValueError, match=r"log\(-2.0\)"):
+        fast([1.0, -2.0, 3.0])
+
+
+def halved(x: Value) -> Value:
+    """A user's own operation, whose closure reads a gradient midway."""
+
+    def _backward(grad: Any) -> None:
+        x.grad += grad * 0.5 + 0 * x.grad
+
+    return Value(x.data * 0.5, (x,), "half", _backward)
+
+
+@pytest.mark.parametrize("backend", ["python", pytest.param("c", marks=needs_compiler)])
+def test_rows_among_closures_of_the_users_own_pass_each_gradient_on_at_once(backend: str) -> None:
+    ws = list(map(Value, WEIGHTS))
+
+    def function(x: Any) -> Any:
+        return logsumexp([halved(w) for w in ws]) + mean(ws) * halved(ws[2]) + total(x) * logsumexp(ws) + logsumexp(x)
+
+    x = [0.5, 1.0, -2.0, 0.25]
+    function(x).backward()
+    expected = [w.grad for w in ws]
+    for w in ws:
+        w.grad = 0.0
+    micrograd.compile(function, (x,), parameters=ws, backend=backend).backward([x])
+    assert [w.grad for w in ws] == pytest.approx(expected, rel=1e-13)
+
+
+@needs_compiler
+@pytest.mark.parametrize("derivative", [micrograd.functional.grad, micrograd.functional.hessian])
+def test_derivatives_of_derivatives_of_a_row(derivative: Any) -> None:
+    x = [0.5, 1.0, -2.0, 0.25]
+    function = derivative(lambda x: logsumexp(x) * mean(x))
+    fast = micrograd.compile(function, (x,), backend="c")
+    assert flat(fast(x)) == pytest.approx(flat(function(x)), rel=1e-12)
