@@ -136,9 +136,6 @@ class Symbol:
         """A row like this one, with the number at this index, and 0 elsewhere."""
         return row.with_one(self, number)
 
-    def __neg__(self) -> Any:
-        return self.trace.record("neg", (self,))
-
     def __floordiv__(self, other: Any) -> Any:
         remainder = self % other
         # As CPython's: a whole number up to rounding, and -1 where x % y is y itself
@@ -152,9 +149,6 @@ class Symbol:
 
     def __pos__(self) -> "Symbol":
         return self
-
-    def __abs__(self) -> Any:
-        return self.trace.record("abs", (self,))
 
     def _no_number(self, *_: Any) -> NoReturn:
         raise self.trace.refuse(NO_NUMBER)
@@ -196,6 +190,13 @@ def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any
     return method
 
 
+def _of_one(name: str) -> Callable[[Symbol], Symbol]:
+    def method(self: Symbol) -> Symbol:
+        return self.trace.add(name, (self.id,))
+
+    return method
+
+
 def _function(name: str) -> Callable[..., Any]:
     value, is_composed, arity = (function := scalar.FUNCTIONS[name]).__wrapped__, function.composed, function.arity
 
@@ -205,10 +206,7 @@ def _function(name: str) -> Callable[..., Any]:
         trace = next(operand.trace for operand in operands if isinstance(operand, Symbol))
         return value(*operands) if is_composed and not trace.keeps_composed else trace.record(name, operands)
 
-    def of_one(self: Symbol) -> Symbol:
-        return self.trace.add(name, (self.id,))
-
-    return method if arity > 1 or is_composed else of_one
+    return method if arity > 1 or is_composed else _of_one(name)
 
 
 for _name, _method in {**ARITHMETIC, **COMPARISONS, **LOGIC}.items():
@@ -217,6 +215,8 @@ for _name, _method in {**ARITHMETIC, **LOGIC}.items():
     setattr(Symbol, f"__r{_method}__", _operator(_name, reflected=True))
 for _name in scalar.FUNCTIONS:
     setattr(Symbol, _name, _function(_name))
+for _name in ("neg", "abs"):
+    setattr(Symbol, f"__{_name}__", _of_one(_name))
 Real.register(Symbol)  # so that a Value takes it for a number
 
 
