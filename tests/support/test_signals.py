@@ -8,7 +8,7 @@ import pytest
 
 from micrograd import Value
 from micrograd.compiler.frontend.redirect import frozen
-from micrograd.support.signals import interrupts_noted, set_data
+from micrograd.support.signals import finish, interrupts_noted, set_data
 
 
 def press():
@@ -52,6 +52,20 @@ def test_blocks_within_the_block_and_in_other_threads_leave_it_to_the_block():
         thread.join()
         press()
     assert (len(noted), found) == (1, [[], []])
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_what_ctrl_c_ends_half_way_is_done_again_and_ctrl_c_counts(error):
+    calls = []
+
+    def action():
+        calls.append(error)
+        if len(calls) == 1:
+            raise error
+
+    with pytest.raises(error):
+        finish(action)
+    assert len(calls) == (2 if error is KeyboardInterrupt else 1)
 
 
 @pytest.mark.parametrize("number", [0.0, -0.0, math.nan, 1])
