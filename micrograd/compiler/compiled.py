@@ -11,13 +11,14 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
-from micrograd.compiler.dataset import Batch, Slot, check_out, pack
+from micrograd.compiler.calls import Single, Slot
+from micrograd.compiler.dataset import Batch, check_out, pack
 from micrograd.compiler.dtype import DOUBLE, Precision, named
 from micrograd.compiler.frontend.graph import Graph, traced
 from micrograd.compiler.frontend.interpret import check
 from micrograd.compiler.frontend.redirect import assign, frozen
 from micrograd.compiler.frontend.tracer import TraceError
-from micrograd.compiler.function import Function, Single, checked
+from micrograd.compiler.function import Function, checked
 from micrograd.compiler.ir import show
 from micrograd.compiler.native.library import check_constants
 from micrograd.compiler.native.toolchain import CompilerError
@@ -149,9 +150,7 @@ class Compiled(Function):
             )
 
             if out is not None:
-                raise ValueError(
-                    "map() fills out only for a single batch, without chunks or an executor: call it without out"
-                )
+                raise ValueError("map() fills out only for a single batch without workers: call it without out")
             return computed(self, batches, executor)
         packed = self._packed(batches)
         if out is not None:
@@ -427,12 +426,6 @@ class Compiled(Function):
             rule = UpdateKernel(optimizer)
         return export_js(graph, numbers, rule)
 
-    def _differentiable(self, batches: Sequence[Any]) -> Batch:
-        """The batch for each argument as buffers, if there are gradients to compute."""
-        packed = self._packed(batches)
-        self._check_differentiable(packed)
-        return packed
-
     def _gradients(self) -> Sequence[float]:
         """The parameters' gradients. Raises TypeError naming the first that is not a number."""
         gradients = [parameter.grad for parameter in self.parameters]
@@ -450,10 +443,6 @@ class Compiled(Function):
         if self.constants:
             return traced(self._function, self._shapes, self.parameters, 0, self.options), numbers
         return self._first_graph(), numbers
-
-    def _first_graph(self) -> Graph:
-        """The graph for arguments in the shapes of the example."""
-        return self._backends[self._shapes].stored.graph()
 
 
 def _places(argnum: Any, n: int) -> tuple[tuple[int, ...], bool]:

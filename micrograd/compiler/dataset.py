@@ -6,7 +6,6 @@ of pandas and tensors of PyTorch. An array of such numbers is used where it lies
 
 import ctypes
 import math
-import struct
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, MappingView, Sequence, Set
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ from typing import Any, Self
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.core.errors import shown
 from micrograd.engine import Value
-from micrograd.support.arrays import are_plain, as_ndarray, is_array
+from micrograd.support.arrays import are_plain
 from micrograd.support.trees import (
     Keys,
     Shape,
@@ -54,39 +53,6 @@ class TracedError(TypeError):
 Axes = tuple[Any, ...]
 """For each argument, whose rows the examples have: 0, each its own; None, all the only one; an array, those with these
 indices."""
-
-
-class Slot:
-    """Room for the numbers of an argument, which take the place of those before."""
-
-    def __init__(self, shape: Shape, precision: Precision, room: int = 1) -> None:
-        self.shape, self._precision = shape, precision
-        self.numbers = precision.zeros(max(size(shape), room))  # no buffer may be empty
-        self.view = memoryview(self.numbers)
-        self._fill = struct.Struct(f"={size(shape)}d").pack_into
-        self._plain: tuple[type, ...] = ()  # the types that need no conversion
-        if precision == DOUBLE and len(shape) < 2 and is_regular(shape):
-            self._plain = (list,) if shape else (float, int)
-        self._array: Any = None  # the same numbers as an array, once one has come
-
-    def take(self, x: Any) -> bool:
-        """Copy an argument's numbers, and tell whether it has arrays. Raises an error if it is no such argument."""
-        kind, array = type(x), self._array
-        if array is not None and kind is type(array) and x.shape == self.shape and x.dtype == array.dtype:
-            array[...] = x
-            return True
-        if kind in self._plain:
-            if kind is not list:
-                self.numbers[0] = x
-                return False
-            if are_plain(x):
-                self._fill(self.numbers, 0, *x)
-                return False
-        numbers = _numbers(x, self.shape, self._precision)
-        self.view[: len(numbers)] = numbers
-        if is_array(x) and numbers:
-            self._array = as_ndarray(self.view[: len(numbers)]).reshape(self.shape)
-        return _begins_with_array(x)
 
 
 @dataclass(eq=False, repr=False)
@@ -248,7 +214,7 @@ def pack(batches: Sequence[Any], precision: Precision = DOUBLE, axes: Axes | Non
     if len(set(lengths)) > 1:
         raise ValueError(f"the arguments have different numbers of examples: {lengths}")
     shapes, buffers = tuple(shape for shape, _, _ in columns), [numbers for _, _, numbers in columns]
-    return Batch(shapes, _at_least_one(lengths[0]), buffers, precision, axes, any(map(_begins_with_array, batches)))
+    return Batch(shapes, _at_least_one(lengths[0]), buffers, precision, axes, any(map(begins_with_array, batches)))
 
 
 def _indices(k: int, axis: Any, rows: int) -> "int | array[int] | None":
@@ -359,7 +325,7 @@ def check_out(out: Any, shape: tuple[Any, ...], code: str) -> None:
         )
 
 
-def _begins_with_array(batch: Any) -> bool:
+def begins_with_array(batch: Any) -> bool:
     """Whether this is an array or a dict that has one, or the first item in a list is, at whatever depth."""
     while isinstance(batch, (list, tuple)) and batch:
         batch = batch[0]
@@ -423,7 +389,7 @@ def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
             _extend(numbers, branch, of_branch)
 
 
-def _numbers(tree: Any, shape: Shape, precision: Precision) -> "array[float]":
+def numbers_of(tree: Any, shape: Shape, precision: Precision) -> "array[float]":
     """The numbers of a tree of that shape."""
     numbers = array("d")
     _extend(numbers, tree, shape)

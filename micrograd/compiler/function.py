@@ -5,7 +5,6 @@ Workers (distributed/) and training (session.py) build on this class; compiled.p
 
 import logging
 import math
-import struct
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,7 +12,8 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import Any
 
-from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, Slot, TracedError, bucket_by_shape, pack
+from micrograd.compiler.calls import FAILURES, Backend, Single
+from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, TracedError, bucket_by_shape, pack
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph, is_free, traced
 from micrograd.compiler.frontend.interpret import GraphFunction
@@ -28,17 +28,14 @@ from micrograd.compiler.targets.python import PythonBackend, explain
 from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.support import validation
-from micrograd.support.arrays import as_ndarray, empty
+from micrograd.support.arrays import empty
 from micrograd.support.collector import gc_paused
 from micrograd.support.generators import generators_restored
-from micrograd.support.trees import as_lists, flat, mapped, nested, places, plain_numbers
+from micrograd.support.trees import as_lists, flat, mapped, nested, plain_numbers
 
 log = logging.getLogger("micrograd")
 
-Backend = PythonBackend | CBackend
-
 DATA = attrgetter("data")
-FAILURES = (ArithmeticError, ValueError, TypeError, struct.error)  # of calls, the last two if a parameter is no number
 MANY_SHAPES = 4  # above which the log says how many there are to compile
 
 
@@ -263,6 +260,10 @@ class Function:
     def _graph_of(self, packed: Batch) -> SerializedGraph:
         return self._backends[packed.shapes].stored
 
+    def _first_graph(self) -> Graph:
+        """The graph for arguments in the shapes of the example."""
+        return self._backends[self._shapes].stored.graph()
+
     def _check_differentiable(self, packed: Batch) -> None:
         stored = self._graph_of(packed)
         if not stored.is_differentiable:
@@ -271,6 +272,12 @@ class Function:
                 remedy = "give arguments like the example's, such as x[0] for a number"
                 raise ShapeError(packed.shapes, self._shapes, f"{came}: {remedy}")
             raise TypeError(f"{came}: return its mean, for instance")
+
+    def _differentiable(self, batches: Sequence[Any]) -> Batch:
+        """The batch for each argument as buffers, if there are gradients to compute."""
+        packed = self._packed(batches)
+        self._check_differentiable(packed)
+        return packed
 
     # Calls
 
@@ -321,48 +328,6 @@ class Function:
             total += math.nan if call.run(memoryview(parameters)) & 1 else call.total
             backend.release(call)
         return total, gradients
-
-
-class Single:
-    """One example, and a call of some kind on it: its numbers, and so its results, are replaced from call to call."""
-
-    def __init__(self, backend: Backend, kind: CallSpec) -> None:
-        self.stored, precision = backend.stored, backend.precision
-        shapes, self._output_shape = self.stored.shapes, self.stored.output_shape
-        self._gradients = places([shapes[i] for i in kind] if isinstance(kind, tuple) else [])
-        self._slots = [Slot(shape, precision) for shape in shapes]
-        self._results = precision.zeros(self.stored.n_results(kind))
-        self._arrays: Any = None  # the same numbers as an array
-        self._as_arrays = False
-        self.packed = Batch(shapes, 1, [slot.numbers for slot in self._slots], precision, (0,) * len(shapes), False)
-        self.call = backend.call(kind, self.packed, self._results)
-
-    def take(self, args: Sequence[Any]) -> bool:
-        """Take other arguments; False if they are not of these shapes, or not numbers."""
-        try:
-            self._as_arrays = True in [*map(Slot.take, self._slots, args)]
-        except FAILURES:
-            return False
-        return len(args) == len(self._slots)
-
-    def copy(self, start: int = 0) -> Any:
-        """The results from one on, as an array if an argument is one."""
-        if not self._as_arrays:
-            return self._results[start:]
-        if self._arrays is None:
-            self._arrays = as_ndarray(self._results)
-        return self._arrays[start:].copy()
-
-    def value(self) -> Any:
-        """The function's result, in its shape."""
-        return nested(self.copy(), self._output_shape) if self._output_shape else self._results[0]
-
-    def both(self) -> tuple[Any, list[Any]]:
-        """The result, and the gradients with respect to the arguments, each in its shape."""
-        flat = self.copy(1)
-        return self._results[0], [
-            nested(flat[place], shape) if shape else float(flat[place.start]) for place, shape in self._gradients
-        ]
 
 
 def _parameters_of(function: Any) -> list[Value]:

@@ -16,7 +16,8 @@ from functools import reduce
 from operator import add, is_
 from typing import Any, Self
 
-from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Slot
+from micrograd.compiler.calls import Slot
+from micrograd.compiler.dataset import Batch, Buckets, ShapeError
 from micrograd.compiler.dtype import DOUBLE, REMEDY
 from micrograd.compiler.frontend.redirect import any_frozen, assign, trained
 from micrograd.compiler.function import Function

@@ -28,6 +28,7 @@ ROOMS = """
     compiler.passes
     compiler.targets
     compiler.native
+    compiler.calls
     compiler.function
     compiler.distributed  compiler.session  compiler.stages
     compiler.compiled

@@ -1,0 +1,95 @@
+"""Calls of one example: buffers for its numbers, and generated code bound to them, are prepared once.
+
+A call then only copies the arguments' numbers, reads the parameters, runs the code and copies the results.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from micrograd.compiler.dataset import Batch, begins_with_array, numbers_of
+from micrograd.compiler.dtype import DOUBLE, Precision
+from micrograd.compiler.frontend.graph import CallSpec
+from micrograd.compiler.native.library import CBackend
+from micrograd.compiler.targets.python import PythonBackend
+from micrograd.support.arrays import are_plain, as_ndarray, is_array
+from micrograd.support.trees import Shape, is_regular, nested, places, size
+
+Backend = PythonBackend | CBackend
+
+FAILURES = (ArithmeticError, ValueError, TypeError, struct.error)  # of calls, the last two if a parameter is no number
+
+
+class Slot:
+    """Room for the numbers of an argument, which take the place of those before."""
+
+    def __init__(self, shape: Shape, precision: Precision, room: int = 1) -> None:
+        self.shape, self._precision = shape, precision
+        self.numbers = precision.zeros(max(size(shape), room))  # no buffer may be empty
+        self.view = memoryview(self.numbers)
+        self._fill = struct.Struct(f"={size(shape)}d").pack_into
+        self._plain: tuple[type, ...] = ()  # the types that need no conversion
+        if precision == DOUBLE and len(shape) < 2 and is_regular(shape):
+            self._plain = (list,) if shape else (float, int)
+        self._array: Any = None  # the same numbers as an array, once one has come
+
+    def take(self, x: Any) -> bool:
+        """Copy an argument's numbers, and tell whether it has arrays. Raises an error if it is no such argument."""
+        kind, array = type(x), self._array
+        if array is not None and kind is type(array) and x.shape == self.shape and x.dtype == array.dtype:
+            array[...] = x
+            return True
+        if kind in self._plain:
+            if kind is not list:
+                self.numbers[0] = x
+                return False
+            if are_plain(x):
+                self._fill(self.numbers, 0, *x)
+                return False
+        numbers = numbers_of(x, self.shape, self._precision)
+        self.view[: len(numbers)] = numbers
+        if is_array(x) and numbers:
+            self._array = as_ndarray(self.view[: len(numbers)]).reshape(self.shape)
+        return begins_with_array(x)
+
+
+class Single:
+    """One example, and a call of some kind on it: its numbers, and so its results, are replaced from call to call."""
+
+    def __init__(self, backend: Backend, kind: CallSpec) -> None:
+        self.stored, precision = backend.stored, backend.precision
+        shapes, self._output_shape = self.stored.shapes, self.stored.output_shape
+        self._gradients = places([shapes[i] for i in kind] if isinstance(kind, tuple) else [])
+        self._slots = [Slot(shape, precision) for shape in shapes]
+        self._results = precision.zeros(self.stored.n_results(kind))
+        self._arrays: Any = None  # the same numbers as an array
+        self._as_arrays = False
+        self.packed = Batch(shapes, 1, [slot.numbers for slot in self._slots], precision, (0,) * len(shapes), False)
+        self.call = backend.call(kind, self.packed, self._results)
+
+    def take(self, args: Sequence[Any]) -> bool:
+        """Take other arguments; False if they are not of these shapes, or not numbers."""
+        try:
+            self._as_arrays = True in [*map(Slot.take, self._slots, args)]
+        except FAILURES:
+            return False
+        return len(args) == len(self._slots)
+
+    def copy(self, start: int = 0) -> Any:
+        """The results from one on, as an array if an argument is one."""
+        if not self._as_arrays:
+            return self._results[start:]
+        if self._arrays is None:
+            self._arrays = as_ndarray(self._results)
+        return self._arrays[start:].copy()
+
+    def value(self) -> Any:
+        """The function's result, in its shape."""
+        return nested(self.copy(), self._output_shape) if self._output_shape else self._results[0]
+
+    def both(self) -> tuple[Any, list[Any]]:
+        """The result, and the gradients with respect to the arguments, each in its shape."""
+        flat = self.copy(1)
+        return self._results[0], [
+            nested(flat[place], shape) if shape else float(flat[place.start]) for place, shape in self._gradients
+        ]
