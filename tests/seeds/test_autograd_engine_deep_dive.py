@@ -1,8 +1,8 @@
 """Autograd Engine Deep Dive: July 3, 2025, without an author's name.
 
 A class Value after Karpathy's lecture. Shown: its neuron with the bias 6.8813735870195432, forward and backward; its
-training of a 3-4-4-1 network, which comes as close to the targets as the run that it prints; and each of the four
-variations that it proposes at its end.
+training of a 3-4-4-1 network, which comes as close to the targets as the run that it prints; and two of the
+four variations that it proposes at its end.
 """
 
 import math
@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 
-from micrograd import Value, fit, losses, nn, optim, viz
+from micrograd import Value, fit, losses, nn, optim
 
 close = pytest.approx
 
@@ -59,10 +59,6 @@ class TestTheNeuron:
         expected |= {"x1": -1.5, "w1": 1.0, "x2": 0.5, "w2": 0.0}
         assert {label: value.grad for label, value in neuron.items()} == close(expected, rel=1e-14)
 
-    def test_the_drawing_shows_every_label(self, neuron):
-        drawing = viz.draw_graph(neuron["o"])
-        assert all(f"{{{label}|data " in drawing for label in neuron)
-
 
 class TestTheTraining:
     """Its run went from a loss of 7.977 to 0.01895, the worst of its predictions 0.0727 from the target."""
@@ -104,25 +100,3 @@ class TestTheVariations:
         history = fit(model, loss, XS, targets, epochs=200, optimizer=optimizer, rng=0, progress=False)
         assert history.losses[-1] < 0.05 * history.losses[0]
         assert [model(x) > 0 for x in XS] == [True, False, False, True]
-
-    def test_an_l2_penalty_keeps_the_parameters_small(self):
-        sizes = []
-        for strength in (0.0, 0.01):
-            model = network(0)
-            optimizer = optim.SGD(model.parameters(), learning_rate=0.05)
-            for _ in range(100):
-                loss = losses.mse_loss([model(x) for x in XS], YS, reduction="sum")
-                optimizer.zero_grad()
-                (loss + strength * losses.l2_penalty(model.parameters())).backward()
-                optimizer.step()
-            assert distance(model) < 0.2
-            sizes.append(losses.l2_penalty(model.parameters()).data)
-        assert sizes[1] < 0.9 * sizes[0]
-
-    def test_the_learning_rate_may_decay(self):
-        model = network(0)
-        optimizer, schedule = optim.SGD(model.parameters(), learning_rate=0.2), optim.exponential(0.2, 0.99)
-        options = {"optimizer": optimizer, "schedule": schedule, "rng": 0, "progress": False}
-        history = fit(model, losses.mse_loss, XS, YS, epochs=100, **options)
-        assert history.learning_rates == close([0.2 * 0.99**step for step in range(100)], rel=1e-12)
-        assert history.losses[-1] < 0.01 * history.losses[0]

@@ -1,8 +1,8 @@
 """Backpropagation, Building Autograd: a lesson of a course, without author or date.
 
 A Tensor with a backward function for each operation, then a linear layer and a network for the MNIST digits. Shown, on
-arrays of Values: its programs with the gradients it prints, compared with PyTorch as it does; its layer with its
-initialisation; its training step in its sizes; the exercises of Tyla and, on smaller digits, of Aaliyah.
+arrays of Values: its programs with the gradients it prints, compared with PyTorch as it does; its layer; its training
+step in its sizes; an exercise of Tyla and, on smaller digits, that of Aaliyah.
 """
 
 import math
@@ -17,8 +17,6 @@ np = pytest.importorskip("numpy")
 tensor = np.vectorize(Value, otypes=[object])
 numbers = np.vectorize(Value.item, otypes=[float])
 grads = np.vectorize(lambda value: value.grad, otypes=[float])
-relu = np.vectorize(Value.relu, otypes=[object])
-sigmoid = np.vectorize(Value.sigmoid, otypes=[object])
 close = np.testing.assert_allclose
 
 
@@ -53,27 +51,8 @@ class TestThePrograms:
         (a * b + a).backward()
         assert (grads(x).tolist(), grads(y).tolist()) == (a.grad.tolist(), b.grad.tolist())
 
-    def test_a_custom_operation_may_send_back_whatever_its_author_wants(self):
-        def reversed_gradient(x):  # as in training against a second network: forward it does nothing
-            def _backward(grad):
-                x.grad -= grad
-
-            return Value(x.data, (x,), "reversed", _backward)
-
-        x = tensor([2.0, -1.0])
-        y = np.vectorize(reversed_gradient, otypes=[object])(x) * 3
-        y.sum().backward()
-        assert (numbers(y).tolist(), grads(x).tolist()) == ([6.0, -3.0], [-3.0, -3.0])
-
 
 class TestTheLinearLayer:
-    def test_its_parameters_start_uniform_within_one_over_the_root_of_the_inputs(self):
-        layer = Linear(16, 100, np.random.default_rng(0))
-        assert (layer.weight.shape, layer.bias.shape) == ((100, 16), (100,))
-        sizes = np.abs([parameter.data for parameter in layer.parameters()])
-        assert 0.2499 < sizes.max() < 0.25
-        assert sizes.mean() == pytest.approx(0.125, abs=0.005)
-
     def test_the_gradient_of_its_bias_adds_up_over_the_batch(self):
         rng = np.random.default_rng(0)
         layer, x, gradient = Linear(3, 2, rng), rng.normal(size=(5, 3)), rng.normal(size=(5, 2))
@@ -118,25 +97,6 @@ class TestTrainingANetwork:
 
 
 class TestTheExercises:
-    def test_tyla_1_the_gradient_of_sigmoid(self):
-        x = tensor([[-2.0, 0.0], [0.6, 3.0]])
-        y = sigmoid(x)
-        y.sum().backward()
-        close(grads(x), numbers(y) * (1 - numbers(y)), rtol=1e-14)
-        assert gradcheck(lambda x: sigmoid(x) * x, [numbers(x)])
-
-    def test_tyla_2_a_tensor_that_appears_twice_gets_both_gradients(self):
-        x = tensor([2.0, -3.0])
-        (x * x + 5 * x).sum().backward()
-        assert grads(x).tolist() == [9.0, -1.0]
-
-    def test_tyla_2_sixty_doublings_are_sixty_steps_back(self):
-        y = x = Value(1.0)
-        for _ in range(60):  # 2^60 paths lead from y to x
-            y = y + y
-        y.backward()
-        assert x.grad == 2.0**60
-
     def test_tyla_3_the_gradients_of_a_matrix_product(self):
         rng = np.random.default_rng(0)
         m, n, gradient = rng.normal(size=(2, 3)), rng.normal(size=(3, 4)), rng.normal(size=(2, 4))
