@@ -3,15 +3,17 @@
 The loops of a kernel (ir.py) are printed in functions of about 150 lines. A library for many examples computes a tile
 of them at once: vectors with an example in each lane, and up to four vectors for each weight that is read; a layer adds
 up several of its sums at once (layers.py), and other rounds that read the same numbers are jammed, to load them once
-(jam.py). What is the same for all examples is computed once (hoist.py). A library for few examples computes them one
-by one, and uses the lanes for dot products.
+(jam.py). What is the same for all examples is computed once (hoist.py), and the gradients of matrices are added up
+for a block of examples after its tiles (products.py). A library for few examples computes them one by one, and uses the
+lanes for dot products.
 
 In lanes, sums are added up in the engine's order, except gradients: that of a parameter is first added up over a tile,
-where the terms of a sum of products are added one by one. The long sums of a layer are multiplied and added with one
-rounding where the processor can, so their last bits may differ from the engine's. For few examples, dot products and
-sums of neighbouring numbers are added up in eight parts, so their last bits may differ between few examples and many,
-and they may overflow where numbers near 1e308 cancel. The last bits of exp and tanh may differ, too: in lanes, they are
-computed by vector arithmetic instead of the C library, and so is exp in loops over one example's numbers.
+where the terms of a sum of products are added one by one, or over a block. The long sums of a layer and the gradients
+of matrices are multiplied and added with one rounding where the processor can, so their last bits may differ from the
+engine's. For few examples, dot products and sums of neighbouring numbers are added up in eight parts, so their last
+bits may differ between few examples and many, and they may overflow where numbers near 1e308 cancel. The last bits of
+exp and tanh may differ, too: in lanes, they are computed by vector arithmetic instead of the C library, and so is exp
+in loops over one example's numbers.
 
 Examples are counted by int64_t inside a library and outside, since on Windows a long has 32 bits and their numbers may
 take more than 16 GB. The numbers of one example were traced one by one: a long counts them.
@@ -156,8 +158,8 @@ class Writer(Printer):
         """A function that adds the products of n examples of a block to gradients, if there are any."""
         lines = [line for product in self.products for line in self._product(product, sizes, shared)]
         head = f"static void {name}(const column *x, const int64_t *examples, const real *block, real *g, long n)"
-        unused = "(void)x; (void)examples;"
-        return "\n".join([head, "{", *indented([unused, "int64_t room[BLOCK];", *lines]), "}\n\n"]) if lines else ""
+        start = "int64_t room[BLOCK];", "(void)x; (void)examples; (void)room;"
+        return "\n".join([head, "{", *indented([*start, *lines]), "}\n\n"]) if lines else ""
 
     def _product(self, product: Product, sizes: Sequence[int], shared: Sequence[bool]) -> Iterator[str]:
         """The call of a product, in the loops around it."""

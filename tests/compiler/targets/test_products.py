@@ -8,7 +8,7 @@ import pytest
 
 import micrograd
 from micrograd import Backend, losses, nn, optim
-from micrograd.compiler.native import library
+from micrograd.compiler.native import library, toolchain
 from tests.helpers import assert_close, needs_compiler
 from tests.products import CASES, NUMBERS, matrix, network, times
 
@@ -112,3 +112,22 @@ def test_batches_of_a_training_are_drawn_by_index():
         options = {"optimizer": optimizer, "epochs": 2, "batch_size": 70, "rng": 1, "backend": backend}
         histories.append(micrograd.fit(model, losses.cross_entropy, xs, ys, **options).losses)
     assert_close(*histories)
+
+
+def test_examples_may_select_their_rows_of_a_table(monkeypatch):
+    monkeypatch.setattr(toolchain, "FLAGS", [*toolchain.FLAGS, "-Wall", "-Wextra", "-Werror"])
+    function, example, parameters = CASES["a network"]
+    table, classes = examples(example, 9)
+    index = [i * i % 9 for i in range(150)]
+    fast = micrograd.compile(function, example, parameters=parameters, backend="c")
+    for parameter in parameters:
+        parameter.grad = 0.0
+    fast.backward(fast.pack(table, [classes[i] for i in index], in_axes=(index, 0)))
+    gathered = [table[i] for i in index], [classes[i] for i in index]
+    assert_close([p.grad for p in parameters], gradients(function, example, parameters, gathered, "python"))
+
+
+def test_products_of_computed_rows_alone_are_c_without_a_warning(monkeypatch):
+    monkeypatch.setattr(toolchain, "FLAGS", [*toolchain.FLAGS, "-Wall", "-Wextra", "-Werror"])
+    function, example, parameters = CASES["several products over one row"]
+    assert gradients(function, example, parameters, examples(example, 40), "c")
