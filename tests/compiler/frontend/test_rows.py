@@ -469,3 +469,25 @@ def test_a_gradient_that_was_read_midway_does_not_change_later() -> None:
         return dot(ws, [keeping(dot(ws, [inner, x])), x])
 
     check(function, (0.5,), ws)
+
+
+def test_a_closure_reads_what_a_take_has_added() -> None:
+    ws = values(4)
+
+    def reading(w: Value, u: Value) -> Value:
+        def backward(grad: Any) -> None:
+            w.grad += grad * 0.5
+            u.grad += grad * 2.0 + w.grad * 0.25
+
+        return Value(w.data * 0.5 + u.data * 2.0, (w, u), "reading", backward)
+
+    def function(i: Any) -> Any:
+        read = reading(ws[0], ws[3])
+        return read * take(ws[:3], i)
+
+    check(function, (0.0,), ws)
+
+
+def test_sums_of_what_is_not_chosen_add_nothing() -> None:
+    ws = values(3)
+    check(lambda x: dot(ws, [take([x[0].sqrt(), x[0], x[1]], x[2]), x[0], x[1]]), ([4.0, 2.0, 1.0],), ws)
