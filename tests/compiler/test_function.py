@@ -3,9 +3,11 @@
 import copy
 import random
 import re
+import sys
 import threading
 from array import array
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -522,3 +524,27 @@ def test_threads_get_the_numbers_of_one(backend):
         thread.join()
     assert wrong == []
     assert all(grads(model.parameters()) == gradient for model, *_ in tasks)
+
+
+def test_threads_make_single_calls_with_numbers_of_their_own(backend, request):
+    request.addfinalizer(partial(sys.setswitchinterval, sys.getswitchinterval()))
+    sys.setswitchinterval(1e-6)
+    w = Value(2.0)
+    fast = micrograd.compile(lambda x: w * x[0] * x[1], ([1.0, 2.0],), backend=backend)
+    fun, _ = fast.objective([[1.0, 1.0]])
+    wrong, barrier = [], threading.Barrier(8)
+
+    def work(k):
+        x, array_of = [float(k), 3.0], np.array([float(k), 3.0])
+        barrier.wait()
+        for _ in range(200):
+            found = fast(x), fast(array_of), fast.value_and_grad(x), fun([float(k)])
+            if found != (6.0 * k, 6.0 * k, (6.0 * k, [6.0, 2.0 * k]), (float(k), [1.0])):
+                wrong.append(found)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
