@@ -20,10 +20,10 @@ from typing import NamedTuple
 from micrograd.compiler.frontend.graph import Ends, Graph
 from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.frontend.tracer import Trace
-from micrograd.compiler.passes.linear import COSTLY, Moved, Sums, cost, links_of, moved_lines, operands_of, sums_for
+from micrograd.compiler.passes.linear import Moved, Sums, links_of, moved_lines, sums_for
 
 FAR = 1 << 40  # where "d" begins in "g", while passes take it for a part of that: no loop goes from one to the other
-WORTHWHILE = 2  # additions that a held number saves at least, since reading it takes as long as one
+CHEAP = frozenset(("+", "-", "*", "neg", "abs", "where"))
 NO_NUMBERS = CONDITIONS | {"stack", "axpy", "scatter"}
 
 
@@ -112,13 +112,12 @@ def _uniform(graph: Graph, shared: Sequence[bool]) -> set[int]:
 
 
 def _costly(trace: Trace, uniform: set[int]) -> set[int]:
-    """The uniform numbers that take time, with what they are computed from."""
-    times = defaultdict[int, int](int)
-    for line in sorted(uniform):
-        if trace.operands[line] and trace.ops[line] != "stack":
-            times[line] = min(COSTLY, cost(trace, line) + sum(map(times.__getitem__, operands_of(trace, line))))
-    numbers = [line for line in times if trace.ops[line] not in NO_NUMBERS and line not in trace.maps]
-    return {line for line in numbers if times[line] >= WORTHWHILE}
+    """The uniform numbers that take more to compute than one addition or product: reading one takes as long as that."""
+    numbers = {
+        line for line in uniform if trace.operands[line] and trace.ops[line] not in NO_NUMBERS
+    } - trace.maps.keys()
+    computed = {line for line in numbers if any(map(trace.operands.__getitem__, trace.operands[line]))}  # from others
+    return computed.union(line for line in numbers if trace.ops[line] not in CHEAP)
 
 
 def _reached(trace: Trace, results: Sequence[int], costly: set[int]) -> set[int]:

@@ -1,22 +1,15 @@
 """What can be computed after the loop over examples: what is linear in sums over them.
 
 The sum of what a linear function returns is what it returns for the sum. So where the backward pass is linear in a
-number, with factors that are the same for all examples, the loop only has to add up that number. A line is left in the
-loop if adding up what it is computed from takes longer than to compute it and to add up that.
+number, with factors that are the same for all examples, the loop only has to add up that number.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import chain
 from typing import NamedTuple
 
 from micrograd.compiler.frontend.graph import Ends
-from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.frontend.tracer import Slice, Trace
-
-CHEAP = CONDITIONS | {"+", "-", "*", "neg", "abs", "where", "item", "sum", "max"}
-COSTLY = 8  # additions that another operation takes as long as
-ADDED = 3  # additions that adding up a number over lanes takes as long as
 
 Chains = dict[int, tuple[list[int], list[int]]]
 """Rows, and the lines of their links, the last one first: those that are moved out of the loop, and the others."""
@@ -43,22 +36,23 @@ def moved_lines(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[i
     chains = _chains(trace, varying, ends, uniform)
     top = {line: row for row, parts in chains.items() for part in parts for line in part}
     scaled = {line for links, _ in chains.values() for line in links}
-
-    def without(left: set[int]) -> set[int]:
-        found, needed = set[int](), {*ends.returned, *(row for _, row in ends.rows)} - chains.keys()  # in the loop
-        for line in reversed(varying):
-            if (row := top.get(line)) in chains and row not in needed:
-                needed.update(() if line in scaled else operands_of(trace, line)[1:])
-            elif line not in needed and line not in left and _is_linear(trace, line, uniform):
-                found.add(line)
-            elif ops[line] != "stack":
-                needed.update(operands_of(trace, line))
-        for row in needed.intersection(chains):
-            del chains[row]
-        return {line for line in found if line not in trace.items or operands[line][0] in chains}
-
-    left = _better_added_up(trace, without(set()), chains, uniform)
-    return Moved(without(left), chains)
+    found, needed = set[int](), {*ends.returned, *(row for _, row in ends.rows)} - chains.keys()  # in the loop
+    for line in reversed(varying):
+        if line in top and top[line] not in needed:
+            needed.update(() if line in scaled else operands_of(trace, line)[1:])
+        elif line not in needed and _is_linear(trace, line, uniform):
+            found.add(line)
+        elif ops[line] != "stack":
+            needed.update(operands_of(trace, line))
+    for row in needed.intersection(chains):
+        del chains[row]
+    moved = set[int]()
+    for line in sorted(found):
+        # A sum of what stays in the loop stays there, too: one total is added up, and not each of its terms.
+        from_others = ops[line] not in ("+", "-", "neg") or not moved.isdisjoint(operands[line])
+        if operands[line][0] in chains if ops[line] == "item" else from_others:
+            moved.add(line)
+    return Moved(moved, chains)
 
 
 def _chains(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[int]) -> Chains:
@@ -77,41 +71,6 @@ def _chains(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[int])
         if parts[0] and all(uses[line] == 1 for line in links[1:]):
             found[row] = parts
     return found
-
-
-def _better_added_up(trace: Trace, linear: set[int], chains: Chains, uniform: set[int]) -> set[int]:
-    """The linear lines that take less time to add up than what they are computed from.
-
-    Lines that several others use are counted in equal shares.
-    """
-    begun = {line for line, (array, _) in trace.leaves.items() if array == "g"}
-    read = {line: [i for i in trace.operands[line] if i not in uniform] for line in linear}
-    read |= {row: [trace.operands[line][1] for line in links] for row, (links, _) in chains.items()}
-    uses = Counter(chain.from_iterable(read.values()))
-    in_loop: dict[int, float] = {}  # the time that a line takes there, with what it alone needs
-    sums: dict[int, float] = {}  # the time to add up what it is computed from after the loop
-    for line in sorted(read):
-        time = apart = 0.0
-        for i in read[line]:
-            if i not in begun:
-                time += in_loop.get(i, 0.0) / uses[i]
-                apart += sums.get(i, ADDED) / uses[i]
-        if line in chains:
-            links, others = chains[line]
-            size = trace.size(trace.operands[line][-1])
-            time, apart = time + 2 * size * len(links), apart + ADDED * size * bool(others)
-        elif begun.isdisjoint(read[line]):
-            time += cost(trace, line)
-        if line in chains or ADDED + time > apart:
-            in_loop[line], sums[line] = time, apart
-    return linear - sums.keys()
-
-
-def cost(trace: Trace, line: int) -> int:
-    """How many additions an operation takes as long as."""
-    op, operands = trace.ops[line], trace.operands[line]
-    n = trace.size(operands[-1] if op in ("dot", "axpy", "sum", "max") else line) or 1
-    return n * (2 if op in ("dot", "axpy") else 1 if op in CHEAP else COSTLY)
 
 
 def _is_linear(trace: Trace, line: int, uniform: set[int]) -> bool:
