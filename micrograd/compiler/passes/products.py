@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Step, Sum, Term, innermost, span
 
-FEWEST_ROWS, FEWEST_COLUMNS = 8, 16  # of weights: the lanes of a tile add up the gradients of fewer as fast
+FEWEST_ROWS, FEWEST_COLUMNS = 8, 16
+"""Of a product: with half of these, 100 examples of 8-12-12-4 take 13 us in place of 10; with 17, an LSTM of 16 neurons
+6.2 ms in place of 5.6."""
 
 
 class Product(NamedTuple):
