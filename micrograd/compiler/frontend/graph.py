@@ -187,14 +187,15 @@ class _Tracing:
         graph.has_where = any(node._op == "where" for node in nodes)
         graph.outputs = [trace.result(_number(value)) for value in values]
         graph.forward_end = len(trace.ops)
-        used = dict.fromkeys([*[x for x, *_ in read.values()], *leaves])
-        graph.free = [weakref.ref(x) for x in used if x not in assigned and is_free(x)]
+        used = [x for x in (*[x for x, *_ in read.values()], *leaves) if type(x) is not Argument]
+        graph.free = [weakref.ref(x) for x in dict.fromkeys(used) if x not in assigned and is_free(x)]
         self._check_assigned({self.index[x]: to for x, to in assigned.items() if x in self.index})
         return result
 
     def _sorted(self, nodes: list[Value], leaves: list[Value]) -> Order:
         """The order of a backward pass."""
-        for each in (*nodes, *set(leaves).difference(self.index)):
+        others = {leaf for leaf in leaves if type(leaf) is not Argument}.difference(self.index)
+        for each in (*nodes, *others):
             if type(each.data) not in (Symbol, RowSymbol):
                 self.grads.setdefault(each, each.grad)
         is_result = nodes is self.order[0]
@@ -300,8 +301,9 @@ def _in_order(nodes: Sequence[Value], first_use: dict[Value, int], n_lines: int)
 
 def is_free(leaf: Value) -> bool:
     """Whether its number may change from call to call, or is a traced one that must not outlive the call."""
-    is_number = isinstance(leaf.data, Real)  # as NumPy's are, and symbols
-    return is_number and not (leaf._prev or leaf._is_constant or leaf._level or type(leaf) is Argument)
+    if type(leaf) is Argument or leaf._prev or leaf._is_constant or leaf._level:
+        return False
+    return isinstance(leaf.data, Real)  # as NumPy's are, and symbols
 
 
 def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:

@@ -76,8 +76,6 @@ def _chains(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[int])
 def _is_linear(trace: Trace, line: int, uniform: set[int]) -> bool:
     """Whether an operation on numbers is linear in those that vary."""
     op, operands = trace.ops[line], trace.operands[line]
-    if line in trace.maps:
-        return False
     varies = [i not in uniform for i in operands]
     match op:
         case "*":
