@@ -40,7 +40,7 @@ def moved_lines(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[i
     for line in reversed(varying):
         if line in top and top[line] not in needed:
             needed.update(() if line in scaled else operands_of(trace, line)[1:])
-        elif line not in needed and _is_linear(trace, line, uniform):
+        elif line not in needed and line not in trace.maps and _is_linear(trace, line, uniform):
             found.add(line)
         elif ops[line] != "stack":
             needed.update(operands_of(trace, line))
