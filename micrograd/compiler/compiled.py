@@ -154,8 +154,7 @@ class Compiled(Function):
             return computed(self, batches, executor)
         packed = self._packed(batches)
         if out is not None:
-            shape = packed.n, *self._graph_of(packed).output_shape
-            check_out(out, shape, self.precision.code)
+            check_out(out, (packed.n, *self._graph_of(packed).output_shape), self.precision.code)
         room = None if out is None or packed.overlaps(out) else out.reshape(-1)
         numbers, *_ = self._run("forward", packed, out=room)
         if out is None:
@@ -312,7 +311,6 @@ class Compiled(Function):
 
     def pack(self, *batches: Any, in_axes: Any = None) -> Batch:
         """A data set as buffers of numbers. `backward`, `map` and training steps use it without further conversion.
-
         `in_axes` selects rows, as for `map`.
 
         A C-contiguous array of doubles, or of floats for single precision (NumPy, PyTorch, or the buffer protocol), is
