@@ -146,11 +146,7 @@ def test_the_tour_shows_each_stage_and_the_c_as_they_are():
         pass
     fast, (closure, *shown) = namespace["fast"], [text for _, text in blocks(page, "py")]
     assert all(line in inspect.getsource(reductions.dot) for line in closure.splitlines())
-    product = shown.pop(3)
     assert shown == [fast.stages[name] for name in ("trace", "level blocks", "fuse", "storage", "jam")]
-    model = nn.MLP(30, [20, 1], activation="tanh", rng=1)
-    wider = micrograd.compile(model, ([0.5] * 30,), parameters=model.parameters(), backend="c")
-    assert wider.stages["products"].endswith(product)
     [(_, c)] = blocks(page, "c")
     assert textwrap.indent(c, "    ") in fast.c_source
     assert page.read_text(encoding="utf-8").count("\n") <= 300
