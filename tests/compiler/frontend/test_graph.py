@@ -99,18 +99,30 @@ def test_whatever_a_users_closure_adds_counts_once_for_each_example(backend, of,
         assert compiled == pytest.approx(w.grad, rel=1e-12)
 
 
-def test_what_a_backward_within_the_function_adds_counts_once_for_each_example(backend):
-    w = Value(3.0)
+def wavy(w, x):
+    return (w * x).sin() * (w + x).exp()
+
+
+def wavier(w, x):
+    return wavy(w, x) + wavy(w, x * x)
+
+
+@pytest.mark.parametrize("inner", [wavy, wavier])
+@pytest.mark.parametrize("outer", [wavy, wavier])
+def test_what_a_backward_within_the_function_adds_counts_once_for_each_example(backend, inner, outer):
+    w = Value(0.5)
 
     def function(x):
-        (w * x * x).backward()
-        return w * x
+        inner(w, x).backward()
+        return outer(w, x)
 
     fast = micrograd.compile(function, (1.0,), parameters=[w], backend=backend)
     for n in 1, 5, 8, 9:
-        xs, w.grad = [1.0 + i for i in range(n)], 0.0
+        xs = [0.1 + 0.1 * i for i in range(n)]
+        slopes = [[micrograd.grad(f)(w.data, x) for x in xs] for f in (inner, outer)]
+        w.grad = 0.0
         fast.backward(xs)
-        assert w.grad == pytest.approx(sum(x * x for x in xs) + sum(xs) / n, rel=1e-12)
+        assert w.grad == pytest.approx(sum(slopes[0]) + sum(slopes[1]) / n, rel=1e-12)
 
 
 @pytest.mark.parametrize("operation", [gauss, leaky, staircase, kindred])
