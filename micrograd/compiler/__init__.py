@@ -11,7 +11,7 @@ The rooms, in the order of the work; each imports only from those above it:
     targets/       the IR as text: Python, C and JavaScript; C and a module of JavaScript to export (export)
     native/        text as machine code: the compiler (toolchain), run in the background (background), the library, a
                    loop that trains with the optimizer's rule as C (loop, update), on numbers in a buffer (buffers)
-    calls.py       one example: its numbers, and generated code bound to them, prepared once
+    calls.py       calls with one example: its buffers, and the generated code that works on them, prepared once
     function.py    all of it for one function, in this process; where there is no compiler, in Python
     session.py     training: compiled gradients, and in C whole steps, in the block of a compiled function
     distributed/   a function on many processes and machines: worker, tasks, shards, map

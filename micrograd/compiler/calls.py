@@ -1,6 +1,6 @@
-"""Calls of one example: buffers for its numbers, and generated code bound to them, are prepared once.
+"""Calls with one example: its buffers, and the generated code that works on them, are prepared once.
 
-A call then only copies the arguments' numbers, reads the parameters, runs the code and copies the results.
+After that, a call only copies the arguments' numbers, reads the parameters, runs the code and copies the results.
 """
 
 import struct
@@ -17,11 +17,11 @@ from micrograd.support.trees import Shape, is_regular, nested, places, size
 
 Backend = PythonBackend | CBackend
 
-FAILURES = (ArithmeticError, ValueError, TypeError, struct.error)  # of calls, the last two if a parameter is no number
+FAILURES = (ArithmeticError, ValueError, TypeError, struct.error)  # the last two if a parameter is not a number
 
 
 class Slot:
-    """Room for the numbers of an argument, which take the place of those before."""
+    """A buffer for the numbers of an argument: each call overwrites them."""
 
     def __init__(self, shape: Shape, precision: Precision, room: int = 1) -> None:
         self.shape, self._precision = shape, precision
@@ -31,10 +31,10 @@ class Slot:
         self._plain: tuple[type, ...] = ()  # the types that need no conversion
         if precision == DOUBLE and len(shape) < 2 and is_regular(shape):
             self._plain = (list,) if shape else (float, int)
-        self._array: Any = None  # the same numbers as an array, once one has come
+        self._array: Any = None  # the same buffer as an array, once an argument was one
 
     def take(self, x: Any) -> bool:
-        """Copy an argument's numbers, and tell whether it has arrays. Raises an error if it is no such argument."""
+        """Copy an argument's numbers. Returns whether it has arrays; raises an error if it does not have this shape."""
         kind, array = type(x), self._array
         if array is not None and kind is type(array) and x.shape == self.shape and x.dtype == array.dtype:
             array[...] = x
@@ -54,7 +54,7 @@ class Slot:
 
 
 class Single:
-    """One example, and a call of some kind on it: its numbers, and so its results, are replaced from call to call."""
+    """One example, and a call of some kind on it. Each call overwrites its numbers and its results."""
 
     def __init__(self, backend: Backend, kind: CallSpec) -> None:
         self.stored, precision = backend.stored, backend.precision
@@ -62,13 +62,13 @@ class Single:
         self._gradients = places([shapes[i] for i in kind] if isinstance(kind, tuple) else [])
         self._slots = [Slot(shape, precision) for shape in shapes]
         self._results = precision.zeros(self.stored.n_results(kind))
-        self._arrays: Any = None  # the same numbers as an array
+        self._arrays: Any = None  # the results as an array
         self._as_arrays = False
         self.packed = Batch(shapes, 1, [slot.numbers for slot in self._slots], precision, (0,) * len(shapes), False)
         self.call = backend.call(kind, self.packed, self._results)
 
     def take(self, args: Sequence[Any]) -> bool:
-        """Take other arguments; False if they are not of these shapes, or not numbers."""
+        """Copy new arguments. Returns False if they have other shapes, or are not numbers."""
         try:
             self._as_arrays = True in [*map(Slot.take, self._slots, args)]
         except FAILURES:
@@ -76,7 +76,7 @@ class Single:
         return len(args) == len(self._slots)
 
     def copy(self, start: int = 0) -> Any:
-        """The results from one on, as an array if an argument is one."""
+        """The results from index `start` on, as an array if an argument is one."""
         if not self._as_arrays:
             return self._results[start:]
         if self._arrays is None:

@@ -135,8 +135,8 @@ class Compiled(Function):
         default the `Backend`'s, compute a part of the examples each, or some chunks in advance. `out` is a C-contiguous
         NumPy array that receives the values and is returned; if an operation fails, some of them may be written.
 
-        `in_axes` has for each argument what `compile` was given, or in place of 0, a list or an array of ints: for each
-        example, the row of that argument, counted from 0. So examples use rows of a table, which are not copied.
+        `in_axes` has for each argument what `compile` was given, or instead of 0, a list or an array of ints: for each
+        example, the row of that argument, counted from 0. Examples then use rows of a table. It is not copied.
 
         Raises ValueError or TypeError if the examples do not fit the arguments, or `out` does not fit the values;
         IndexError if there is no such row.
@@ -167,11 +167,11 @@ class Compiled(Function):
         """The mean of the function over the examples. Adds its gradients to the parameters' `grad`.
 
         The examples are a list or array for each argument, the result of `pack`, or an iterator of chunks; these and
-        the `executor` are as for `map`. Gradients from its workers are added in a fixed order. If there is an `out`, a
+        the `executor` are as for `map`. Gradients from its workers are added in a fixed order. With `out`, a
         C-contiguous NumPy array, the gradients are written to it instead, in the order of `parameters`.
 
         Raises TypeError if the function does not return a single Value, or the `grad` of a parameter is not a number;
-        ValueError if the examples do not fit its arguments, or `out` the parameters.
+        ValueError if the examples do not fit its arguments, or `out` does not fit the parameters.
         """
         executor = self.options.backend.executor if executor is None else executor
         if out is not None:
@@ -180,7 +180,7 @@ class Compiled(Function):
             from micrograd.compiler.distributed.map import mean
 
             if out is None:
-                self._gradients()  # raises an error before the work instead of after it
+                self._gradients()  # raises its error before the work, not after it
             loss, gradients = mean(self, batches, executor)
         else:
             packed = self._differentiable(batches)
@@ -215,7 +215,7 @@ class Compiled(Function):
 
         The vector follows the function's arguments, in the shape of the value: `fast.vjp(x, vector)`. The function may
         return nested lists. `argnum` and `out` are as for `value_and_grad`; the gradient of each `argnum` is compiled
-        when it is first asked for, by `micrograd.functional.vjp`, whose errors are raised.
+        when it is first used, by `micrograd.functional.vjp`, which raises the errors.
         """
         places, is_one = _places(argnum, len(args) - 1)
         if places not in self._products:
@@ -226,7 +226,7 @@ class Compiled(Function):
         return value, self._shown(gradients, is_one, out)
 
     def _shown(self, gradients: Sequence[Any], is_one: bool, out: Any) -> Any:
-        """The gradient, or a tuple of several; in the arrays of `out`, if there are any."""
+        """The gradient, or a tuple of several; in the arrays of `out`, if given."""
         if out is None:
             return gradients[0] if is_one else tuple(gradients)
         arrays = [out] if is_one else validation.as_list("out", out)
@@ -360,7 +360,7 @@ class Compiled(Function):
     def stages(self) -> dict[str, str]:
         """How `backward` becomes C for many examples: the "trace", and the assignments and loops after each pass.
 
-        What is computed once for all examples is in "before" and "after", if there is anything.
+        If something is computed once for all examples, it is in "before" and "after".
         """
         return stages(self._first_graph(), [axis is None for axis in self._axes])
 
@@ -444,7 +444,7 @@ class Compiled(Function):
 
 
 def _places(argnum: Any, n: int) -> tuple[tuple[int, ...], bool]:
-    """The positions of the arguments to differentiate by, and whether the gradient of one is asked for."""
+    """The positions of the arguments to differentiate by, and whether a single gradient is expected."""
     if argnum is None:
         return tuple(range(n)), n == 1
     return validation.positions("argnum", argnum, n), not isinstance(argnum, (list, tuple))

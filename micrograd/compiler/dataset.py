@@ -51,15 +51,14 @@ class TracedError(TypeError):
 
 
 Axes = tuple[Any, ...]
-"""For each argument, whose rows the examples have: 0, each its own; None, all the only one; an array, those with these
-indices."""
+"""For each argument, which row an example uses: 0, its own; None, the only one; an array, the one with this index."""
 
 
 @dataclass(eq=False, repr=False)
 class Batch:
-    """The n examples for each argument, of a shape for each, one after the other as numbers of a precision.
+    """The n examples for each argument, one after the other, as numbers of a precision. Each argument has a shape.
 
-    The `pointers` are the addresses of each argument's numbers, and of the indices in `axes`, as an array in C.
+    `pointers` is an array in C with the addresses of each argument's numbers and of its indices in `axes`.
     """
 
     shapes: Shapes
@@ -70,7 +69,7 @@ class Batch:
     as_arrays: bool  # whether results are arrays, since an argument is
 
     def __post_init__(self) -> None:
-        self._views = [memoryview(buffer) for buffer in self.buffers]  # which keep the buffers from moving
+        self._views = [memoryview(buffer) for buffer in self.buffers]  # these keep the buffers from moving
         self.pointers = (ctypes.c_void_p * (2 * len(self.buffers)))()
         self.pointers[::2] = [*map(address, self.buffers)]
         self.pointers[1::2] = [address(axis) if type(axis) is array else None for axis in self.axes]
@@ -78,7 +77,7 @@ class Batch:
 
     @cached_property
     def columns(self) -> list[tuple[memoryview, int]]:
-        """The numbers of each argument, and how many a row has."""
+        """The numbers of each argument, and the size of a row."""
         code: Any = self.precision.code
         return [(view.cast("B").cast(code), size(shape)) for view, shape in zip(self._views, self.shapes, strict=True)]
 
@@ -218,7 +217,7 @@ def pack(batches: Sequence[Any], precision: Precision = DOUBLE, axes: Axes | Non
 
 
 def _indices(k: int, axis: Any, rows: int) -> "int | array[int] | None":
-    """An axis with its indices, if it has some, copied to an array: C relies on their range."""
+    """An axis; if it is indices, a copy as an array. They are checked here, since C does not check them."""
     if axis is None or (type(axis) is int and axis == 0):
         return axis
     found = array("q")
@@ -250,9 +249,9 @@ def _named(k: int, function: Callable[..., Any], batch: Any, *args: Any) -> Any:
 
 
 def _column(batch: Any, axis: Any, precision: Precision) -> tuple[Shape, int, Any]:
-    """The shape of an argument's rows, how many there are, and their numbers: in place, or copied to an array.
+    """The shape of an argument's rows, the number of rows, and their numbers: in place, or copied to an array.
 
-    An argument that all examples share is one row.
+    An argument that all examples share has one row.
     """
     is_shared = axis is None
     is_list = isinstance(batch, (list, tuple))
@@ -390,7 +389,7 @@ def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
 
 
 def numbers_of(tree: Any, shape: Shape, precision: Precision) -> "array[float]":
-    """The numbers of a tree of that shape."""
+    """The numbers of a tree of this shape."""
     numbers = array("d")
     _extend(numbers, tree, shape)
     return precision.array(numbers)

@@ -5,7 +5,7 @@ and tests, who read it as `fast.ir`.
 
 The arrays of a kernel: "p", the parameters; "x", the inputs of one example; "seed"; "c", a table of constants; "g", the
 gradients; "y", the results; "t0", "t1" and so on, intermediate results; "h", numbers computed before the loop over
-examples; "d", sums over examples for what is computed after it; "block", what products read. A constant has no array:
+examples; "d", sums over examples, for the lines after it; "block", the factors of products. A constant has no array:
 its reference is "=" and the number.
 """
 
@@ -56,7 +56,7 @@ class Accumulate(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """Adds to each of so many numbers a row of weights times numbers that all rows share, in two loops."""
+    """Two loops: to each of these numbers, add the products of a row of weights and numbers that all rows share."""
 
     rows: int
     width: int
@@ -82,7 +82,7 @@ class Loop(NamedTuple):
     body: "tuple[Any, ...]"
 
 
-ARRAYS = frozenset((*"pxcgythd", "block"))  # once storage puts t0, t1, ... into t; others are variables
+ARRAYS = frozenset((*"pxcgythd", "block"))  # after storage has put t0, t1, ... into t; other names are variables
 Expression = Ref | Sum | Call
 Step = Assign | Accumulate | Scatter | Layer | Loop
 Kernel = list[Step]

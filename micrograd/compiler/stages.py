@@ -13,8 +13,8 @@ from micrograd.compiler.targets.c import Writer
 def stages(graph: Graph, shared: Sequence[bool] = ()) -> dict[str, str]:
     """What `backward` computes for an example after each stage, by the name of the stage.
 
-    If something is hoisted, "before" and "after" are what is computed once for all examples. `shared` says which
-    arguments they share.
+    If something is hoisted, "before" and "after" are computed once for all examples. `shared` says which arguments
+    the examples share.
     """
     ends = graph.ends("backward")
     compiled = hoisted(graph, ends, shared) or program(graph, ends)

@@ -58,7 +58,7 @@ class Graph:
 
     The leaves of the `trace` are the arrays "p" of parameters, "x" of all arguments, flat, "seed" for the gradient of
     the result, and "g" for the parameters' gradients before the call. The backward pass begins at the line
-    `forward_end`. `traced` makes a graph.
+    `forward_end`. `traced` makes graphs.
     """
 
     output_shape: Shape
@@ -93,7 +93,7 @@ class Graph:
         return ends._replace(gradients=self.parameter_gradients, rows=self.rows) if kind == "backward" else ends
 
     def _scales_with_seed(self) -> bool:
-        """Whether what a call adds to the parameters' gradients is proportional to the seed."""
+        """Whether the gradients that a call adds to the parameters are proportional to the seed."""
         trace = self.trace
         varying = {line for line, (array, _) in trace.leaves.items() if array in ("seed", "g")}
         scaled = varying.union(line for line, number in trace.constants.items() if number == 0)
@@ -125,9 +125,9 @@ def traced(
 ) -> Graph:
     """The graph of a function of arguments of these shapes. The last `n_constants` parameters get no gradients.
 
-    Sums of products written with operators become dots, and the backward pass goes level by level, so that similar
-    operations are next to each other; for the backend "python" it goes in the engine's order, and its sums then equal
-    the engine's to the last bit.
+    Sums of products written with operators become dots. The backward pass goes level by level, which puts similar
+    operations next to each other; for the backend "python" it goes in the engine's order, and its sums equal the
+    engine's to the last bit.
     """
     trace, n = Trace(finite=options.finite, ieee=options.ieee), len(parameters)
     graph = Graph(trace, shapes, n, n - n_constants)
@@ -146,20 +146,20 @@ def traced(
             assign(tracing.grads.keys(), "grad", tracing.grads.values())
             trace.rows.clear()
             trace.close()
-    if trace.refused:  # the function, or a closure of the user's, caught the error
+    if trace.refused:  # the function, or one of the user's closures, caught the error
         raise trace.refused
     return graph
 
 
 class _Tracing:
-    """What tracing a function needs until its graph is complete."""
+    """The state of tracing a function, until its graph is complete."""
 
     def __init__(self, graph: Graph, inputs: list[Value], index: dict[Value, int], *, is_rolled: bool) -> None:
         self.graph, self.inputs, self.index, self.is_rolled = graph, inputs, index, is_rolled
         self.first_use: dict[Value, int] = {}  # for each sum that became a dot, the first line that uses it
-        self.order: Order = [], []  # of the result
-        self.own_closures = False  # whether this package defined those of the result
-        self.grads: dict[Value, Any] = {}  # of the user's constants, which get them back: no symbol may stay there
+        self.order: Order = [], []  # of the result's backward pass
+        self.own_closures = False  # whether this package defined all closures in it
+        self.grads: dict[Value, Any] = {}  # of the user's constants, to be restored: no symbol may stay there
 
     def forward(self, function: Callable[..., Any], assigned: dict[Value, Any]) -> Any:
         """Record the function's result, and turn sums of products into dots."""
@@ -218,7 +218,7 @@ class _Tracing:
                 )
 
     def backward(self, result: Any, gradients: dict[Value, Any]) -> None:
-        """Record the gradients. `gradients` has those that were assigned to parameters."""
+        """Record the gradients. `gradients` has the ones that were assigned to parameters."""
         graph, trace, index = self.graph, self.graph.trace, self.index
         # A backward() within the function has left gradients on these: add to them.
         begun = {
@@ -249,11 +249,11 @@ class _Tracing:
 
 
 def _order(values: tuple[Value, ...]) -> Order:
-    """What some Values were computed from, themselves included."""
+    """The nodes and leaves that some Values were computed from, these Values included."""
     end = Value(0.0)
     end._prev = values
     nodes, leaves = end._topological_order()
-    return nodes[:-1], leaves  # without the end itself, which without operands is no node but a leaf
+    return nodes[:-1], leaves  # without the end itself; if it has no operands, it is in the leaves
 
 
 def _number(value: Any) -> Any:
@@ -277,7 +277,7 @@ def _in_order(nodes: Sequence[Value], first_use: dict[Value, int], n_lines: int)
     A sum of many terms is on one level. So a gradient adds up alike parts one after the other, however the program was
     written. A node in `first_use` is sorted by the line given there, not by its own.
     """
-    place: dict[Value, int] = {}  # of each node, its level times the number of lines, plus its line; leaves have none
+    place: dict[Value, int] = {}  # of each node, not of leaves: its level times the number of lines, plus its line
     for node in nodes:
         data = node.data
         while isinstance(data, Value):
@@ -290,8 +290,8 @@ def _in_order(nodes: Sequence[Value], first_use: dict[Value, int], n_lines: int)
             if operand._prev:
                 its = place[operand]
                 if is_sum and operand._op == "+":
-                    # It is on the level of sums among its operands, so its line has to come after theirs, even if it
-                    # equals, or is simplified to, an earlier one.
+                    # It is on the same level as sums among its operands, so its line has to come after theirs, even
+                    # if it equals, or is simplified to, an earlier line.
                     level, line = max(level, its // n_lines), max(line, its % n_lines)
                 else:
                     level = max(level, its // n_lines + 1)
@@ -303,7 +303,7 @@ def is_free(leaf: Value) -> bool:
     """Whether its number may change from call to call, or is a traced one that must not outlive the call."""
     if type(leaf) is Argument or leaf._prev or leaf._is_constant or leaf._level:
         return False
-    return isinstance(leaf.data, Real)  # as NumPy's are, and symbols
+    return isinstance(leaf.data, Real)  # NumPy's numbers are Real, and so are symbols
 
 
 def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:

@@ -18,10 +18,10 @@ Step = tuple[int, list[Any], Any]
 
 
 def evaluate(graph: Graph, results: Sequence[int], numbers: dict[int, Any]) -> Iterator[Step]:
-    """Carry out what the results need, and add it to `numbers`, which begins with those of constants and leaves."""
+    """Carry out what the results need. `numbers` begins with constants and leaves, and receives the other values."""
     trace = graph.trace
 
-    def number_of(line: int) -> Any:  # a stack may come after its uses
+    def number_of(line: int) -> Any:  # a stack may be recorded after the lines that use it
         return [numbers[i] for i in trace.operands[line]] if trace.ops[line] == "stack" else numbers[line]
 
     for id in trace.live(results):
@@ -39,7 +39,7 @@ def evaluate(graph: Graph, results: Sequence[int], numbers: dict[int, Any]) -> I
 
 
 def _result(op: str, *operands: Any) -> Any:
-    """The result of an operation, or its error, or that of an operand."""
+    """The result of an operation; or its error, or the error of an operand."""
     if op == "dot":
         start, ws, xs = operands
         return reduce(partial(_result, "+"), map(partial(_result, "*"), ws, xs), start)

@@ -143,7 +143,7 @@ def reads() -> Iterator[Used]:
 
 def _note(leaf: Value) -> None:
     used = _thread.used
-    if used is not None and id(leaf) not in used and hasattr(leaf, "grad"):  # which it gets last
+    if used is not None and id(leaf) not in used and hasattr(leaf, "grad"):  # a new Value gets its grad last
         used[id(leaf)] = leaf, _SLOTS["data"].__get__(leaf), leaf.grad
 
 
@@ -278,7 +278,7 @@ def _class_for(kind: Any) -> Any:
 
 
 def stand_in(kind: Any, **members: Any) -> Any:
-    """A subclass with these members. What is computed from its instances has the class itself.
+    """A subclass with these members. Values computed from its instances have the class `kind` itself.
 
     Its methods refer to `kind`, since another thread may change the class of `self` while one runs.
     """

@@ -3,12 +3,12 @@
 While a function is traced, the operations of reductions.py get their operands from `Rows`: a tuple of Values becomes a
 Row, which is a Value. Its `data` is a RowSymbol, a line of the trace, and its `grad` adds up what is sent to all of its
 values. So the closure of `dot` sends one product to a Row instead of one to each weight, and code that walks the graph
-touches rows, not weights:
+visits rows, not weights:
 
     data += w.data * x.data     a "dot" of two rows
     w.grad += grad * x.data     an "axpy": a row plus a number times a row
     scalar.exp(x.data - y)      a row of as many numbers
-    operand.grad += grad        one number for all, as long as nothing else is added
+    operand.grad += grad        one number for all values, if nothing else is added
 
 A Row is either a slice of the parameters, whose sum is added to a slice of their gradients, or a stack of any traced
 Values. When its turn comes in the backward pass, a stack passes an item of its sum on to each Value.
@@ -59,7 +59,7 @@ class RowSymbol:
         return self if type(start) is int else spread(start, self) + self
 
     def total(self) -> Symbol:
-        """The sum of the numbers; of a stack, as a chain of additions, which also finds products among them."""
+        """The sum of the numbers; for a stack, a chain of additions, in which products are found later."""
         trace = self.trace
         if trace.ops[self.id] == "stack":
             return reduce(add, [Symbol(trace, line) for line in trace.lines_of(self.id)])
@@ -85,7 +85,7 @@ class RowSymbol:
 
 
 def _map(op: str, swapped: bool = False) -> Callable[..., RowSymbol]:
-    """An operation that is carried out number by number."""
+    """An elementwise operation."""
 
     def method(self: RowSymbol, *others: Any) -> RowSymbol:
         lines = [each.id if type(each) is RowSymbol else self.trace.id(each) for each in (self, *others)]
@@ -100,7 +100,7 @@ RowSymbol.__rand__ = _map("and", swapped=True)  # type: ignore[attr-defined]
 
 
 def spread(number: Any, row: RowSymbol) -> RowSymbol:
-    """A row like this one that has the same number everywhere."""
+    """A row of the same size, with the same number everywhere."""
     trace = row.trace
     ones = trace.stack((trace.id(1.0),) * trace.size(row.id))
     return RowSymbol(trace, trace.row("axpy", (trace.nothing, trace.id(number), ones)))
@@ -151,7 +151,7 @@ class Row(Value):
 
     @property
     def grad(self) -> Any:
-        """The sum of what was sent to the row and has not been passed on: of numbers for all values, a number."""
+        """The sum of the gradients sent to the row and not yet passed on; a number, if each was one number for all."""
         return self._sum
 
     @grad.setter
@@ -198,7 +198,7 @@ class Rows:
         self._found: dict[Any, Row] = {}  # slices, and stacks by their lines
 
     def of(self, *operands: tuple[Value, ...]) -> Sequence[tuple[Value, ...]]:
-        """Each as a tuple of one Row; or all as they are, if they are short, overlap, or not all are traced."""
+        """Each as a tuple of one Row; or all unchanged, if they are short, overlap, or are not all traced."""
         if len(operands[0]) >= SHORTEST_ROW and operands[0][0]._level == 0:
             rows = [row for values in operands if (row := self._row(values)) is not None]
             if len(rows) == len(operands) and not rows[-1].overlaps(rows[0]):
@@ -250,7 +250,7 @@ class Rows:
                 node.is_alone = {*map(uses.__getitem__, map(id, node.values))} == {1}
 
     def keeps(self, row: Row, total: Any) -> bool:
-        """Whether a Row keeps what is sent to it, to pass on or to return the sum."""
+        """Whether a Row adds up what is sent to it, instead of passing it on at once."""
         is_scatter = type(total) is RowSymbol and self.trace.ops[total.id] == "scatter"
         return self.add_up or row.is_alone or (self.final and is_scatter and row.place is not None)
 

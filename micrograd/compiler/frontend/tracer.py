@@ -13,10 +13,10 @@ What starts there may be -0.0 where the engine has 0.0, except in the gradients 
 A trace of finite numbers also drops products with 0.0, and what adds them. Only the sign of a zero may change.
 
 Many numbers may be one operand, a row: a "slice" of an array, or a "stack" of lines. A "dot" adds up the products of
-two rows, "sum" the numbers of one, and "max" is the largest of these. An "axpy" is a row, or nothing, plus a number
-times a row, as in BLAS. A "scatter" is a row, or nothing, plus a number at an index. An "item" is one number of such a
-row, and "take_at" is the number of a slice at an index. Any other operation on rows, and on numbers beside them, is
-carried out number by number, and gives a row. rows.py says which operands become rows.
+two rows, "sum" adds up the numbers of one, and "max" is the largest of them. An "axpy" is a row, or nothing, plus a
+number times a row, as in BLAS. A "scatter" is a row, or nothing, plus a number at an index. An "item" is one number of
+such a row, and "take_at" is the number of a slice at an index. Any other operation on rows, or on rows and numbers, is
+elementwise and gives a row. rows.py says which operands become rows.
 """
 
 import linecache
@@ -124,7 +124,7 @@ class Symbol:
         return self.trace.record("largest", numbers)
 
     def as_rows(self, *operands: tuple[Value, ...]) -> Any:
-        """Several operands, or as many lists of them, each as a tuple of one Row if the trace has Rows of them."""
+        """Each of these tuples of operands as a tuple of one Row, if the trace makes Rows of them."""
         return self.trace.rows.of(*operands) if self.trace.rows else operands
 
     def as_slice(self, values: tuple[Value, ...]) -> Any:
@@ -221,7 +221,7 @@ Real.register(Symbol)  # so that a Value takes it for a number
 
 
 Argument = stand_in(Value, __hash__=_hash)
-"""The class of Values that stand for arguments. What is computed from one is a plain Value."""
+"""The class of Values that stand for arguments. Values computed from one are plain Values."""
 scalar.ZEROS[Symbol] = 0
 
 
@@ -229,9 +229,9 @@ class Trace:
     """What was done, in order: line `i` is the operation `ops[i]` on the results of the lines `operands[i]`.
 
     A line without operands is a leaf: `leaves[i]` is the name of an array and an index in it, such as `("p", 3)` for
-    the fourth parameter; for a row, it is `slices[i]`. A constant is one too: its number is `constants[i]`. An item is
-    the number `items[i]` of its operand. An operation number by number gives a row of the size `maps[i]`. Leaves and
-    stacks compute nothing, so their lines may come after their uses.
+    the fourth parameter; for a row, it is `slices[i]`. A constant is a leaf too: its number is `constants[i]`. An item
+    is the number `items[i]` of its operand. An elementwise operation gives a row of the size `maps[i]`. Leaves and
+    stacks compute nothing, so their lines may come after the lines that use them.
 
     If it `keeps_composed` functions, a function composed of others, such as sigmoid, is one operation, as people write
     it; otherwise it becomes its parts, and every language has those. `finite` and `ieee` are as in Options. While it
@@ -284,7 +284,7 @@ class Trace:
         return self._line(op, operands, operands)
 
     def map(self, op: str, operands: tuple[int, ...]) -> int:
-        """The line of an operation that is carried out number by number on the rows among these operands."""
+        """The line of an elementwise operation on rows; numbers among the operands are the same for all elements."""
         line = self._line(op, operands, operands)
         self.maps[line] = next(size for size in map(self.size, operands) if size)
         return line
@@ -415,7 +415,7 @@ class Trace:
         return number == 0 and (self.finite or math.copysign(1.0, number) == sign)
 
     def size(self, row: int) -> int:
-        """How many numbers a row has; 0 for a number."""
+        """The size of a row; 0 for a number."""
         if row in self.slices:
             return self.slices[row].size
         if self.ops[row] in ("axpy", "scatter"):

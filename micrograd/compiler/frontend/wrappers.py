@@ -114,7 +114,7 @@ class Entries:
 
     def matrices(self, shapes: tuple[Shape, ...], n: int, numbers: Any) -> list[Any]:
         """The matrix of each of n examples, from the entries of all."""
-        csr_array = import_module("scipy.sparse").csr_array  # here, since only those need it who call the function
+        csr_array = import_module("scipy.sparse").csr_array  # imported here, since only a call of the function needs it
         import numpy as np
 
         shape, columns, ends = self.patterns[shapes]

@@ -25,7 +25,7 @@ class Program(NamedTuple):
 
     Operations on rows are not named: they only multiply and add. `passes` has the kernel after each pass.
 
-    A program that is hoisted (hoist.py) has others that run `before` the loop over examples and `after` it.
+    A hoisted program (hoist.py) has two others, which run `before` the loop over examples and `after` it.
     """
 
     kernel: Kernel

@@ -18,7 +18,7 @@ from micrograd.compiler.ir import Call
 SUMS = frozenset(("+", "-", "dot"))
 ROWS = frozenset(("stack", "axpy", "scatter", "item"))
 REDUCTIONS = {"sum": "+", "max": ">"}
-"""The sign of the terms of an operation that makes a number of a row."""
+"""The sign of the terms, for each operation that reduces a row to a number."""
 PLAIN = OPERATIONS.keys() - SUMS - CONDITIONS - REDUCTIONS.keys() - {"where", "take", "take_at", "largest"}
 """Operations that become a Call whose operands are just numbers."""
 LONG_CONDITION = 8  # numbers compared, above which a condition is computed once, as 1 or 0, whatever uses it
@@ -30,7 +30,7 @@ Lines = tuple[int, ...]
 
 
 class Computed(NamedTuple):
-    """The numbers of a row that is a node itself, by its line."""
+    """The numbers of a computed row, which has a node: its line, and its size."""
 
     line: int
     size: int
@@ -49,14 +49,14 @@ class Node(NamedTuple):
     """The value of a line of the trace, from the numbers in its columns.
 
     Its form is a Call, whose operands are other Calls and positions in the only column; or for a sum, its runs of
-    terms, each with a column for each factor. The largest of some numbers has terms with the sign ">".
+    terms, each with a column for each factor. For the largest of some numbers, the sign of the terms is ">".
 
     A row is a node of `size` numbers: the sum of rows, each times a number. Its first column has these numbers, and the
-    others are the rows. Or it is a Call for each number: its columns are the operands, and one that is a number for all
-    has a single line.
+    others are the rows. Or it is a Call for each number: its columns are the operands, and a column with a single line
+    is one number for all.
     """
 
-    line: Any  # of the trace; or for a number of a row that is no line itself, the line of the row and the position
+    line: Any  # of the trace; for a number of a row that has no line of its own: the row's line, and the position
     form: Call | tuple[Run, ...]
     columns: tuple[Column, ...]
     parameter: int = -1  # the index of the (first) gradient that it is added to; -1 for none
@@ -151,7 +151,7 @@ def expressions(
 
 
 Terms = list[tuple[str, Any]]
-"""The terms of a sum so far, run by run: their sign, and a list of lines for each factor; or columns that are whole."""
+"""The terms of a sum so far, run by run: their sign, and a list of lines for each factor, or whole columns."""
 
 
 class _Merger:
@@ -160,14 +160,14 @@ class _Merger:
     def __init__(self, trace: Trace, live: Sequence[int], stay: set[int], in_order: bool) -> None:
         self.nodes: list[Node] = []
         self.items: dict[int, dict[int, int]] = defaultdict(dict)  # of each row, the lines of its numbers
-        self.conditions: dict[int, Call] = {}  # over lines, without those that have a node
+        self.conditions: dict[int, Call] = {}  # over lines; only conditions without a node
         self.factors: dict[int, tuple[Any, ...]] = {}  # of terms that are products: lines, or columns to add up
         self.sum_of: dict[int, int] = {}  # the sum or difference that alone uses a line
-        self._sums: dict[int, Terms] = {}  # that another sum goes on with
+        self._sums: dict[int, Terms] = {}  # the sums that another sum continues
         self._parameter = {line: i for line, (array, i) in trace.leaves.items() if array == "g"}
         self._trace, self._stay, self._in_order = trace, stay, in_order
         ops, operands = trace.ops, trace.operands
-        of_op: dict[str, list[tuple[int, ...]]] = defaultdict(list)  # operands; a dot's rows are used as they are
+        of_op: dict[str, list[tuple[int, ...]]] = defaultdict(list)  # operands, without the rows of a dot
         for line in live:
             of_op[ops[line]].append(operands[line][:1] if ops[line] == "dot" else operands[line])
         self._uses = uses = Counter(chain(*[chain.from_iterable(of) for op, of in of_op.items() if op not in ROWS]))
@@ -189,7 +189,7 @@ class _Merger:
         if op == "/" and not self._trace.constants.get(operands[1]):
             return "quotient"
         if op == "**" and (constant := self._trace.constants.get(operands[1])) is not None:
-            return f"**{constant:.17g}"  # 2.0000001 is not 2
+            return f"**{constant:.17g}"  # all digits: 2.0000001 is not 2
         return op
 
     def add_row(self, line: int, place: Slice | None = None) -> None:
@@ -201,7 +201,7 @@ class _Merger:
             self.nodes.append(Node(line, (("+", 2, len(columns) - 1),), columns, base, step, n, lines))
 
     def add_items(self, row: int) -> None:
-        """Make those of a row's items that are terms of a sum products, and remove them from the items."""
+        """Turn the items that are terms of a sum into products, and remove them from the row's items."""
         items = self.items[row]
         terms = [i for i, line in items.items() if self._trace.ops[self.sum_of.get(line, line)] == "+"]
         numbers, *rows = self._columns(row) if terms else ((),)
@@ -224,14 +224,14 @@ class _Merger:
         return numbers, *map(self._column, rows)
 
     def _column(self, row: int) -> Column:
-        """The numbers of a row, or a number as a column of its own."""
+        """The numbers of a row; or for a number, a column with this number alone."""
         trace = self._trace
         if row in trace.maps:
             return Computed(self._number(row), trace.maps[row])
         return trace.slices.get(row) or (trace.operands[row] if trace.ops[row] == "stack" else (row,))
 
     def add_sum(self, line: int, op: str, operands: Sequence[int]) -> None:
-        """Add a sum, a difference or a dot: as a node, unless another sum goes on with it."""
+        """Add a sum, a difference or a dot: as a node, unless another sum continues it."""
         left, *right = operands
         parameter = self._parameter.get(left, -1) if op != "-" else -1
         if parameter >= 0:
@@ -342,7 +342,7 @@ def _size(value: Any) -> int:
 
 
 def numbers(column: Column) -> Sequence[Any]:
-    """The numbers of a column: lines, or their places in an array or a row."""
+    """The numbers of a column: their lines, or their places in an array or a row."""
     return column.places if isinstance(column, Slice | Computed) else column
 
 

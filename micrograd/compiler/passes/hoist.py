@@ -1,14 +1,14 @@
-"""Hoisting: what is the same for all examples is computed once, before the loop over them, or after it.
+"""Hoisting: what is the same for all examples is computed once, before or after the loop over them.
 
-Lines that depend only on parameters, constants and arguments that all examples share are uniform. Those that take time
-are computed before the loop, which reads them from the array "h".
+Lines that depend only on parameters, constants and arguments that all examples share are uniform. The costly ones are
+computed before the loop, and the loop reads them from the array "h".
 
-A gradient is a sum over examples. Where the backward pass is linear in a number, with uniform factors, the sum of its
-results is its result for the sum. So the loop only adds up such numbers, in the array "d", and the rest of the backward
-pass is computed after it. For w = exp(p), the loop adds up the gradient of w, which is then multiplied by w; for weight
-decay, it adds up the seed.
+A gradient is a sum over examples. Where the backward pass is linear in a number, with uniform factors, it can be
+applied once, to the sum over the examples. So the loop only adds up such numbers, in the array "d", and the rest of the
+backward pass runs after it. For w = exp(p), the loop adds up the gradient of w, and multiplies the sum by w afterwards;
+for weight decay, it adds up the seed.
 
-Where a factor is infinite and some examples would add 0 times it, such a gradient is infinite and not NaN.
+If a factor is infinite and some examples add 0 times that factor, the gradient is infinite instead of NaN.
 """
 
 import copy
@@ -22,7 +22,7 @@ from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.frontend.tracer import Trace
 from micrograd.compiler.passes.linear import Moved, Sums, links_of, moved_lines, sums_for
 
-FAR = 1 << 40  # where "d" begins in "g", while passes take it for a part of that: no loop goes from one to the other
+FAR = 1 << 40  # where "d" begins in "g", as passes treat it as a part of "g": too far away for a loop over both
 CHEAP = frozenset(("+", "-", "*", "neg", "abs", "where"))
 NO_NUMBERS = CONDITIONS | {"stack", "axpy", "scatter"}
 
@@ -35,9 +35,9 @@ class Part(NamedTuple):
 
 
 class Hoisted(NamedTuple):
-    """What is computed before the loop over examples, for each of them, and after it; and the size of "d".
+    """What is computed before the loop over examples, in it, and after it; and the size of "d".
 
-    `before` returns what is in "h". What `each` adds to "d" is in "g" still, from the index FAR on.
+    `before` returns the numbers in "h". What `each` adds to "d" is still in "g", from the index FAR on.
     """
 
     before: Part
@@ -47,14 +47,14 @@ class Hoisted(NamedTuple):
 
 
 def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | None:
-    """The lines of a graph in three parts, or None if nothing that takes time is the same for all examples.
+    """The lines of a graph in three parts, or None if nothing costly is the same for all examples.
 
     `shared` says which arguments all examples share.
     """
     trace, uniform = graph.trace, _uniform(graph, shared)
     costly = _costly(trace, uniform)
     reached = _reached(trace, ends.lines, costly) if costly else set()
-    held = sorted(reached & costly, key=lambda line: (trace.ops[line], line))  # alike ones next to each other
+    held = sorted(reached & costly, key=lambda line: (trace.ops[line], line))  # the same operations side by side
     varying = sorted(line for line in reached - uniform if trace.operands[line])
     if not held:
         return None
@@ -66,11 +66,11 @@ def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | No
 
 
 def _each(graph: Graph, ends: Ends, moved: Moved, sums: Sums) -> Part:
-    """What stays in the loop, with what is added up for what is moved out of it."""
+    """What stays in the loop, including the sums for the lines that are moved out of it."""
     trace = graph.trace
     gradients = {i: line for i, line in ends.gradients.items() if line not in moved.numbers}
     for line, (_, i) in sums.numbers.items():
-        if line not in trace.items:  # others are in rows
+        if line not in trace.items:  # items are added up with their rows
             gradients[FAR + i] = trace.row("+", (trace.leaf("g", FAR + i).id, line))
     rows = []
     for place, row in *((place._replace(base=FAR + place.base), row) for row, place in sums.rows.items()), *ends.rows:
@@ -82,7 +82,7 @@ def _each(graph: Graph, ends: Ends, moved: Moved, sums: Sums) -> Part:
 def _after(graph: Graph, ends: Ends, moved: Moved, sums: Sums) -> Part:
     """What is computed after the loop."""
     trace = graph.trace
-    for row in moved.chains.keys() & sums.rows.keys():  # the sum of the links in the loop is one more
+    for row in moved.chains.keys() & sums.rows.keys():  # what its links in the loop add up to is one more link
         links, (first, *_) = moved.chains[row]
         trace.ops[first], trace.operands[first] = "axpy", (row, trace.id(1.0), trace.slice(*sums.rows[row]))
         _relink(trace, sorted((first, *links), reverse=True))
@@ -107,21 +107,21 @@ def _uniform(graph: Graph, shared: Sequence[bool]) -> set[int]:
         if uniform.issuperset(operands):
             uniform.update([line] if operands else ())
         elif trace.ops[line] in ("dot", "axpy") and all(map(is_uniform, operands)):
-            uniform.add(line)  # the line of a stack may come after its uses
+            uniform.add(line)  # a stack may be recorded after the lines that use it
     return uniform
 
 
 def _costly(trace: Trace, uniform: set[int]) -> set[int]:
-    """The uniform numbers that take more to compute than one addition or product: reading one takes as long as that."""
+    """The uniform numbers that cost more than one addition or product, which is as fast as reading a number."""
     numbers = {
         line for line in uniform if trace.operands[line] and trace.ops[line] not in NO_NUMBERS
     } - trace.maps.keys()
-    computed = {line for line in numbers if any(map(trace.operands.__getitem__, trace.operands[line]))}  # from others
-    return computed.union(line for line in numbers if trace.ops[line] not in CHEAP)
+    nested = {line for line in numbers if any(map(trace.operands.__getitem__, trace.operands[line]))}
+    return nested.union(line for line in numbers if trace.ops[line] not in CHEAP)
 
 
 def _reached(trace: Trace, results: Sequence[int], costly: set[int]) -> set[int]:
-    """The lines that results need, up to those that are held."""
+    """The lines that the results need, as far as the costly ones."""
     found = set(results)
     waiting = [*found]
     while waiting:
@@ -133,7 +133,7 @@ def _reached(trace: Trace, results: Sequence[int], costly: set[int]) -> set[int]
 
 
 def _relink(trace: Trace, links: Sequence[int]) -> int:
-    """Let these lines, the last one first, add up a row; returns its line."""
+    """Link these lines, given last one first, into a sum of rows. Returns its line."""
     row = trace.nothing
     for line in reversed(links):
         trace.operands[line] = (row, *trace.operands[line][1:])
@@ -142,7 +142,7 @@ def _relink(trace: Trace, links: Sequence[int]) -> int:
 
 
 def _with_leaves(graph: Graph, places: dict[int, tuple[str, int]]) -> Graph:
-    """A copy of the graph, in whose trace these lines are leaves; others can be appended."""
+    """A copy of the graph with these lines as leaves of its trace. Lines can be appended to the copy."""
     graph, trace = copy.copy(graph), copy.copy(graph.trace)
     trace.ops, trace.operands = trace.ops.copy(), trace.operands.copy()
     trace.leaves, trace.items = trace.leaves | places, {i: n for i, n in trace.items.items() if i not in places}

@@ -1,6 +1,6 @@
-"""Layers: sums of weights times numbers that all of them share, which are added up several at a time.
+"""Layers: sums of weights times numbers that all these sums share, several of them added up at a time.
 
-Where a processor can multiply and add with one rounding, these sums are.
+They use fused multiply-add where the processor has it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,11 +9,11 @@ from itertools import dropwhile, groupby
 from micrograd.compiler.ir import Assign, Kernel, Layer, Loop, Ref, Step, Sum, Term, start
 from micrograd.compiler.passes.jam import can_jam
 
-FEWEST = 32  # terms of a sum: with 64, a layer takes 0.7 to 0.9 times as long as jammed, with 27 as long, with 16 1.04
+FEWEST = 32  # terms of a sum: against jamming, a layer takes 0.7 to 0.9 times as long with 64, 1 with 27, 1.04 with 16
 
 
 def with_layers(kernel: Sequence[Step], depth: int = 0) -> Kernel:
-    """The kernel, in so many loops, with the sums of layers as steps of their own."""
+    """The kernel, inside `depth` loops, with the sums of layers as separate steps."""
     found: Kernel = []
     for step in kernel:
         if not isinstance(step, Loop):
@@ -28,14 +28,14 @@ def with_layers(kernel: Sequence[Step], depth: int = 0) -> Kernel:
 
 
 def _is_sum_of_layer(step: Step) -> bool:
-    """Whether a step in a loop sets a number to a sum that ends with a loop over weights times the same numbers."""
+    """Whether a step in a loop sets a number to a sum that ends with a loop over weights times shared numbers."""
     if not isinstance(step, Assign) or not isinstance(step.value, Sum) or step.target.array[0] != "t":
         return False
     return bool(_factors(step.value.terms[-1]))
 
 
 def _factors(loop: Term | Loop) -> tuple[Ref, ...]:
-    """The weights and the numbers that a loop of terms multiplies, in a loop over the sums of a layer."""
+    """The weights and the shared numbers that a loop of terms multiplies; none if it is not a sum of a layer."""
     if not isinstance(loop, Loop) or loop.rounds < FEWEST or len(loop.body) > 1 or isinstance(loop.body[0], Loop):
         return ()
     sign, factors = loop.body[0]
@@ -45,7 +45,7 @@ def _factors(loop: Term | Loop) -> tuple[Ref, ...]:
 
 
 def _layers(rounds: int, sums: Sequence[Assign]) -> Iterator[Step]:
-    """What each of the sums begins with, and the layers that are added to all, for each of these steps in a loop."""
+    """For each sum in the body of a loop: the loop that sets the first terms, and the layers that add the others."""
     for target, value in sums:
         assert isinstance(value, Sum)
         first = tuple(dropwhile(_factors, reversed(value.terms)))[::-1]

@@ -1,7 +1,7 @@
-"""What can be computed after the loop over examples: what is linear in sums over them.
+"""What can be computed after the loop over examples, because it is linear in sums over them.
 
-The sum of what a linear function returns is what it returns for the sum. So where the backward pass is linear in a
-number, with factors that are the same for all examples, the loop only has to add up that number.
+A linear function of a sum equals the sum of the function's values. So where the backward pass is linear in a number,
+with factors that are the same for all examples, the loop only has to add up that number.
 """
 
 from collections import Counter
@@ -12,18 +12,18 @@ from micrograd.compiler.frontend.graph import Ends
 from micrograd.compiler.frontend.tracer import Slice, Trace
 
 Chains = dict[int, tuple[list[int], list[int]]]
-"""Rows, and the lines of their links, the last one first: those that are moved out of the loop, and the others."""
+"""For each row, the lines of its links, last one first: those that are moved out of the loop, and the others."""
 
 
 class Moved(NamedTuple):
-    """The lines of numbers that are computed after the loop, and the rows of which parts are."""
+    """The lines of the numbers that are computed after the loop, and the rows that are partly computed there."""
 
     numbers: set[int]
     chains: Chains
 
 
 class Sums(NamedTuple):
-    """What the loop adds up in the array "d": the places of numbers, those of rows, and the size of the array."""
+    """What the loop adds up in the array "d": the places of numbers and of rows, and the size of the array."""
 
     numbers: dict[int, tuple[str, int]]
     rows: dict[int, Slice]
@@ -31,7 +31,7 @@ class Sums(NamedTuple):
 
 
 def moved_lines(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[int]) -> Moved:
-    """What can be computed after the loop: it is linear, and nothing that stays in the loop needs it."""
+    """The lines that can be computed after the loop: they are linear, and no line that stays in the loop needs them."""
     ops, operands = trace.ops, trace.operands
     chains = _chains(trace, varying, ends, uniform)
     top = {line: row for row, parts in chains.items() for part in parts for line in part}
@@ -48,7 +48,7 @@ def moved_lines(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[i
         del chains[row]
     moved = set[int]()
     for line in sorted(found):
-        # A sum of what stays in the loop stays there, too: one total is added up, and not each of its terms.
+        # If all terms of a sum stay in the loop, so does the sum: then only the sum is added up, not each term.
         from_others = ops[line] not in ("+", "-", "neg") or not moved.isdisjoint(operands[line])
         if operands[line][0] in chains if ops[line] == "item" else from_others:
             moved.add(line)
@@ -56,7 +56,7 @@ def moved_lines(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[i
 
 
 def _chains(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[int]) -> Chains:
-    """The rows, added to gradients or used by items alone, that add up uniform rows times varying numbers."""
+    """The sums of uniform rows times varying numbers that are only added to gradients, or only used by items."""
     uses = Counter([i for line in varying for i in trace.operands[line]] + [row for _, row in ends.rows])
     items = Counter([trace.operands[line][0] for line in varying if line in trace.items])
     found: Chains = {}
@@ -74,7 +74,7 @@ def _chains(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[int])
 
 
 def _is_linear(trace: Trace, line: int, uniform: set[int]) -> bool:
-    """Whether an operation on numbers is linear in those that vary."""
+    """Whether an operation on numbers is linear in the operands that vary."""
     op, operands = trace.ops[line], trace.operands[line]
     varies = [i not in uniform for i in operands]
     match op:
@@ -94,9 +94,9 @@ def _is_linear(trace: Trace, line: int, uniform: set[int]) -> bool:
 
 
 def sums_for(trace: Trace, moved: Moved, uniform: set[int], added: set[int]) -> Sums:
-    """What the moved lines are computed from.
+    """The sums that the moved lines are computed from.
 
-    Of a row that is moved in part, this is the sum of the other links, unless it is `added` to gradients.
+    For a row that is partly moved, this is the sum of its other links, unless the row is `added` to gradients.
     """
     read = [i for line in moved.numbers for i in trace.operands[line]]
     read += [trace.operands[line][1] for links, _ in moved.chains.values() for line in links]
@@ -118,7 +118,7 @@ def sums_for(trace: Trace, moved: Moved, uniform: set[int], added: set[int]) -> 
 
 
 def links_of(trace: Trace, row: int) -> list[int]:
-    """The lines of the axpys and scatters that a row adds up, the last one first."""
+    """The lines of the axpys and scatters that a row adds up, last one first."""
     found = []
     while row != trace.nothing:
         found.append(row)
@@ -127,5 +127,5 @@ def links_of(trace: Trace, row: int) -> list[int]:
 
 
 def operands_of(trace: Trace, line: int) -> list[int]:
-    """What a line is computed from: in place of a stack, its numbers, since its own line may come after its uses."""
+    """What a line is computed from. A stack may be recorded after the lines that use it, so its numbers replace it."""
     return [i for of in trace.operands[line] for i in (trace.operands[of] if trace.ops[of] == "stack" else (of,))]

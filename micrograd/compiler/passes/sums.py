@@ -72,7 +72,7 @@ def _statements(terms: Sequence[Term | Loop]) -> Iterator[Any]:
 
 
 def is_dot(loop: Loop) -> bool:
-    """Whether a loop adds up neighbouring elements of an array, or their products with those of another."""
+    """Whether a loop adds up neighbouring elements of an array, or the dot product of two such rows of elements."""
     term = loop.body[0]
     if len(loop.body) > 1 or isinstance(term, Loop) or term.sign == "-":
         return False

@@ -39,7 +39,7 @@ class Layout(dict[Any, Place]):
         self._runs: dict[Items, tuple[list[int], list[Slice]]] = {}
 
     def placed(self, column: Any) -> Any:
-        """A column, with a row that is computed as the slice of an array where it is."""
+        """A column; in place of a computed row, the slice of the array where it is stored."""
         return self.rows[column.line] if type(column) is Computed else column
 
     def places(self, column: Items) -> list[Place]:
@@ -143,8 +143,8 @@ class Levels:
     def blocks(self) -> Iterator[Block]:
         """Blocks of nodes that can be computed together, level by level.
 
-        The nodes of a block are in trace order, except for sums if operations use all of them: a program may finish
-        sums in any order, so they are in the order of these operations.
+        The nodes of a block are in trace order, except for sums that are all used by operations: a program may
+        finish sums in any order, so they are in the order of these operations.
         """
         used: dict[int, int] = {}
         for node in reversed(self._nodes):

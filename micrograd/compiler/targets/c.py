@@ -1,19 +1,19 @@
 """Writing C: a trace as C99, for a library that is loaded here (library.py) or a file to use elsewhere (export.py).
 
 The loops of a kernel (ir.py) are printed in functions of about 150 lines. A library for many examples computes a tile
-of them at once: vectors with an example in each lane, and up to four vectors for each weight that is read; a layer adds
+of them at once: vectors with an example in each lane, up to four vectors for each weight that is loaded. A layer adds
 up several of its sums at once (layers.py), and other rounds that read the same numbers are jammed, to load them once
-(jam.py). What is the same for all examples is computed once (hoist.py), and the gradients of matrices are added up
-for a block of examples after its tiles (products.py). A library for few examples computes them one by one, and uses the
-lanes for dot products.
+(jam.py). What is the same for all examples is computed once (hoist.py). The gradients of matrices are added up after
+all tiles of a block of examples (products.py). A library for few examples computes them one by one, and uses the lanes
+for dot products.
 
 In lanes, sums are added up in the engine's order, except gradients: that of a parameter is first added up over a tile,
 where the terms of a sum of products are added one by one, or over a block. The long sums of a layer and the gradients
-of matrices are multiplied and added with one rounding where the processor can, so their last bits may differ from the
-engine's. For few examples, dot products and sums of neighbouring numbers are added up in eight parts, so their last
-bits may differ between few examples and many, and they may overflow where numbers near 1e308 cancel. The last bits of
-exp and tanh may differ, too: in lanes, they are computed by vector arithmetic instead of the C library, and so is exp
-in loops over one example's numbers.
+of matrices use fused multiply-add where the processor has it, so their last bits may differ from the engine's. For few
+examples, dot products and sums of neighbouring numbers are added up in eight parts, so their last bits may differ
+between few examples and many, and they may overflow where numbers near 1e308 cancel. The last bits of exp and tanh may
+differ, too: in lanes, vector arithmetic computes them instead of the C library, as it computes exp in loops over one
+example's numbers.
 
 Examples are counted by int64_t inside a library and outside, since on Windows a long has 32 bits and their numbers may
 take more than 16 GB. The numbers of one example were traced one by one: a long counts them.
@@ -54,9 +54,9 @@ MANY_LINES = 500  # outside loops, above which a tile is one vector: 900 take 1.
 CACHE = 1 << 20  # bytes, beyond which a tile is smaller: 256-256-10 takes 602 us on AVX-512, and 768 with half of it
 TILES = (4, 2, 1)  # vectors of examples in a tile
 
-LONG_ROW = 8  # rounds of a loop, from which on exp is computed by vectors
+LONG_ROW = 8  # rounds: loops of at least as many compute exp by vectors
 IN_VECTORS = CONDITIONS | {"+", "-", "*", "neg", "abs", "where", "exp", "sqrt", "condition", "truth"}
-"""The operations in a loop that a C compiler turns into vectors."""
+"""The operations that a loop may have if the C compiler is to vectorize it."""
 
 TOTAL = CONDITIONS | {
     *("+", "-", "*", "dot", "neg", "abs", "where", "largest", "max", "sum"),
@@ -87,7 +87,7 @@ class Writer(Printer):
     """Prints a program as functions in C: arithmetic on `vectors`, with an example in each lane, or on numbers.
 
     With `dots`, loops over neighbouring numbers become calls and vectors. With `checks`, `failed` is set where Python
-    raises an error. With `once`, what is the same in all lanes is computed, and set or added to numbers. `passes` has
+    raises an error. With `once`, the numbers are the same in all lanes, and results are single numbers. `passes` has
     the parts of the kernel after each pass.
     """
 
@@ -105,7 +105,7 @@ class Writer(Printer):
         self.type, self.for_lane, self.lane = "real", "", ""
         if vectors:
             self.type, self.for_lane, self.lane = ("V", "", "") if once else ("T", "FOR_LANES ", "[k]")
-        self.uniform = {*"pcghd", *"y" * once}  # arrays that have a number for all lanes
+        self.uniform = {*"pcghd", *"y" * once}  # arrays with one number for all lanes
         self.is_hoisted = once or program.before is not None
         self.templates = templates(precision, vectors=vectors, checks=checks)
         self.constants = program.constants
@@ -218,7 +218,7 @@ class Writer(Printer):
 
 
 def _in_vectors(step: Step) -> Step:
-    """A step with exp by arithmetic, not by the C library, in loops that the C compiler then turns into vectors."""
+    """A step whose loops compute exp by arithmetic instead of the C library, so the C compiler can vectorize them."""
     if not isinstance(step, Loop):
         return step
     if step.rounds < LONG_ROW or any(
@@ -267,7 +267,7 @@ def library_source(
     for (size, is_shared), alike in groupby(zip_longest(graph.sizes, shared, fillvalue=False)):
         count = len(list(alike))
         line = f"gather(xs + {offset}, x + {k}, {count}, {size}, examples);\n"
-        if not tile and len(graph.sizes) == 1:  # it may be long, and needs no copy
+        if not tile and len(graph.sizes) == 1:  # a single argument, which may be long, needs no copy
             line = f"xs = (T *)numbers_of(x, examples[0], {size});\n"
         once, gather = (f"{once}    {line}", gather) if is_shared else (once, f"{gather}        {line}")
         k, offset = k + count, offset + count * size

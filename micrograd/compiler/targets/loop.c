@@ -2,7 +2,7 @@ CALL
 
 typedef struct {
     int (*run)(call *);
-    const column *x; /* its arguments, of all examples */
+    const column *x; /* its arguments, for all examples */
     real *work;      /* room for its temporaries */
 } program;
 typedef struct {

@@ -1,7 +1,7 @@
-/* Products of blocks: what the examples of a block add to gradients of weights, and a layer of a block at once. */
+/* Blocked products: what a block of examples adds to gradients of weights, and several sums of a layer at once. */
 
 /* PART contract */
-/* A fused multiply-add rounds once: where the processor has one, the functions of this kind use it. */
+/* Where the processor has a fused multiply-add, which rounds once, functions marked with these use it. */
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define CONTRACT _Pragma("STDC FP_CONTRACT ON")
 #define FUSED "fp-contract=fast"
@@ -16,24 +16,24 @@
 #else
 #define CONTRACTED
 #endif
-enum { DEEP = 128 }; /* terms of a sum at once, for which the factors stay in the first cache */
+enum { DEEP = 128 }; /* terms of a sum at once: their factors stay in L1 */
 
 /* PART product */
-#ifdef __AVX512F__ /* with 32 registers */
+#ifdef __AVX512F__ /* it has 32 registers */
 enum { AT_ONCE = 8 };
 #else
 enum { AT_ONCE = 6 };
 #endif
 enum { PANEL = 2 * LANES }; /* columns of g at once */
 
-/* Adds sums of n products to so many `rows` of g, up to AT_ONCE, in registers. The numbers of b are in a panel. */
+/* Adds sums of n products to `count` rows of g, up to AT_ONCE, in registers. The numbers of b are in a panel. */
 #define ROWS_OF(count)                                                                                                 \
     static CONTRACTED __attribute__((noinline)) void rows_##count(                                                     \
         const real *a, long a_row, const real *b, real *g, long g_row, long width, long n)                             \
     {                                                                                                                  \
         CONTRACT                                                                                                       \
         V sums[count][2] = {0};                                                                                        \
-        _Pragma("GCC unroll 8") for (int i = 0; i < count; i++) { /* what is added to later */                         \
+        _Pragma("GCC unroll 8") for (int i = 0; i < count; i++) { /* for the sums below */                             \
             __builtin_prefetch(g + i * g_row, 1);                                                                      \
             __builtin_prefetch(g + i * g_row + PANEL - 1, 1);                                                          \
         }                                                                                                              \
@@ -100,7 +100,7 @@ static void product(const real *a, long a_row, const real *b, long b_next, long 
 
 /* PART layer */
 #ifdef __AVX512F__
-enum { MOST = 24, VECTORS = TILE }; /* sums that are in registers at once, and how many of a tile's vectors these are of */
+enum { MOST = 24, VECTORS = TILE }; /* vectors of sums in registers, and how many of them each sum has */
 #else
 enum { MOST = 12, VECTORS = TILE < 2 ? TILE : 2 };
 #endif

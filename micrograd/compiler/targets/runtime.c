@@ -87,7 +87,7 @@ typedef real W __attribute__((vector_size(BYTES), aligned(sizeof(real)), may_ali
 
 static inline V U(real x)
 {
-    return x - (V){0}; /* which is x, -0.0 too; with a loop over lanes, 1,500 lines take gcc 5.9 s, not 1.8 */
+    return x - (V){0}; /* this is x, for -0.0 too; with a loop over lanes, gcc takes 5.9 s for 1,500 lines, not 1.8 */
 }
 
 static inline V choose(M condition, V a, V b)
@@ -241,7 +241,7 @@ static inline real max(real start, const real *a, long n)
 }
 
 /* PART row_exp */
-/* e^x within 1 ULP, as v_exp below computes it, for loops that a compiler turns into vectors. */
+/* e^x within 1 ULP, as v_exp below computes it, for loops that the compiler vectorizes. */
 #ifdef __FMA__
 #define PLUS(a, b, c) __builtin_fma(a, b, c)
 #else
@@ -276,7 +276,7 @@ static inline real row_exp(real x)
 /* PART call */
 typedef struct {
     const real *numbers;  /* of an argument, one row after the other */
-    const int64_t *rows; /* which of them each example has; NULL if each has its own */
+    const int64_t *rows; /* which row each example has; NULL if each has its own */
 } column;
 typedef struct {
     const real *p;      /* the parameters */
@@ -285,7 +285,7 @@ typedef struct {
     double seed;
     real *g, *y, *work; /* the gradients to add to, or NULL; the results; room for temporaries */
     int64_t n;
-    double sum;         /* receives that of the results, from left to right, if there are gradients */
+    double sum;         /* receives the sum of the results, from left to right, if there are gradients */
 } call;
 
 static inline const real *numbers_of(const column *x, int64_t example, int64_t size)
@@ -294,13 +294,13 @@ static inline const real *numbers_of(const column *x, int64_t example, int64_t s
 }
 
 /* PART block */
-/* What products read: ITEMS rows with a number for each example of a block, which has fewer examples if they would not
-   stay in the cache. The length of a row is no power of two, for which a cache would have room for few rows. */
+/* The factors of products: ITEMS rows with a number for each example of a block. A block has fewer examples if they
+   would not stay in the cache. The length of a row is not a power of two, or the cache would have room for few rows. */
 enum { BLOCK = ITEMS * 128 * sizeof(real) <= LIMIT ? 128 : WIDTH > 32 ? WIDTH : 32, ROW = BLOCK + WIDTH };
 typedef V R[ROW / LANES];
 
 /* PART rows */
-/* Which rows of an argument these examples have. */
+/* The rows of an argument that these examples have. */
 static inline const int64_t *rows(const column *x, const int64_t *examples, int64_t n, int64_t *room)
 {
     for (int64_t e = 0; x->rows && e < n; e++)
@@ -320,7 +320,7 @@ static inline const int64_t *rows(const column *x, const int64_t *examples, int6
 static inline void gather(T *to, const column *x, int64_t arguments, int64_t size, const int64_t *examples)
 {
     for (int64_t k = 0; k < arguments; k++)
-        for (int64_t first = 0; first < size; first += 64) /* the lines of so many rows stay in the first cache */
+        for (int64_t first = 0; first < size; first += 64) /* the cache lines of 64 rows stay in L1 */
             for (int64_t l = 0; l < WIDTH; l++) {
                 const real *from = numbers_of(x + k, examples[l], size);
                 for (int64_t i = first; i < size && i < first + 64; i++)
@@ -341,7 +341,7 @@ CLEAR
     T *t = ys + OUTPUTS, seeds;
 ROOM
     M failed = {0}; /* in each lane, an odd number after an error, and 2 after an overflow of floats */
-    int64_t all[EXAMPLES] = {0}, *examples = all; /* of a block, and of a tile */
+    int64_t all[EXAMPLES] = {0}, *examples = all; /* the examples of a block, and of a tile */
 SHARED
 BEFORE
     for (int64_t b = first, m = (end - first - 1) % WIDTH + 1; b < end; b += m, m = WIDTH) {
