@@ -213,7 +213,7 @@ class Adam(Optimizer):
         """A step of the learning rate times the mean gradient, divided by the root mean square."""
         (beta1, beta2), steps = self.betas, self.steps + 1
         new1, new2 = 1 - beta1, 1 - beta2
-        scale = scalar.sqrt(1 - beta2**steps)  # both means start at 0, and so are too small by such factors
+        scale = scalar.sqrt(1 - beta2**steps)  # both means start at 0, so they are too small by such factors
         rate, eps = self.learning_rate * scale / (1 - beta1**steps), self.eps * scale
         decay = self.weight_decay
         keep, decay = (1 - self.learning_rate * decay, 0) if self.is_decoupled else (1, decay)

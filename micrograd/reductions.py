@@ -206,7 +206,7 @@ def _as_tuple(op: str, values: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def _as_row(operands: tuple[Value, ...]) -> tuple[Value, ...]:
-    """The operands; where they are traced, perhaps a single one, whose number is the row of all their numbers."""
+    """The operands; if they are traced, possibly as a single one, whose number is the row of all their numbers."""
     number = operands[0].data
     return number.as_rows(operands)[0] if type(number) is not float and hasattr(number, "as_rows") else operands
 

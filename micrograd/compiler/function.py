@@ -65,8 +65,8 @@ class Function:
         self.in_c = not options.backend.in_python  # until there turns out to be no compiler
         self._backends: dict[Shapes, Backend] = {}
         self._axes = options.axes(len(example_args))
-        self._products: dict[tuple[int, ...], Function] = {}  # with a vector, of the jacobian by some arguments
-        self._singles = defaultdict[CallSpec, list[Single]](list)  # of earlier calls of a kind
+        self._products: dict[tuple[int, ...], Function] = {}  # of a vector and the jacobian, by argnums
+        self._singles = defaultdict[CallSpec, list[Single]](list)  # prepared by earlier calls, and free
         self._shapes = pack([(argument,) for argument in example_args]).shapes
         if self._finds_parameters and not self._entries:
             self._add_leaves(lasting_leaves(self._function, example_args, self.leaves), self._shapes)
@@ -138,11 +138,11 @@ class Function:
     # Examples
 
     def _called(self, kind: CallSpec, args: Sequence[Any], read: Callable[["Single"], Any]) -> Any:
-        """What is read from a call of a kind for one example. What was prepared for it serves the next call, too."""
+        """What `read` returns after a call for one example. Later calls use what was prepared for it."""
         singles = self._singles[kind]
         try:
             single = singles.pop()
-        except IndexError:  # it is the first call, or other threads are calling
+        except IndexError:  # this is the first call, or other threads use all of them
             single = None
         if single is None or not single.take(args):
             packed = self._compiled_for(pack([(arg,) for arg in args], self.precision, (0,) * len(self._axes)))
@@ -153,15 +153,15 @@ class Function:
         numbers = self._numbers()
         self._make(single.call, kind, single.packed, numbers)
         found = read(single)
-        singles.append(single)  # which other threads may take now
+        singles.append(single)  # from here on, another thread may take it
         return found
 
     def _packed(self, batches: Sequence[Any], in_axes: Any = None) -> Batch:
         """The batch for each argument as buffers, in shapes that the function is compiled for."""
         axes = self._axes if in_axes is None else tuple(in_axes)
         if [axis is None for axis in axes] != [axis is None for axis in self._axes]:
-            came = f"in_axes is {shown(in_axes)}, and {self._axes} for compile"
-            raise ValueError(f"{came}: expected None for the same arguments, 0 or the indices of rows for the others")
+            came = f"in_axes is {shown(in_axes)}, but compile was given {self._axes}"
+            raise ValueError(f"{came}: expected None for the same arguments, 0 or row indices for the others")
         return self._compiled_for(pack(batches, self.precision, axes))
 
     def _compiled_for(self, packed: Batch) -> Batch:
@@ -174,9 +174,9 @@ class Function:
         return len(batches) == 1 and isinstance(batches[0], Iterator)
 
     def _examples(self, batches: Sequence[Any], size: int | None = None, kind: CallSpec = "backward") -> Buckets:
-        """Examples of one or several shapes, with what calls of that kind and batches of that size need.
+        """Examples of one or several shapes, with the code for calls of this kind and batches of this size.
 
-        C compilers build for the first shapes while the next are traced.
+        The C for the first shapes is built while the next are traced.
         """
         examples = bucket_by_shape(batches, self.precision, self._axes)
         examples.size = size or len(examples)
@@ -274,7 +274,7 @@ class Function:
             raise TypeError(f"{came}: return its mean, for instance")
 
     def _differentiable(self, batches: Sequence[Any]) -> Batch:
-        """The batch for each argument as buffers, if there are gradients to compute."""
+        """The batch for each argument as buffers. Raises an error if there are no gradients to compute."""
         packed = self._packed(batches)
         self._check_differentiable(packed)
         return packed
@@ -290,9 +290,9 @@ class Function:
         parameters: Sequence[float] | None = None,
         out: Any = None,
     ) -> tuple[Any, Any, float]:
-        """The flat results of a call, in `out` if they can be, or else an array if an argument is one.
+        """The flat results of a call, in `out` if it fits, or else an array if an argument is one.
 
-        Then, from a "backward" call, the gradients of their sum, times `seed`; and the sum.
+        A "backward" call also returns the gradients of their sum, times `seed`, and the sum.
         """
         numbers = self._numbers() if parameters is None else parameters
         backend = self._backends[packed.shapes]
@@ -306,7 +306,7 @@ class Function:
         return out, gradients, math.nan if gradients is None else call.total
 
     def _make(self, call: Any, kind: CallSpec, packed: Batch, numbers: Sequence[float]) -> None:
-        """Make a call. An error says what it is about, if that is known."""
+        """Make a call. An error names the operation or the parameter that failed, if that is known."""
         try:
             call(numbers)
         except FAILURES as error:
@@ -378,7 +378,7 @@ def surviving(free: Sequence[Callable[[], Value | None]]) -> list[Value]:
 
 
 def _check_function(function: Any, example_args: Any) -> None:
-    """Raise TypeError unless these are a function and its arguments."""
+    """Raise TypeError unless these are a function and a tuple of its arguments."""
     one = shown(example_args)
     if not isinstance(example_args, (tuple, list)):
         raise TypeError(f"example_args is {one}: expected a tuple of the function's arguments, such as ({one},)")

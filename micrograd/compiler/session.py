@@ -191,7 +191,7 @@ class Objective:
 
     def __init__(self, function: Function, packed: Batch) -> None:
         self._function, self._packed = function, packed
-        self._free: list[tuple[Any, ...]] = []  # what was prepared for earlier calls
+        self._free: list[tuple[Any, ...]] = []  # prepared by earlier calls, and free
 
     def __repr__(self) -> str:
         return f"<objective of {self._function!r} on {self._packed!r}>"
@@ -201,7 +201,7 @@ class Objective:
         function, packed = self._function, self._packed
         try:
             prepared = self._free.pop()
-        except IndexError:  # it is the first call, or other threads are calling
+        except IndexError:  # this is the first call, or other threads use all of them
             prepared = self._prepared()
         slot, gradients, zeros, call = prepared
         is_array, numbers = take_vector(slot, vector), slot.view
@@ -218,7 +218,7 @@ class Objective:
         return mean, as_ndarray(found) if is_array else found.tolist()
 
     def _prepared(self) -> tuple[Any, ...]:
-        """Room for a vector and the gradients, zeros to begin these with, and a call."""
+        """Buffers for a vector and the gradients, zeros to reset the gradients with, and a call."""
         function, packed = self._function, self._packed
         backend, zeros = function._backends[packed.shapes], function.precision.zeros(len(function.leaves))
         gradients, results = zeros[:], backend.precision.zeros(packed.n)

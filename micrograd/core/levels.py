@@ -128,7 +128,9 @@ def normalize_leaves(leaves: Iterable[Any]) -> None:
             try:
                 leaf.grad = as_number(grad, leaf._level)
             except TypeError as error:
-                raise TypeError(f"the grad of {leaf!r:.80} is no number: set it to 0, as zero_grad() does") from error
+                raise TypeError(
+                    f"the grad of {leaf!r:.80} is not a number: set it to 0, as zero_grad() does"
+                ) from error
 
 
 def as_constant(beside: Any, name: str, number: Any, remedy: str) -> Any:
@@ -161,4 +163,6 @@ def adopt_level(value: Any, operands: tuple[Any, ...], op: str) -> tuple[Any, ..
 def check_active(level: int) -> None:
     """Raise TypeError if the derivative of this level has ended."""
     if level and level not in active_levels:
-        raise TypeError("this Value is of a derivative that has ended: return it from the function, or keep its .data")
+        raise TypeError(
+            "this Value belongs to a derivative that has ended: return it from the function, or keep its .data"
+        )

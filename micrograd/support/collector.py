@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 _lock = threading.RLock()
 _pauses: set[object] = set()  # the blocks that are running, in any thread
-_enabled: bool  # whether the collector was enabled before the first of them
+_enabled: bool  # whether the collector was enabled before the first pause
 
 
 @contextmanager

@@ -32,7 +32,7 @@ def interrupts_noted() -> Iterator[list[int]]:
 
 
 def finish(action: Callable[[], None]) -> None:
-    """Call what may be called again, and again if a Ctrl-C ends it half-way."""
+    """Call an action that may be repeated. If Ctrl-C interrupts it, repeat it, then raise the KeyboardInterrupt."""
     try:
         action()
     except KeyboardInterrupt:

@@ -199,11 +199,11 @@ def nested(numbers: Any, shape: Shape) -> Any:
 
 @lru_cache
 def _parts(shape: Shape) -> list[tuple[slice, Shape]]:
-    """Where the numbers of each branch of this shape are among all, and its shape."""
+    """For each branch of this shape, the slice of its numbers among all, and its shape."""
     return places(shapes_in(shape))
 
 
 def places(shapes: Sequence[Shape]) -> list[tuple[slice, Shape]]:
-    """Where the numbers of each shape are among all, and the shape."""
+    """For each shape, the slice of its numbers among all, and the shape."""
     ends = accumulate(map(size, shapes), initial=0)
     return list(zip(starmap(slice, pairwise(ends)), shapes, strict=True))

@@ -44,9 +44,9 @@ NOT_THE_SAME = (
 def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batches) -> Loop:
     """A Loop that does in generated code what the engine does, until the stack is closed.
 
-    It is the engine itself if the loss does not depend on the parameters, so that the engine says so; or if the loss of
-    an example is not the same each time, or cannot be compiled, and then the log says why. The last is an error unless
-    the backend is "auto" without an executor.
+    Returns the engine itself if the loss does not depend on the parameters, and the engine then raises the error; or if
+    the loss of an example is not the same each time, or cannot be compiled, and then the log says why. If it cannot be
+    compiled, that is an error unless the backend is "auto" without an executor.
     """
     try:
         check_rule(engine.update.optimizer)
@@ -127,10 +127,10 @@ class CompiledLoop:
 
 
 class Trial:
-    """Calls of the model and its loss by the engine. `differ` names what is not the same each time, if something is.
+    """Calls of the model and its loss by the engine. `differ` names a number that is not the same each time, if any.
 
-    Each example is computed several times in a row until SECONDS are over. Its losses have to be equal, and for the
-    first example, also the numbers that the model holds after each call.
+    Each example is computed several times in a row until SECONDS are over. Its losses have to be equal; for the first
+    example, so do the numbers that the model holds after each call.
     """
 
     @gc_paused()
@@ -154,7 +154,7 @@ class Trial:
                     self.compare(i, name, number)
 
     def compare(self, i: int, name: str, number: Any, tolerance: float = 0.0) -> None:
-        """Compare a number with what the first call gave; the engine's own differ only in rounding."""
+        """Compare a number with that of the first call. Two numbers of the engine may differ only in rounding."""
         first = self._first.setdefault((i, name), number)
         if math.inf > abs(first - number) > max(tolerance, (tolerance or 1e-9) * abs(first)):
             self.differ = self.differ or (name, first, number)

@@ -144,7 +144,7 @@ class Trainer:
         return of_best if self._kept[0] else "after the last completed step"
 
     def _rates(self, most: int) -> list[float]:
-        """The learning rates of the next steps; of one if the schedule is a user's own, which may read anything."""
+        """The learning rates of the next steps; only of one if the schedule is a user's, since it may read anything."""
         if self._schedule is None:
             return [self.optimizer.learning_rate] * most
         steps, n = self.batches.steps, most if depends_on_step_only(self._schedule) else 1

@@ -336,8 +336,8 @@ def test_examples_select_rows_of_tables(backend, n, kind):
         (([0, 1], 0), ValueError, r"different numbers of examples: \[2, 3\]"),
         (([], []), ValueError, "no examples"),
         ((np.array([], int), []), ValueError, "no examples"),
-        ((None, 0), ValueError, r"in_axes is \(None, 0\), and \(0, 0\) for compile: expected None for the same"),
-        (([0],), ValueError, r"in_axes is \(\[0\],\), and \(0, 0\) for compile"),
+        ((None, 0), ValueError, r"in_axes is \(None, 0\), but compile was given \(0, 0\): expected None for the same"),
+        (([0],), ValueError, r"in_axes is \(\[0\],\), but compile was given \(0, 0\)"),
     ],
 )
 def test_rows_that_do_not_exist_are_refused(axes, error, message):

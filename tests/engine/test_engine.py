@@ -585,7 +585,7 @@ class TestGradientsOfLeaves:
     def test_what_is_not_a_number_is_not_added_to(self, grad):
         v, w = Value(1.0), Value(2.0)
         w.grad = grad
-        with pytest.raises(TypeError, match=r"^the grad of Value\(data=2\.0, .* is no number: set it to 0"):
+        with pytest.raises(TypeError, match=r"^the grad of Value\(data=2\.0, .* is not a number: set it to 0"):
             (v * w).backward()
         assert v.grad == 0.0
         assert w.grad is grad

@@ -20,7 +20,7 @@ from micrograd.compiler.function import Function
 
 
 class Shards(AbstractContextManager["Shards"]):
-    """The examples of a training, in parts, for the workers of an executor, which get them with the first step."""
+    """The examples of a training, in parts. The workers of an executor get them with the first step."""
 
     def __init__(self, executor: Any, program: Function, examples: Buckets) -> None:
         self._workers = Workers(executor)
@@ -30,7 +30,7 @@ class Shards(AbstractContextManager["Shards"]):
         self._token, self._program = uuid.uuid4().hex, pickle.dumps(program)
 
     def __exit__(self, *error: object) -> None:
-        forget(self._token)  # where threads of this process are the workers; others forget when new programs come
+        forget(self._token)  # if the workers are threads of this process; others forget it when new programs come
 
     def sums(
         self, parameters: "array[float]", batch: Sequence[int], size: int

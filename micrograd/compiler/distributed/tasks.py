@@ -28,8 +28,8 @@ class Workers:
     @property
     def n(self) -> int:
         """The number of workers, as far as the executor tells."""
-        told = (getattr(self.executor, name, None) for name in ("_max_workers", "num_workers"))
-        return next(filter(None, told), os.cpu_count() or 1)
+        counts = (getattr(self.executor, name, None) for name in ("_max_workers", "num_workers"))
+        return next(filter(None, counts), os.cpu_count() or 1)
 
     def results(self, tasks: Iterable[Task], ahead: int) -> Iterator[Any]:
         """The results of the tasks, in their order. At most `ahead` tasks are submitted before their turn.

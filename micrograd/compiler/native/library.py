@@ -54,16 +54,16 @@ class CBackend:
         self.options, self.precision = options, options.precision
         self._graph: Graph | None = graph  # until a library is built, since loading it again takes long
         self._libraries: dict[LibraryKey, Library] = {}
-        self._free = defaultdict[Library, list[NativeCall]](list)  # calls that no one makes
+        self._free = defaultdict[Library, list[NativeCall]](list)  # calls that are not in use
         self._chosen: dict[tuple[CallSpec, float], Library] = {}  # for each number of examples
         self._started: dict[LibraryKey, BackgroundTask[ctypes.CDLL]] = {}
-        self._programs: dict[CallSpec, Program] = {}  # which libraries for many examples and for few share
-        self._hoisted: dict[CallSpec, Program | None] = {}  # for many examples, if it pays
+        self._programs: dict[CallSpec, Program] = {}  # shared by the libraries for many examples and for few
+        self._hoisted: dict[CallSpec, Program | None] = {}  # for many examples; None if nothing is hoisted
 
     def __getstate__(self) -> dict[str, Any]:
         built = ("_libraries", "_chosen", "_started", "_programs", "_hoisted")
         nothing: dict[str, Any] = {name: {} for name in built} | {"_free": defaultdict(list), "_graph": None}
-        return vars(self) | nothing  # built again, or found in the cache
+        return vars(self) | nothing  # libraries are built again, or found in the cache
 
     def call(
         self,
@@ -75,19 +75,19 @@ class CBackend:
         indices: "array[int] | None" = None,
         size: float = 0,
     ) -> "NativeCall":
-        """A call as `PythonBackend.call` returns it, on buffers of numbers of the precision, until it is released.
+        """A call like that of `PythonBackend.call`, on buffers in the precision. It is in use until it is released.
 
-        The library is that for calls with `size` examples, by default as many as there are.
+        Its library is the one for calls with `size` examples, by default as many as there are.
         """
         library = self.library(kind, size or packed.n)
         try:
             call = self._free[library].pop()
-        except IndexError:  # other threads may be calling
+        except IndexError:  # other threads may use all of them
             call = NativeCall(library)
         return call.on(packed, results, gradients, seed, indices)
 
     def release(self, call: "NativeCall") -> None:
-        """Leave a call, with the room it works in, to others."""
+        """Let others use this call, and the memory that it works in."""
         call.used = ()
         self._free[call.library].append(call)
 
@@ -193,9 +193,9 @@ class Library:
 
 
 class NativeCall:
-    """A call of a generated function, which is made again and again, by one thread at a time: all C needs is prepared.
+    """A call of a generated function, prepared once and repeated, by one thread at a time.
 
-    It computes the examples of a batch with some indices, or all.
+    It computes the examples of a batch with given indices, or all.
     """
 
     def __init__(self, library: Library) -> None:
@@ -204,7 +204,7 @@ class NativeCall:
         self._numbers = ctypes.create_string_buffer(max(1, n * precision.size))
         self._fill = partial(struct.Struct(f"={n}{precision.code}").pack_into, self._numbers, 0)
         self.used: tuple[Any, ...] = ()
-        self._in_place: Any = None  # a buffer of parameters in which C has read them
+        self._in_place: Any = None  # a buffer of parameters that C reads directly
         self._arguments = CallArguments(p=ctypes.addressof(self._numbers), work=ctypes.addressof(self._work))
         self._go: Callable[[], int] = partial(library.run, ctypes.addressof(self._arguments))
 
@@ -224,16 +224,16 @@ class NativeCall:
         return self
 
     def __call__(self, parameters: Sequence[float]) -> None:
-        """Make the call. C goes on with an infinity or NaN where Python raises an error, and notes it: then the
-        examples are computed again step by step, and the call raises the same error.
+        """Make the call. Where Python raises an error, C goes on with an infinity or NaN, and notes it: then the
+        examples are computed again step by step, to raise the same error.
         """
         if (failed := self.run(parameters)) and not self.library.stored.ieee:
             self._check(failed, parameters)
 
     def run(self, parameters: Sequence[float]) -> int:
         """Make the call. Returns an odd number if an operation may have failed: a division by 0, an operand outside the
-        domain, and in double precision an overflow. In single precision, an overflow is 2: such numbers go on as
-        infinities.
+        domain, and in double precision an overflow. In single precision, an overflow returns 2: such numbers stay
+        infinite.
         """
         if parameters is not self._in_place:
             if type(parameters) is memoryview and parameters.format == self.library.precision.code:

@@ -111,7 +111,7 @@ def find_compiler(cc: str | None, path: str | None) -> Compiler:
 
 
 def _candidates(cc: str | None) -> list[tuple[str, ...]]:
-    """The commands to try, in order: `$CC`, the path of a program, even with spaces in it, or words; or the usual."""
+    """The commands to try, in order. `$CC` is a path, even one with spaces, or words; without it, the usual ones."""
     if cc:
         return [(cc,) if os.path.isfile(cc) else tuple(cc.split())]
     found = [(name,) for name in ("cc", "gcc", "clang") if not _opens_a_dialog(name)]

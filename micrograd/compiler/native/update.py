@@ -25,12 +25,12 @@ class UpdateKernel:
     """The traced update rule of an optimizer, with all options but the learning rate as they are now.
 
     `trace` is the traced rule, which begins with clipping if the optimizer clips; `results` are its lines for the new
-    parameter and moments. `uniform` has the lines that are the same for all parameters, and `before` those of them that
+    parameter and moments. `uniform` has the lines that are the same for all parameters, and `before` has the ones that
     other lines or the results use. `moments` are the names of the moments; those after the first `n_changed` do not
     change. `traced_with` is the `key` of the optimizer when it was traced: once that differs, the kernel is outdated.
     Anything else that the rule reads is constant.
 
-    Raises TypeError if the rule does anything but return these numbers, or is not the same for each parameter.
+    Raises TypeError if the rule does more than return these numbers, or is not the same for each parameter.
     """
 
     def __init__(self, optimizer: Optimizer) -> None:
@@ -109,7 +109,7 @@ class UpdateKernel:
 
 
 def check_rule(optimizer: Any) -> None:
-    """Raise TypeError if an optimizer's steps may do anything but apply its rule, or it has no rule."""
+    """Raise TypeError if an optimizer's steps may do more than apply its rule, or it has no rule."""
     kind = type(optimizer).__name__
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"optimizer is {shown(optimizer)}: expected an Optimizer, such as optim.Adam(parameters)")

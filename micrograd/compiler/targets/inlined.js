@@ -5,7 +5,7 @@
 const TANH = Float64Array.from({ length: 1409 }, (_, i) => Math.tanh((i - 704) / 32));
 const TANH_SLOPE = Float64Array.from({ length: 1409 }, (_, i) => 1 / Math.cosh((i - 704) / 32) ** 2);
 
-// tanh(c + d) is (tanh(c) + tanh(d)) / (1 + tanh(c) tanh(d)): c from the table, tanh(d) by its series, and -0 as it is
+// tanh(c + d) is (tanh(c) + tanh(d)) / (1 + tanh(c) tanh(d)): c from the table, tanh(d) by its series; -0 stays as it is
 function tanh(x) {
   const within = x > -22 && x < 22 && x !== 0, k = within ? Math.round(32 * x) : 0, d = x - k / 32, s = d * d;
   const a = TANH[704 + k], b = d - d * s * (1 / 3 - s * (2 / 15 - s * (17 / 315)));

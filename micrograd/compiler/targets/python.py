@@ -91,21 +91,21 @@ class PythonBackend:
         indices: Any = None,
         size: float = 0,
     ) -> "PythonCall":
-        """A call of a generated function, as the class says, for the examples with these indices, or all."""
+        """A call of a generated function for the examples with these indices, or all; see PythonCall."""
         if kind not in self._functions:
             with gc_paused():
                 self._functions[kind] = _compiled(self.stored.graph(), kind)
         return PythonCall(self._functions[kind], kind, packed, results, gradients, seed, indices)
 
     def release(self, call: "PythonCall") -> None:
-        """Do nothing: it has no room to work in."""
+        """Do nothing: a call in Python has no memory of its own to share."""
 
 
 class PythonCall(NamedTuple):
-    """A call of a generated function, which may be made again and again.
+    """A call of a generated function. It may be repeated.
 
-    The buffer of doubles `results` becomes the results for each example, one after the other. To that of `gradients`,
-    a "backward" call adds the gradient of the sum of the outputs with respect to the parameters, times `seed`.
+    It fills the buffer of doubles `results` with the results of each example, one after the other. A "backward" call
+    adds the gradient of the sum of the outputs with respect to the parameters, times `seed`, to `gradients`.
     """
 
     function: Callable[..., Any]
@@ -117,7 +117,7 @@ class PythonCall(NamedTuple):
     indices: Any
 
     def run(self, parameters: Numbers) -> bool:
-        """Make the call; True if it fails, and then no gradients are added."""
+        """Make the call. Returns True if it fails; then it adds no gradients."""
         try:
             self(parameters)
         except (ArithmeticError, ValueError):
@@ -130,7 +130,7 @@ class PythonCall(NamedTuple):
         return reduce(add, self.results, -0.0)
 
     def __call__(self, parameters: Numbers) -> None:
-        """Make the call, with these numbers of the parameters."""
+        """Make the call with these numbers for the parameters."""
         function, kind, gradients, rows = self.function, self.kind, self.gradients, self.packed.rows(self.indices)
         parameters = parameters if are_plain(parameters) else plain_numbers(parameters)
         if kind == "backward":
@@ -216,7 +216,7 @@ def _names(graph: Graph, nodes: Sequence[Node], scattered: Collection[int]) -> d
 
 
 def _operation_line(node: Node, graph: Graph) -> int:
-    """The line of the operation that computes a node: for a number of a row, that of the row."""
+    """The line of the operation that computes a node; for a number of a row, the line of the row."""
     line: int = node.line[0] if isinstance(node.line, tuple) else node.line
     return graph.trace.operands[line][0] if line in graph.trace.items else line
 
