@@ -43,11 +43,11 @@ def ratios(groups: Mapping[str, Lines], one: str, axis: str, left: int, right: i
         parts.append(_words(8, y - 4, title, "mg-task"))
         for name, ratio, look in lines:
             y += ROW
-            end, told = x(ratio), f"{name}: {times(ratio)}"
+            end, text = x(ratio), f"{name}: {times(ratio)}"
             parts.append(f'<path class="mg-line mg-line{look}" d="M{x(1):.1f} {y - 4}H{end:.1f}"/>')
             parts.append(_marker(end, y - 4, look))
             behind = ratio < 1
-            parts.append(_words(end + (-12 if behind else 12), y, told, f"mg-name{look}", "end" if behind else "start"))
+            parts.append(_words(end + (-12 if behind else 12), y, text, f"mg-name{look}", "end" if behind else "start"))
     return _svg(bottom + BOTTOM, parts, axis)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 RATE = 0.1
 """The learning rate of each training step."""
 RATES = {"SGD": RATE, "Adam": 1e-9}
-"""Those of steps that are repeated: with Adam's, no loss depends on the moments that earlier steps left behind."""
+"""The learning rates of repeated steps. Adam's is so small that no loss depends on the moments of earlier steps."""
 
 
 def points(n: int) -> tuple[list[list[float]], list[float]]:

@@ -22,7 +22,7 @@ BATCH_SIZE = 16
 LEARNING_RATE = 0.1
 MOMENTUM = 0.9
 EPOCHS = 60
-DEFAULT_SIZES, DEFAULT_SIZE, DEFAULT_RATE = (64, 100, 10), 200, 1e-3  # of MLPClassifier, with Adam
+DEFAULT_SIZES, DEFAULT_SIZE, DEFAULT_RATE = (64, 100, 10), 200, 1e-3  # MLPClassifier's defaults, with Adam
 
 
 def benchmarks() -> list[Benchmark]:
@@ -50,7 +50,7 @@ def benchmarks() -> list[Benchmark]:
             (Contestant("compiled to C", learn_by_default),),
             (Contestant("MLPClassifier", scikit_learn, (EPOCHS, True)),),
             rounds=3,
-            tolerance=1e-2,  # eps is added to another number
+            tolerance=1e-2,  # its Adam adds eps to another number
         ),
     ]
 
@@ -84,7 +84,7 @@ def learn(backend: str, n: int, epochs: int, momentum: float, traced: bool) -> M
 
 def learn_theirs() -> Measure:
     """An epoch in micrograd 0.1.0."""
-    their_value()  # with exp and log
+    their_value()  # adds exp and log to it
     model: Any = their_mlp(SIZES, MOST)
     parameters = model.parameters()
     xs, ys = digits(FEW)
@@ -104,7 +104,7 @@ def learn_theirs() -> Measure:
 
 
 def learn_by_default() -> Measure:
-    """By `fit`, with the settings that MLPClassifier has by default."""
+    """Learning by `fit`, with the default settings of MLPClassifier."""
     from micrograd import fit, losses, nn, optim
 
     xs, ys = digits(MANY)
@@ -156,9 +156,9 @@ def pytorch(epochs: int, loads: bool) -> Measure:
 
 
 def scikit_learn(epochs: int, by_default: bool = False) -> Measure:
-    """By scikit-learn's MLPClassifier with the same settings, or `by_default`, its own, but no decay of weights.
+    """Learning by scikit-learn's MLPClassifier with our settings, or `by_default`, with its own, but no weight decay.
 
-    The weights are those it goes on from, warm-started.
+    A warm start gives it the same initial weights.
     """
     import numpy as np
     from sklearn.neural_network import MLPClassifier

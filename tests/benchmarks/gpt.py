@@ -1,7 +1,7 @@
 """A training step of a character GPT on a name: microgpt's architecture in our engine, compiled, and in others.
 
 One layer with 4 heads, 16 numbers a token, a context of at most 16: rmsnorm, causal attention, a relu network 4 times
-as wide, no biases; 4,192 weights. The network is one source, `GPT`, for both scalar engines, each with its own
+as wide, no biases; 4,192 weights. Both scalar engines run the same class, `GPT`, each with its own
 operations: fused ones in ours, and sums of products, exponentials and logarithms in micrograd 0.1.0. Tokens are data:
 compiled code accepts any name, and is compiled once for each length. First all learn one name by gradient descent, then
 names of several lengths, one a step, with Adam.

@@ -19,7 +19,7 @@ def benchmarks() -> list[Benchmark]:
 
 
 def step(sizes: list[int], n: int, optimizer: str, precision: str = "double") -> Benchmark:
-    """A step on so many images."""
+    """A step on n images."""
     title = f"training step, MLP {'-'.join(map(str, sizes))}, {n} images"
     title += (f", {optimizer}" if optimizer != "SGD" else "") + (", single precision" if precision == "single" else "")
     arguments = "step", sizes, n, optimizer

@@ -70,7 +70,7 @@ def markdown(machines: dict[str, str], groups: dict[str, tuple[str, list[Measure
     )
     yield '    pip install ".[benchmarks]" && python -m tests.benchmarks\n'
     yield f"Measured with {usual}. The numbers are in [measured.json](measured.json).\n"
-    yield "![How many times as fast as micrograd 0.1.0 the engine is](../pictures/benchmarks.svg)\n"
+    yield "![Speed of the engine relative to micrograd 0.1.0](../pictures/benchmarks.svg)\n"
     yield "![How many times as long as compiled C array libraries take](../pictures/libraries.svg)\n"
     for name, (about, measured) in groups.items():
         yield f"## {name}\n\n{about}\n"
@@ -86,7 +86,7 @@ def markdown(machines: dict[str, str], groups: dict[str, tuple[str, list[Measure
 
 
 def draw_engines(measured: Iterable[Measured]) -> str:
-    """A chart of how many times as fast as micrograd 0.1.0 our engine is, at each task that it can do."""
+    """A chart of the speed of our engine relative to micrograd 0.1.0, for each task that it can do."""
     groups = {
         m.benchmark.title: [(ours.name, m.ratio(BASE, to=ours.name), charts.OURS) for ours in m.benchmark.ours]
         for m in measured
@@ -96,7 +96,7 @@ def draw_engines(measured: Iterable[Measured]) -> str:
 
 
 def draw_libraries(measured: Iterable[Measured]) -> str:
-    """A chart of how many times as long as our C the libraries take: those that are faster are on its left."""
+    """A chart of the time that the libraries take relative to our C: faster ones are on its left."""
     groups = {
         m.benchmark.title: [(name, m.ratio(name, to=C), charts.OTHERS) for name in m.medians if name in RIVALS]
         for m in measured
@@ -107,11 +107,11 @@ def draw_libraries(measured: Iterable[Measured]) -> str:
 
 def stored(machines: dict[str, str], measured: dict[str, list[Measured]]) -> str:
     """All that the page and its charts are made of, as JSON: what was measured on what, by group."""
-    told = {
+    rows = {
         name: [[m.benchmark.title, m.benchmark.unit, len(m.benchmark.ours), m.medians] for m in results]
         for name, results in measured.items()
     }
-    return json.dumps({"machines": machines, "measured": told}, indent=1) + "\n"
+    return json.dumps({"machines": machines, "measured": rows}, indent=1) + "\n"
 
 
 def recalled(text: str) -> tuple[dict[str, str], dict[str, list[Measured]]]:

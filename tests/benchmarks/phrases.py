@@ -2,7 +2,7 @@
 
 The same arithmetic as two people would write it down: row by row or column by column, part by part or all at once.
 What is compiled, from an empty cache, is the C for a single call and that for 32 examples, with their gradients if the
-result is one number. The last six programs have not been looked at while the compiler was written.
+result is one number. The compiler was written without a look at the last six programs.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The scalar engine that ours is compared with, micrograd 0.1.0, and the operations that it lacks, in its own style."""
+"""micrograd 0.1.0, which our engine is compared with, and the operations that it lacks, in its own style."""
 
 import math
 import sys
@@ -10,14 +10,14 @@ from tests.benchmarks.harness import Contestant, Measure, installed, training
 
 
 def scalar_engine(prepare: Callable[..., Measure], *arguments: Any) -> Contestant:
-    """It at a task."""
+    """micrograd 0.1.0 as a contestant for a task."""
     return Contestant("micrograd 0.1.0", prepare, arguments, path=installed("micrograd==0.1.0"))
 
 
 def their_value() -> Any:
-    """Its class of Values. It has to be the first on the path."""
-    sys.setrecursionlimit(1_000_000)  # it recurses once per node of a path
-    from micrograd.engine import Value  # here the other one
+    """The class Value of micrograd 0.1.0, which must come first on the path."""
+    sys.setrecursionlimit(1_000_000)  # its backward recurses once per node of a path
+    from micrograd.engine import Value  # of micrograd 0.1.0
 
     value: Any = Value
 
@@ -67,8 +67,8 @@ def mean(xs: Sequence[Any]) -> Any:
 
 
 def their_mlp(sizes: Sequence[int], most: float = 1.0) -> Any:
-    """Its network with relus, with the weights that all have."""
-    from micrograd import nn  # here the other one
+    """The relu network of micrograd 0.1.0, with the weights that all contestants have."""
+    from micrograd import nn  # of micrograd 0.1.0
 
     model: Any = nn.MLP(sizes[0], list(sizes[1:]))
     set_weights(model.parameters(), sizes, most)

@@ -1,4 +1,4 @@
-"""Graphs of any size, and the memory that they take, measured in a process of its own."""
+"""Graphs of any size, and the memory that each takes, measured in its own process."""
 
 import gc
 import math
