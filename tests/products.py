@@ -1,4 +1,4 @@
-"""Functions whose gradients have products in them: each with an example and its parameters."""
+"""Functions whose gradients contain products, each with an example and its parameters."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def times(rows: Any, xs: Any) -> Any:
 
 
 def used_twice() -> tuple[Any, ...]:
-    """A matrix between two layers, and on them again; its elements also add up to a penalty."""
+    """One matrix in two layers; its elements also add up to a penalty."""
     rows = matrix(16, 16)
     weights = [w for row in rows for w in row]
     function = lambda xs: dot(h := times(rows, [h.tanh() for h in times(rows, xs)]), h) + dot(weights, weights)  # noqa: E731
@@ -30,7 +30,7 @@ def used_twice() -> tuple[Any, ...]:
 
 
 def several() -> tuple[Any, ...]:
-    """Two matrices, one of which is transposed, and a row whose numbers are arguments of their own."""
+    """Two matrices, one of them transposed, and a row whose numbers are separate arguments."""
     a, b = matrix(16, 17), matrix(17, 16)
 
     def function(*xs: Any) -> Any:
@@ -42,7 +42,7 @@ def several() -> tuple[Any, ...]:
 
 
 def difference() -> tuple[Any, ...]:
-    """What is subtracted is no product, what is added is."""
+    """Terms that are added make a product; terms that are subtracted do not."""
     a, b = matrix(16, 16), matrix(16, 16)
     function = lambda xs: dot(left := times(a, xs), left) - dot(right := times(b, xs), right)  # noqa: E731
     return function, (NUMBERS[:16],), [w for row in (*a, *b) for w in row]

@@ -228,7 +228,7 @@ def test_only_the_position_of_an_argument_is_accepted(argnum):
         fast.value_and_grad(1.0, 2.0, argnum=argnum)
 
 
-# Arrays that gradients are written to
+# Gradients written into arrays
 
 
 def test_gradients_are_written_into_arrays(backend):
@@ -245,7 +245,7 @@ def test_gradients_are_written_into_arrays(backend):
             fast.value_and_grad(2.0, [3.0, 0.0], argnum=1, out=wrong)
 
 
-def test_gradients_of_parameters_are_written_into_an_array_in_place_of_their_grad(backend):
+def test_backward_writes_gradients_into_an_array_and_leaves_each_grad_alone(backend):
     w, fast, xs, ys = objective(backend)
     out = np.empty(3)
     loss = fast.backward(xs, ys, out=out)
@@ -262,7 +262,7 @@ def test_gradients_of_parameters_are_written_into_an_array_in_place_of_their_gra
 # A vector times the jacobian
 
 
-def test_a_vector_times_the_jacobian_is_that_of_functional(backend):
+def test_vjp_equals_that_of_functional(backend):
     def function(p, x):
         return [p[0] * x.sin(), [p[1] * x * w, x]]
 
@@ -274,7 +274,7 @@ def test_a_vector_times_the_jacobian_is_that_of_functional(backend):
         close([value[0], *value[1]], [scalar.innermost(y) for y in (expected[0][0], *expected[0][1])])
         close(dp, [math.sin(x), 2.0 * x * w.data])
         assert dx == pytest.approx(2.0 * math.cos(x) + 2.0 * 3.0 * w.data + 3.0)
-        w.data = 4.0  # which is read at each call
+        w.data = 4.0  # each call reads it
     out = np.empty(2)
     assert fast.vjp(p, x, vector, argnum=0, out=out)[1] is out
     assert out.tolist() == fast.vjp(p.tolist(), x, vector, argnum=0)[1] == dp.tolist()
@@ -340,7 +340,7 @@ def test_examples_select_rows_of_tables(backend, n, kind):
         (([0],), ValueError, r"in_axes is \(\[0\],\), but compile was given \(0, 0\)"),
     ],
 )
-def test_rows_that_do_not_exist_are_refused(axes, error, message):
+def test_wrong_in_axes_are_refused(axes, error, message):
     fast = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend="python")
     with pytest.raises(error, match=message):
         fast.map([1.0, 2.0, 3.0], [4.0, 5.0, 6.0], in_axes=axes)
@@ -613,7 +613,7 @@ def test_a_function_of_two_numbers_takes_a_traced_number_and_a_value():
     assert w.grad == 0.6
 
 
-def test_backward_adds_to_gradients_that_are_numbers_of_any_kind():
+def test_backward_adds_to_gradients_of_any_number_type():
     w = Value(2.0)
     fast = micrograd.compile(lambda x: w * x, (0.0,), parameters=[w], backend="python")
     w.grad = np.float32(1)

@@ -73,7 +73,7 @@ def test_anything_but_a_batch_is_refused(call, error, message):
 
 
 class Labels:
-    """What goes through its names, of which there are other than it has items."""
+    """An object that iterates over its names: fewer than its length."""
 
     def __len__(self):
         return 3

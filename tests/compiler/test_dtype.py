@@ -324,7 +324,7 @@ def test_a_step_that_single_precision_cannot_take_is_taken_in_doubles_and_said(c
     assert "a step was taken by the engine, in doubles" in caplog.text
 
 
-def test_infinities_and_nan_come_in_as_they_are():
+def test_infinities_and_nan_are_accepted_as_examples():
     fast = squared()
     for examples in ([math.inf, -math.inf, 2.0], np.array([math.inf, -math.inf, 2.0])):
         assert list(fast.map(examples)) == [math.inf, math.inf, 4.0]

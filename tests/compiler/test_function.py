@@ -526,7 +526,7 @@ def test_threads_get_the_numbers_of_one(backend):
     assert all(grads(model.parameters()) == gradient for model, *_ in tasks)
 
 
-def test_threads_make_single_calls_with_numbers_of_their_own(backend, request):
+def test_threads_that_make_single_calls_do_not_share_numbers(backend, request):
     request.addfinalizer(partial(sys.setswitchinterval, sys.getswitchinterval()))
     sys.setswitchinterval(1e-6)
     w = Value(2.0)
@@ -535,10 +535,10 @@ def test_threads_make_single_calls_with_numbers_of_their_own(backend, request):
     wrong, barrier = [], threading.Barrier(8)
 
     def work(k):
-        x, array_of = [float(k), 3.0], np.array([float(k), 3.0])
+        x, as_array = [float(k), 3.0], np.array([float(k), 3.0])
         barrier.wait()
         for _ in range(200):
-            found = fast(x), fast(array_of), fast.value_and_grad(x), fun([float(k)])
+            found = fast(x), fast(as_array), fast.value_and_grad(x), fun([float(k)])
             if found != (6.0 * k, 6.0 * k, (6.0 * k, [6.0, 2.0 * k]), (float(k), [1.0])):
                 wrong.append(found)
 

@@ -48,8 +48,8 @@ def test_a_graph_too_large_to_draw_is_refused_with_its_size_the_limit_and_the_re
         draw([Value(1.0)])
     x = Value(1.0) + 2.0
     draw(x, limit=3)
-    told = "^the graph has 3 Values, and the limit is 2: draw a part of it, .* or pass limit=3$"
-    with pytest.raises(ValueError, match=told):
+    message = "^the graph has 3 Values, and the limit is 2: draw a part of it, .* or pass limit=3$"
+    with pytest.raises(ValueError, match=message):
         draw(x, limit=2)
 
 

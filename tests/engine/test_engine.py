@@ -130,7 +130,7 @@ class TestANode:
             assert [operand.data for operand in result._prev] == [a, b]
 
     @pytest.mark.parametrize("call", [lambda x: x.clip(-1, 1), lambda x: x.leaky_relu(0.3), lambda x: x.polygamma(2)])
-    def test_an_operation_can_be_repeated_with_the_constants_that_it_keeps(self, call):
+    def test_an_operation_can_be_repeated_with_its_constants(self, call):
         y = call(Value(-2.5))
         assert getattr(Value(-2.5), y._op)(**y._constants) == y
 

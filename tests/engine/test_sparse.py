@@ -267,7 +267,7 @@ def test_a_pickle_computes_the_same():
     assert (other.pattern, other(POINT).toarray().tolist()) == (fast.pattern, fast(POINT).toarray().tolist())
 
 
-def test_a_sparse_function_takes_numbers_alone():
+def test_a_sparse_function_takes_only_numbers():
     fast = micrograd.compile(jacobian(swing), (POINT,), sparse=True)
     with pytest.raises(TypeError, match="expected a real number, not Value"):
         fast([Value(x) for x in POINT])

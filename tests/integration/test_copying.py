@@ -151,7 +151,7 @@ def test_gradients_are_recalled_as_they_were_traced(function, way):
     assert arrived.parameters[0].grad == theirs.grad
 
 
-def test_a_recalled_function_of_a_row_has_the_gradients_and_errors_of_the_engine():
+def test_an_unpickled_function_of_a_row_has_the_engines_gradients_and_errors():
     ws = [Value(1.0 + i) for i in range(4)]
     fast = micrograd.compile(lambda x: dot(ws, x).sqrt(), ([1.0] * 4,), parameters=ws, backend="python")
     recalled = pickle.loads(pickle.dumps(fast))

@@ -60,7 +60,7 @@ int main(int argc, char **argv)
     function *run = (function *)(void (*)(void))GetProcAddress(library, "run");
     int64_t room = *(const int64_t *)(void (*)(void))GetProcAddress(library, "room");
 #endif
-    double sizes[5]; /* of parameters, inputs and outputs; of examples in a call, and how many calls */
+    double sizes[5]; /* numbers of parameters, inputs and outputs, of examples in a call, and of calls */
     FILE *from = fopen(argv[1], "rb"), *to = fopen(argv[2], "wb");
     if (argc != 3 || !from || !to || fread(sizes, sizeof(double), 5, from) != 5)
         return 3;

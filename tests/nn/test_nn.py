@@ -546,7 +546,7 @@ def test_a_file_that_is_no_text_is_refused_by_name_and_a_missing_one_is_an_oserr
             nn.load(path)
 
 
-def test_of_random_damage_a_file_is_refused_as_a_value_error_or_read_and_takes_little_memory(tmp_path):
+def test_a_damaged_file_loads_or_raises_value_error_and_takes_little_memory(tmp_path):
     path, rng = tmp_path / "model.json", random.Random(1)
     nn.save(MLP(2, [3, 1], rng=1), path)
     content = path.read_bytes()

@@ -290,7 +290,7 @@ def test_invalid_arguments_raise_errors_that_name_them(call, error, message):
         call()
 
 
-def test_options_of_numpys_kind_do_what_pythons_numbers_do():
+def test_numpy_options_act_like_python_numbers():
     ours, theirs = parameters(), parameters()
     numpys = {"learning_rate": np.float32(0.5), "betas": (np.float64(0.5), np.array(0.75)), "eps": np.float64(0.25)}
     optimizer, reference = Adam(ours, **numpys), Adam(theirs, 0.5, (0.5, 0.75), 0.25)

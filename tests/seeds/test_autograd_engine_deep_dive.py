@@ -1,8 +1,8 @@
 """Autograd Engine Deep Dive: July 3, 2025, without an author's name.
 
 A class Value after Karpathy's lecture. Shown: its neuron with the bias 6.8813735870195432, forward and backward; its
-training of a 3-4-4-1 network, which comes as close to the targets as the run that it prints; and two of the
-four variations that it proposes at its end.
+training of a 3-4-4-1 network, as close to the targets as in the run that it prints; and two of the four variations
+that it proposes at its end.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 The beginning of a Tensor on NumPy, with a list of the binary operations that it should have one day, forward and
 backward. Shown: its first program, and the arithmetic, comparisons and products on the list, on arrays of Values.
-Comparisons are of the numbers and have no gradient.
+Comparisons compare numbers and have no gradient.
 """
 
 import operator

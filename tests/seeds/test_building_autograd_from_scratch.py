@@ -1,7 +1,7 @@
 """Section 2.6, Building Autograd from Scratch: a chapter of a course, without author or date.
 
 A class Value and a network on it, the closest to this package. Shown: its first test and traced example (z = 8 with
-gradients 4 and 2), the training on XOR, and two of its exercises, which no other test has.
+gradients 4 and 2), the training on XOR, and two of its exercises that no other test covers.
 """
 
 import weakref
@@ -87,7 +87,7 @@ class TestTheExercises:
         graphs = [weakref.ref(node) for loss in kept for node in loss._prev]
         del loss
         assert [node() for node in forgotten] == [None] * len(forgotten)
-        assert all(node() is not None for node in graphs)  # whoever keeps the results keeps all that led to them
+        assert all(node() is not None for node in graphs)  # a result that is kept keeps its graph
 
     def test_6_cross_entropy_learns_xor_with_an_output_for_each_class(self):
         model = nn.MLP(2, [4, 2], rng=0)

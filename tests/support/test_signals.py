@@ -55,7 +55,7 @@ def test_blocks_within_the_block_and_in_other_threads_leave_it_to_the_block():
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
-def test_what_ctrl_c_ends_half_way_is_done_again_and_ctrl_c_counts(error):
+def test_an_action_that_ctrl_c_interrupts_is_repeated_and_ctrl_c_is_raised(error):
     calls = []
 
     def action():

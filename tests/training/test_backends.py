@@ -387,6 +387,6 @@ def test_an_unknown_backend_is_named():
 # Ctrl-C
 
 
-def test_other_type_errors_of_a_model_come_out_as_they_are():
+def test_other_type_errors_of_a_model_are_passed_on():
     with pytest.raises(TypeError, match="not subscriptable"):
         micrograd.compile(lambda x: x["a"], (0,), backend="python")

@@ -447,8 +447,8 @@ def test_an_error_names_the_object_that_should_be_a_chunk(executor):
         f.pair.backward(iter([[1.0]]), executor=executor)
 
 
-def test_an_operation_that_fails_without_harm_is_none(backend):
-    """In C, the engine takes a step whose flags say that it may have failed."""
+def test_a_harmless_failure_of_an_operation_is_ignored(backend):
+    """In C, the flags say that an operation may have failed; the engine then takes the step."""
     xs = [1.0 + i / 100 for i in range(40)]
     options = {"model": Times, "xs": xs, "ys": xs, "backend": backend, "batch_size": 20}
     options["loss"] = lambda x, y: (x - y) ** 2 + 1.0 / (x * 1e308 * 1e308 + 3)
@@ -456,7 +456,7 @@ def test_an_operation_that_fails_without_harm_is_none(backend):
 
 
 @pytest.mark.parametrize("error", [BrokenExecutor, KeyboardInterrupt])
-def test_ctrl_c_that_workers_get_too_ends_the_training_as_usual(error):
+def test_ctrl_c_that_also_reaches_workers_ends_the_training_as_usual(error):
     def interrupt(i):
         if i == 9:  # the last of three tasks for the third step
             if error is BrokenExecutor:

@@ -144,8 +144,8 @@ def test_a_trace_that_fails_leaves_the_engine_and_its_values_as_they_were(fails_
     assert not redirect.is_tracing()
 
 
-class Pressing:
-    """A lock at which Ctrl-C is pressed once."""
+class InterruptedLock:
+    """A lock that raises KeyboardInterrupt once, instead of being taken."""
 
     def __init__(self, before):
         self.left = before
@@ -160,10 +160,10 @@ class Pressing:
 
 
 @pytest.mark.parametrize(("state", "at"), [("traced", 0), ("frozen", 0), ("stored", 0), ("stored", 1)])
-def test_a_ctrl_c_as_a_block_ends_leaves_a_plain_value(value, state, at, monkeypatch):
+def test_ctrl_c_at_the_end_of_a_block_leaves_a_plain_value(value, state, at, monkeypatch):
     kind, block = type(value), ExitStack()
     block.enter_context(STATES[state](value))
-    monkeypatch.setattr(redirect, "GRADIENT_LOCK", Pressing(at))
+    monkeypatch.setattr(redirect, "GRADIENT_LOCK", InterruptedLock(at))
     with pytest.raises(KeyboardInterrupt):
         block.close()
     assert type(value) is kind

@@ -1,4 +1,4 @@
-"""Sums, means and logsumexps of whole rows: one operation each, however long the row is, and what the engine gives."""
+"""Sums, means and logsumexps of whole rows: one operation each, however long the row is, with the engine's results."""
 
 import math
 import pickle
@@ -26,7 +26,7 @@ FUNCTIONS: dict[str, Any] = {
     "logsumexp of weights": lambda x, ws: logsumexp(ws) * x[0],
     "every second weight": lambda x, ws: logsumexp(ws[::2]) * mean(ws[1::2]) * total(x[::2]),
     "computed numbers": lambda x, ws: logsumexp([w * x[0] for w in ws]) + mean([w * w for w in ws]),
-    "one row in all of them": lambda x, ws: total(ws) * mean(ws) + 3 * logsumexp(ws) + micrograd.dot(ws, ws),
+    "one row in all reductions": lambda x, ws: total(ws) * mean(ws) + 3 * logsumexp(ws) + micrograd.dot(ws, ws),
     "a row and parts of it": lambda x, ws: logsumexp(ws) + total(ws[:4]) * logsumexp(ws[2:7]) * ws[3],
     "the same number twice": lambda x, ws: logsumexp([*ws, *ws[:3]]) + logsumexp([x[0], x[1], x[0], x[0]]),
     "with plain numbers": lambda x, ws: logsumexp([*ws, 1.0]) + mean([*x, 2.0]) + total([0.5, *ws]),
@@ -38,8 +38,8 @@ FUNCTIONS: dict[str, Any] = {
 }
 
 
-def engines(name: str, x: list[float]) -> tuple[float, list[float], list[float]]:
-    """The value of a function and its gradients, by arguments and by weights."""
+def by_engine(name: str, x: list[float]) -> tuple[float, list[float], list[float]]:
+    """A function's value, and its gradients with respect to arguments and weights."""
     xs, ws = list(map(Value, x)), list(map(Value, WEIGHTS))
     result = FUNCTIONS[name](xs, ws)
     result.backward()
@@ -47,7 +47,7 @@ def engines(name: str, x: list[float]) -> tuple[float, list[float], list[float]]
 
 
 def assert_same(found: Any, expected: Any, backend: str) -> None:
-    """To the last bit in Python, and up to rounding elsewhere."""
+    """Compare to the last bit in Python, and up to rounding elsewhere."""
     if backend == "python":
         assert flat(found) == flat(expected)
     else:
@@ -56,24 +56,24 @@ def assert_same(found: Any, expected: Any, backend: str) -> None:
 
 @pytest.mark.parametrize("backend", ["python", pytest.param("c", marks=needs_compiler)])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_reductions_give_what_the_engine_gives(name: str, backend: str) -> None:
+def test_reductions_give_the_engines_results(name: str, backend: str) -> None:
     rng = random.Random(name)
     batch = [[rng.gauss(0, 2) for _ in range(9)] for _ in range(21)]
     ws = list(map(Value, WEIGHTS))
     fast = micrograd.compile(lambda x: FUNCTIONS[name](x, ws), (batch[0],), parameters=ws, backend=backend)
-    values, by_x, by_ws = zip(*[engines(name, x) for x in batch], strict=True)
+    values, by_x, by_ws = zip(*[by_engine(name, x) for x in batch], strict=True)
     assert_same(fast.value_and_grad(batch[0]), [values[0], by_x[0]], backend)
     fast.backward(batch[:1])
     assert_same([w.grad for w in ws], by_ws[0], backend)
     assert_same(fast.map(batch), values, "c")
-    fast.backward(batch)  # in lanes; of the mean
+    fast.backward(batch)  # in lanes: the gradient of the mean
     assert_same(
         [w.grad for w in ws], [first + sum(rest) / 21 for first, *rest in zip(by_ws[0], *by_ws, strict=True)], "c"
     )
 
 
 @needs_node
-def test_javascript_reduces_rows_as_well(tmp_path: Any) -> None:
+def test_javascript_reduces_rows(tmp_path: Any) -> None:
     x = [0.5, -1.0, 2.0, 2.0, 0.25, -3.0, 0.75, 1.5, -0.5]
     for i, name in enumerate(FUNCTIONS):
         ws = list(map(Value, WEIGHTS))
@@ -84,7 +84,7 @@ def test_javascript_reduces_rows_as_well(tmp_path: Any) -> None:
         lines.append(f"import * as m{i} from './m{i}.mjs';\nconst dx{i} = new Float64Array({len(x)});")
         lines.append(f"told.push([m{i}.valueAndGrad(m{i}.parameters, {x}, dx{i}), ...dx{i}]);")
     for name, found in zip(FUNCTIONS, in_node(tmp_path, "\n".join(lines)), strict=True):
-        value, by_x, _ = engines(name, x)
+        value, by_x, _ = by_engine(name, x)
         assert_same(found, [value, by_x], "javascript")
 
 
@@ -92,11 +92,11 @@ SPECIAL = {
     "ties": [1.0, 3.0, 3.0, 3.0],
     "an infinity": [1.0, math.inf, 0.0, 2.0],
     "two infinities": [math.inf, 1.0, math.inf, 2.0],
-    "nothing but -inf": [-math.inf] * 4,
+    "only -inf": [-math.inf] * 4,
     "some -inf": [-math.inf, 0.5, -math.inf, 1.0],
     "both infinities": [-math.inf, math.inf, 0.0, 1.0],
     "a NaN": [1.0, 2.0, math.nan, 0.0],
-    "a NaN at first": [math.nan, 2.0, 1.0, 0.0],
+    "a NaN first": [math.nan, 2.0, 1.0, 0.0],
     "large": [1e307, 1e307, -1e307, 0.0],
     "zeros": [-0.0, 0.0, -0.0, 0.0],
     "small differences": [700.0, 0.0, -45.0, -10.0],
@@ -106,7 +106,7 @@ SPECIAL = {
 @pytest.mark.parametrize("backend", ["python", pytest.param("c", marks=needs_compiler)])
 @pytest.mark.parametrize("times", [1, 3, 5])
 @pytest.mark.parametrize("function", [logsumexp, mean])
-def test_special_numbers_in_a_row_give_what_the_engine_gives(function: Any, times: int, backend: str) -> None:
+def test_special_numbers_in_a_row_give_the_engines_results(function: Any, times: int, backend: str) -> None:
     fast = micrograd.compile(lambda x: function(x), ([0.0] * 4 * times,), backend=backend)
     for numbers in SPECIAL.values():
         x = numbers * times
@@ -147,11 +147,11 @@ def test_a_pickled_function_computes_rows_without_its_source(name: str) -> None:
     result = copied(xs)
     result.backward()
     found = [result.data, [value.grad for value in xs], [w.grad for w in copied.parameters]]
-    assert_same(found, list(engines(name, x)), "c")
+    assert_same(found, list(by_engine(name, x)), "c")
 
 
 def halved(x: Value) -> Value:
-    """A user's own operation, whose closure reads a gradient midway."""
+    """A user's operation. Its closure reads a gradient midway."""
 
     def _backward(grad: Any) -> None:
         x.grad += grad * 0.5 + 0 * x.grad
@@ -160,7 +160,7 @@ def halved(x: Value) -> Value:
 
 
 @pytest.mark.parametrize("backend", ["python", pytest.param("c", marks=needs_compiler)])
-def test_rows_among_closures_of_the_users_own_pass_each_gradient_on_at_once(backend: str) -> None:
+def test_rows_beside_user_closures_pass_each_gradient_on_at_once(backend: str) -> None:
     ws = list(map(Value, WEIGHTS))
 
     def function(x: Any) -> Any:

@@ -447,7 +447,7 @@ def test_without_a_compiler_rows_are_written_in_python(monkeypatch: pytest.Monke
     assert [parameter.grad for parameter in parameters] == pytest.approx(expected, rel=1e-13)
 
 
-def test_a_gradient_that_was_read_midway_does_not_change_later() -> None:
+def test_a_gradient_read_midway_does_not_change_later() -> None:
     ws = values(2)
     kept = []
 
@@ -471,7 +471,7 @@ def test_a_gradient_that_was_read_midway_does_not_change_later() -> None:
     check(function, (0.5,), ws)
 
 
-def test_a_closure_reads_what_a_take_has_added() -> None:
+def test_a_closure_reads_the_gradient_that_a_take_added() -> None:
     ws = values(4)
 
     def reading(w: Value, u: Value) -> Value:
@@ -488,6 +488,6 @@ def test_a_closure_reads_what_a_take_has_added() -> None:
     check(function, (0.0,), ws)
 
 
-def test_sums_of_what_is_not_chosen_add_nothing() -> None:
+def test_numbers_that_take_does_not_choose_add_nothing() -> None:
     ws = values(3)
     check(lambda x: dot(ws, [take([x[0].sqrt(), x[0], x[1]], x[2]), x[0], x[1]]), ([4.0, 2.0, 1.0],), ws)

@@ -339,6 +339,6 @@ def test_a_whole_quotient_is_that_of_python_with_the_sign_of_its_zero(backend):
             assert repr(fast(x, y)) == repr(x // y), (x, y)
 
 
-def test_other_bits_than_that_of_a_condition_are_refused():
+def test_masking_a_condition_with_other_bits_is_refused():
     with pytest.raises(TypeError, match="unsupported operand"):
         micrograd.compile(lambda x: where((x > 0) & 2, 10.0, x), (1.0,), backend="python")

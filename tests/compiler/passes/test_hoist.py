@@ -21,7 +21,7 @@ def softplus(w):
 
 
 def mixture(xs, w):
-    """A mixture of Gaussians by the logarithms of widths, with priors."""
+    """A mixture of Gaussians with priors, parametrized by the logarithms of widths."""
     parts, prior = [], 0.0
     for share, centre, widths in zip(w[:3], (w[3:7], w[7:11], w[11:15]), (w[15:19], w[19:23], w[23:27]), strict=True):
         precisions = [width.exp() for width in widths]
@@ -63,7 +63,7 @@ def table(xs, w):
 
 
 def cholesky(xs, w):
-    """The logarithm of a density whose covariance is made of parameters."""
+    """Like a Gaussian log density whose covariance is computed from parameters."""
     factor: list[list[Any]] = []
     for i in range(6):
         row: list[Any] = []
@@ -110,7 +110,7 @@ def engine(function, points, w):
 
 @needs_compiler
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_numbers_and_gradients_are_the_engines(program):
+def test_values_and_gradients_equal_the_engines(program):
     w = parameters()
     fast = micrograd.compile(lambda xs: program(xs, w), (examples(1)[0],), parameters=w, backend="c")
     assert "before" in fast.stages
@@ -142,7 +142,7 @@ def test_threads_and_floats(options, monkeypatch):
 
 
 @needs_compiler
-def test_what_examples_share_is_like_a_parameter():
+def test_shared_arguments_are_hoisted_like_parameters():
     w = parameters()
 
     def function(xs, scale, index):
@@ -169,7 +169,7 @@ def test_what_examples_share_is_like_a_parameter():
         (lambda x, p: x * p.sqrt().exp(), r"derivative of sqrt\(0\.0\)"),
     ],
 )
-def test_errors_are_the_engines(function, error):
+def test_errors_equal_the_engines(function, error):
     p = Value(2.0)
     fast = micrograd.compile(lambda x: function(x, p), (1.0,), parameters=[p], backend="c")
     assert math.isfinite(fast.backward([1.0] * 9))
@@ -238,7 +238,7 @@ def test_infinite_factors_make_infinite_gradients():
 
 
 @needs_compiler
-def test_rows_from_which_examples_select():
+def test_examples_select_rows_of_parameters():
     w, indices = parameters(), [0.0, 2.0, 1.0, 2.0, 3.0, 0.0]
 
     def function(i):
@@ -253,7 +253,7 @@ def test_rows_from_which_examples_select():
 
 
 @needs_compiler
-def test_wide_layers_of_hoisted_numbers_and_among_them():
+def test_wide_layers_of_hoisted_weights_and_before_the_loop():
     rng, width = random.Random(3), 40
     w = [[Value(rng.uniform(-0.3, 0.3)) for _ in range(width)] for _ in range(5)]
     wide, shared = examples(70, width), examples(1, width)[0]

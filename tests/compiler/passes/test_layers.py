@@ -1,4 +1,4 @@
-"""Layers: sums over the same numbers, added up several at a time, with the numbers of the engine."""
+"""Layers: sums over the same numbers, added up several at a time, with the engine's results."""
 
 import math
 
@@ -16,7 +16,7 @@ SUM = Ref("t0", 0, (1,))
 TANH = Assign(Ref("t1", 0, (1,)), Call("tanh", (SUM,)))
 
 
-def test_a_layer_is_added_to_what_its_sums_begin_with():
+def test_a_layer_is_added_to_the_first_terms_of_its_sums():
     kernel = with_layers([Loop(9, (Assign(SUM, Sum((BIAS, PRODUCTS, PRODUCTS))), TANH))])
     assert [type(step) for step in kernel] == [Loop, Layer, Layer, Loop]
     assert show(kernel) == (
@@ -32,8 +32,8 @@ def product(of=PRODUCTS.body[0].factors, sign="+", rounds=32):
 
 OTHERS = {
     "a short sum": product(rounds=31),
-    "numbers of each sum's own": product((Ref("p", 0, (50, 1)), Ref("x", 0, (1, 1)))),
-    "weights of each example's own": product((Ref("t5", 0, (50, 1)), Ref("x", 0, (0, 1)))),
+    "different numbers for each sum": product((Ref("p", 0, (50, 1)), Ref("x", 0, (1, 1)))),
+    "different weights for each example": product((Ref("t5", 0, (50, 1)), Ref("x", 0, (0, 1)))),
     "numbers alone": product((Ref("p", 0, (50, 1)),)),
     "differences": product(sign="-"),
     "several products a round": Loop(32, PRODUCTS.body * 2),
@@ -56,7 +56,7 @@ def test_a_result_and_a_sum_that_other_rounds_read_stay_as_they_are():
         assert with_layers(kernel) == kernel
 
 
-def test_a_layer_in_a_loop_is_one_in_each_round():
+def test_a_layer_in_a_loop_is_a_layer_in_each_round():
     inner = Loop(
         9, (Assign(Ref("t0", 0, (9, 1)), Sum((product((Ref("p", 0, (0, 50, 1)), Ref("x", 0, (32, 0, 1)))),))),)
     )
@@ -67,7 +67,7 @@ def test_a_layer_in_a_loop_is_one_in_each_round():
 @needs_compiler
 @pytest.mark.parametrize("precision", ["double", "single"])
 @pytest.mark.parametrize(("n_inputs", "hidden"), [(33, 5), (129, 26), (300, 13)])
-def test_layers_of_any_size_give_the_numbers_of_the_engine(precision, n_inputs, hidden):
+def test_layers_of_any_size_give_the_engines_numbers(precision, n_inputs, hidden):
     model = nn.MLP(n_inputs, [hidden, 34, 3], activation="tanh", rng=1)
     xs = [[math.sin(7.0 * i + 3.0 * k) for i in range(n_inputs)] for k in range(11)]
 

@@ -1,4 +1,4 @@
-"""Products: what is added to the gradients of matrices leaves the kernel, and comes to the same."""
+"""Products: the gradients of matrices leave the kernel, and stay the same."""
 
 import pytest
 
@@ -21,7 +21,7 @@ COUNTS = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_kernel_and_its_products_compute_what_the_whole_does(name):
+def test_a_kernel_split_from_its_products_computes_the_same(name):
     function, example, parameters = CASES[name]
     graph = graph_of(function, example, parameters)
     whole = program(graph, everything(graph))
@@ -37,7 +37,7 @@ def test_a_kernel_and_its_products_compute_what_the_whole_does(name):
     assert all(place < size for place in places)
 
 
-def test_a_row_of_an_argument_stays_where_it_is():
+def test_a_row_of_an_argument_is_not_copied():
     function, example, parameters = CASES["a network"]
     graph = graph_of(function, example, parameters)
     whole = program(graph, graph.ends("backward"))

@@ -33,7 +33,7 @@ def test_vectorized_functions_are_within_two_ulps_of_those_of_math(name):
 
 
 @needs_compiler
-def test_exp_of_a_row_takes_infinities_zeros_and_nan_and_fails_as_elsewhere():
+def test_exp_of_a_row_handles_special_numbers_and_overflow():
     special = [math.inf, -math.inf, 0.0, -0.0, math.nan, 1e-310, -745.2, 709.0]
     exp = micrograd.compile(lambda x: [each.exp() for each in x], (special,), backend="c")
     assert list(map(repr, exp(special)))[:5] == ["inf", "0.0", "1.0", "1.0", "nan"]

@@ -239,7 +239,7 @@ def test_the_header_documents_arguments_and_results():
 
 
 def test_no_loop_of_one_round_is_exported():
-    model = nn.MLP(4, [5, 1], rng=1)  # whose sums of five terms are added four at a time
+    model = nn.MLP(4, [5, 1], rng=1)  # its sums of five terms are added four at a time
     fast = micrograd.compile(lambda x: model(x), ([0.1] * 4,), parameters=model.parameters(), backend="python")
     assert " 4; i" in fast.c_source
     assert " 1; i" not in fast.c_source

@@ -1,4 +1,4 @@
-"""Products in C: a block of examples at a time, whatever their number, and as compiled Python adds them up."""
+"""Products in C: blocks of any number of examples, with the gradients of compiled Python."""
 
 import math
 import platform
@@ -17,7 +17,7 @@ ON_X86 = platform.machine() in ("x86_64", "AMD64")
 
 
 def examples(example, n):
-    """So many examples: all numbers of an argument differ from one to the next, but not a class."""
+    """n examples: the numbers of an argument vary, but a class does not."""
     rng = random.Random(n)
 
     def other(tree):
@@ -39,7 +39,7 @@ def gradients(function, example, parameters, arguments, backend, **options):
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("n", [1, 5, 127, 300])
-def test_gradients_are_those_of_compiled_python(name, n):
+def test_gradients_equal_those_of_compiled_python(name, n):
     function, example, parameters = CASES[name]
     arguments = examples(example, n)
     assert_close(*(gradients(function, example, parameters, arguments, backend) for backend in ("c", "python")))
@@ -48,7 +48,7 @@ def test_gradients_are_those_of_compiled_python(name, n):
 @pytest.mark.skipif(not ON_X86, reason="these are flags for x86")
 @pytest.mark.parametrize("flags", ["", "-mno-avx512f", "-mno-avx512f -mno-fma"])
 @pytest.mark.parametrize("precision", ["double", "single"])
-def test_any_processor_and_precision_will_do(monkeypatch, own_cache, flags, precision):
+def test_products_work_on_any_processor_in_any_precision(monkeypatch, own_cache, flags, precision):
     monkeypatch.setenv("CC", f"cc {flags} -O1")
     function, example, parameters = network(35, 23, 17, 3)
     arguments = examples(example, 150)
@@ -57,7 +57,7 @@ def test_any_processor_and_precision_will_do(monkeypatch, own_cache, flags, prec
     assert result == pytest.approx(expected, rel=1e-3 if precision == "single" else 1e-9, abs=1e-6)
 
 
-def test_threads_have_blocks_of_their_own(monkeypatch):
+def test_each_thread_has_its_own_block(monkeypatch):
     monkeypatch.setattr(library, "A_THREAD", 1)
     monkeypatch.setattr(library, "A_GRADIENT", 0)
     function, example, parameters = CASES["a network"]
@@ -67,7 +67,7 @@ def test_threads_have_blocks_of_their_own(monkeypatch):
 
 
 @pytest.mark.parametrize("special", [math.inf, math.nan])
-def test_what_is_not_finite_reaches_the_gradients_that_it_does_in_python(special):
+def test_infinities_and_nan_reach_the_same_gradients_as_in_python(special):
     rows = matrix(16, 16)
     parameters = [w for row in rows for w in row]
 
@@ -87,7 +87,7 @@ def test_what_is_not_finite_reaches_the_gradients_that_it_does_in_python(special
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_all_examples_may_share_the_row(axis):
+def test_all_examples_may_share_a_row(axis):
     rows = matrix(16, 20)
 
     def function(*arguments):
@@ -114,7 +114,7 @@ def test_batches_of_a_training_are_drawn_by_index():
     assert_close(*histories)
 
 
-def test_examples_may_select_their_rows_of_a_table(monkeypatch):
+def test_examples_may_select_rows_of_a_table(monkeypatch):
     monkeypatch.setattr(toolchain, "FLAGS", [*toolchain.FLAGS, "-Wall", "-Wextra", "-Werror"])
     function, example, parameters = CASES["a network"]
     table, classes = examples(example, 9)
@@ -127,7 +127,7 @@ def test_examples_may_select_their_rows_of_a_table(monkeypatch):
     assert_close([p.grad for p in parameters], gradients(function, example, parameters, gathered, "python"))
 
 
-def test_products_of_computed_rows_alone_are_c_without_a_warning(monkeypatch):
+def test_products_of_only_computed_rows_compile_without_a_warning(monkeypatch):
     monkeypatch.setattr(toolchain, "FLAGS", [*toolchain.FLAGS, "-Wall", "-Wextra", "-Werror"])
     function, example, parameters = CASES["several products over one row"]
     assert gradients(function, example, parameters, examples(example, 40), "c")
