@@ -10,21 +10,21 @@ import pytest
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="there is no Node here")
 
-TELL = "JSON.stringify(told, (_, x) => typeof x === 'number' ? (Object.is(x, -0) ? '-0' : `${x}`) : x)"
-"""What a script has found as JSON, in which numbers are text, so that infinities, NaN and -0 are there."""
+AS_JSON = "JSON.stringify(results, (_, x) => typeof x === 'number' ? (Object.is(x, -0) ? '-0' : `${x}`) : x)"
+"""The results of a script as JSON. Numbers are text, since JSON has no infinities, NaN or -0."""
 
 
 def in_node(directory, script):
-    """What a script, run in a directory, leaves in `told`: nested lists, objects and numbers."""
+    """The `results` that a script in a directory computes: nested lists, objects and numbers."""
     path = directory / "script.mjs"
-    path.write_text(f"{script}\nprocess.stdout.write({TELL});\n", encoding="utf-8")
+    path.write_text(f"{script}\nprocess.stdout.write({AS_JSON});\n", encoding="utf-8")
     done = subprocess.run([NODE, path], cwd=directory, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    return told(done.stdout)
+    return parsed(done.stdout)
 
 
-def told(text):
-    """What TELL has written, with floats for numbers."""
+def parsed(text):
+    """The results that AS_JSON has written, with numbers as floats."""
     return numbers(json.loads(text))
 
 

@@ -197,7 +197,7 @@ def test_gradients_flow_to_the_weights_through_forward_mode():
     assert (x.grad, w.grad) == (3 * 3 * 4 + 6 * 9 * 2, 8 + 6 * 3 * 4 + 1)
 
 
-# What is told apart
+# Derivatives that must not be confused
 
 
 def test_perturbation_confusion_does_not_happen():

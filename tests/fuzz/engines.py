@@ -119,7 +119,7 @@ def _in_node(fast: Any, arguments: Sequence[list[float]]) -> list[list[float]]:
 import {{ valueAndGrad }} from "./model.mjs";
 const dx = new Float64Array({len(inputs)});
 valueAndGrad([], {inputs}, dx);
-const told = [...dx];
+const results = [...dx];
 """
         numbers = iter(in_node(Path(directory), script))
     return [list(islice(numbers, len(argument))) for argument in arguments]

@@ -30,17 +30,17 @@ def fuzz(monkeypatch, capsys):
 
 def test_compiled_python_and_pytorch_agree_with_the_eager_engine(fuzz):
     against = "torch,python" if find_spec("torch") else "python"
-    status, told = fuzz("--programs", 200, "--against", against, "--batch", 20)
-    assert status == 0, told
-    assert "200 programs" in told
+    status, output = fuzz("--programs", 200, "--against", against, "--batch", 20)
+    assert status == 0, output
+    assert "200 programs" in output
 
 
 @pytest.mark.parametrize(("against", "programs"), [("c", 20), pytest.param("javascript", 40, marks=needs_node)])
 def test_compiled_c_and_exported_javascript_agree_with_the_eager_engine(fuzz, against, programs):
     if against == "c" and not has_compiler():
         pytest.skip("there is no C compiler here")
-    status, told = fuzz("--programs", programs, "--against", against, "--batch", 20)
-    assert status == 0, told
+    status, output = fuzz("--programs", programs, "--against", against, "--batch", 20)
+    assert status == 0, output
 
 
 def planted(kind):
@@ -69,9 +69,9 @@ def test_a_derivative_that_is_wrong_in_the_seventh_digit_is_found_and_shrunk_to_
             break
     else:
         pytest.fail("not found in 1000 programs")
-    told = described(failures[0])
-    lines = [line for line in told.splitlines() if line.startswith("v")]
-    assert sum("Value(" not in line for line in lines) == 1, told
+    output = described(failures[0])
+    lines = [line for line in output.splitlines() if line.startswith("v")]
+    assert sum("Value(" not in line for line in lines) == 1, output
 
 
 def test_what_is_printed_runs_and_gives_the_gradients_that_it_says(capsys):
@@ -84,18 +84,18 @@ def test_what_is_printed_runs_and_gives_the_gradients_that_it_says(capsys):
 
 def test_a_wrong_template_of_compiled_python_is_found(monkeypatch, fuzz):
     monkeypatch.setitem(TEMPLATES, "atan", "-atan({0})")
-    status, told = fuzz("--programs", 500, "--against", "python")
+    status, output = fuzz("--programs", 500, "--against", "python")
     assert status == 1
-    assert told.count("atan(v") == 1, told
-    assert told.count("Value(") == 1
+    assert output.count("atan(v") == 1, output
+    assert output.count("Value(") == 1
 
 
 def test_a_program_follows_from_the_seed_and_the_index(fuzz):
     assert generate(5, 7) == generate(5, 7)
     assert len({repr(generate(seed, index)) for seed in range(10) for index in range(10)}) == 100
-    status, told = fuzz("--seed", 5, "--index", 7, "--against", "python")
+    status, output = fuzz("--seed", 5, "--index", 7, "--against", "python")
     assert status == 0
-    assert told.startswith(code(generate(5, 7)))
+    assert output.startswith(code(generate(5, 7)))
 
 
 def test_programs_use_every_operation_and_reach_a_depth_of_500():
@@ -148,10 +148,10 @@ def nests(monkeypatch, capsys):
 
 @pytest.mark.long
 def test_rolled_loops_give_what_straight_code_does_with_and_without_optimization(nests):
-    status, told = nests("--programs", 1)
-    assert status == 0, told
-    assert told.count("loops from ") == 3
-    assert told.count("straight, ") == 1
+    status, output = nests("--programs", 1)
+    assert status == 0, output
+    assert output.count("loops from ") == 3
+    assert output.count("straight, ") == 1
 
 
 def test_gcc_is_kept_from_taking_copies_for_aligned(nests):
@@ -208,10 +208,10 @@ def test_a_loop_that_forgets_a_stride_is_found_and_shrunk(monkeypatch, nests):
     monkeypatch.setattr(Writer, "ref", lambda self, place: ref(self, place._replace(strides=place.strides[:1])))
     straight, _, _, rolled = loops.ways()
     monkeypatch.setattr(loops, "ways", lambda: [straight, rolled])  # without optimization
-    status, told = nests("--programs", 12)
+    status, output = nests("--programs", 12)
     assert status == 1
-    assert told.count("Line(") <= 1, told  # the sums of what a program leaves are a nest themselves
-    assert "straight, " not in told
+    assert output.count("Line(") <= 1, output  # the sums of what a program leaves are a nest themselves
+    assert "straight, " not in output
 
 
 def test_programs_of_loops_use_every_kind_of_line_and_roll_into_nests():

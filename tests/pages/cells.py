@@ -29,13 +29,13 @@ def runner(directory: str = "") -> Callable[[str], list[dict[str, Any]]]:
     def run(source: str) -> list[dict[str, Any]]:
         linecache.cache["cell.py"] = len(source), None, source.splitlines(keepends=True), "cell.py"
         outputs: list[dict[str, Any]] = []
-        with redirect_stdout(io.StringIO()) as printed, redirect_stderr(io.StringIO()) as told:
+        with redirect_stdout(io.StringIO()) as printed, redirect_stderr(io.StringIO()) as errors:
             try:
                 result = eval_code(source, namespace, filename="cell.py")
             except BaseException as error:
                 outputs.append({"output_type": "error", "text": _error(error)})
                 result = None
-        for name, text in ("stderr", told.getvalue()), ("stdout", printed.getvalue()):
+        for name, text in ("stderr", errors.getvalue()), ("stdout", printed.getvalue()):
             if text:
                 outputs.insert(0, {"output_type": "stream", "name": name, "text": text})
         if result is not None:

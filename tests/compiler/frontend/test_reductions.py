@@ -79,10 +79,10 @@ def test_javascript_reduces_rows(tmp_path: Any) -> None:
         ws = list(map(Value, WEIGHTS))
         fast = micrograd.compile(lambda x, name=name, ws=ws: FUNCTIONS[name](x, ws), (x,), parameters=ws)
         fast.export_js(tmp_path / f"m{i}.mjs")
-    lines = ["const told = [];"]
+    lines = ["const results = [];"]
     for i in range(len(FUNCTIONS)):
         lines.append(f"import * as m{i} from './m{i}.mjs';\nconst dx{i} = new Float64Array({len(x)});")
-        lines.append(f"told.push([m{i}.valueAndGrad(m{i}.parameters, {x}, dx{i}), ...dx{i}]);")
+        lines.append(f"results.push([m{i}.valueAndGrad(m{i}.parameters, {x}, dx{i}), ...dx{i}]);")
     for name, found in zip(FUNCTIONS, in_node(tmp_path, "\n".join(lines)), strict=True):
         value, by_x, _ = by_engine(name, x)
         assert_same(found, [value, by_x], "javascript")

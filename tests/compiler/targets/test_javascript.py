@@ -54,7 +54,7 @@ BACKWARD = """
 import {{ parameters, backward }} from "./model.mjs";
 const g = new Float64Array(parameters.length);
 const loss = backward(parameters, {xs}, g);
-const told = [loss, ...g];
+const results = [loss, ...g];
 """
 
 
@@ -82,17 +82,17 @@ def points(operation):
 def results(tmp_path_factory):
     """What all operations give at their points, in Node and in the engine."""
     directory = tmp_path_factory.mktemp("operations")
-    script, expected = ["const told = [];"], []
+    script, expected = ["const results = [];"], []
     for i, operation in enumerate(OPERATIONS):
         compiled(lambda xs, apply=operation.apply: apply(*xs), ([*operation.points[0]],)).export_js(
             directory / f"{i}.mjs"
         )
-        script.append(f'import * as m{i} from "./{i}.mjs"; told.push([]);')
+        script.append(f'import * as m{i} from "./{i}.mjs"; results.push([]);')
         expected.append(list(points(operation)))
         for point, _ in expected[-1]:
             script.append(
                 f"{{ const dx = new Float64Array({len(point)}), xs = {point}; const y = m{i}.valueAndGrad([], xs, dx);"
-                f"told[{i}].push([y, ...dx, m{i}.forward([], xs)[0]]); }}"
+                f"results[{i}].push([y, ...dx, m{i}.forward([], xs)[0]]); }}"
             )
     return in_node(directory, "\n".join(script)), expected
 
@@ -138,7 +138,7 @@ def test_special_numbers_follow_ieee_754(tmp_path, name):
     fast = micrograd.compile(function, tuple(points[0]), backend="python", errors="ieee")
     fast.export_js(tmp_path / "model.mjs")
     written = str(points).replace("inf", "Infinity").replace("nan", "NaN")
-    script = f'import {{ forward }} from "./model.mjs"; const told = [...forward([], {written}.flat())];'
+    script = f'import {{ forward }} from "./model.mjs"; const results = [...forward([], {written}.flat())];'
     found, expected = in_node(tmp_path, script), flat([fast(*point) for point in points])
     assert found == pytest.approx(expected, rel=1e-14, abs=0, nan_ok=True)
     assert [str(x) for x in found if x == 0] == [str(x) for x in expected if x == 0]
@@ -153,7 +153,7 @@ def test_tanh_and_its_slope_are_accurate_wherever_they_are(tmp_path):
     xs += [x * sign for x in (0.0, 1e-300, 1 / 64, 21.99, 22.0, 300.0) for sign in (-1, 1)]
     script = f"""
 import {{ valueAndGrad }} from "./model.mjs";
-const dx = new Float64Array(1), told = {xs}.map(x => [valueAndGrad([], [x], dx), dx[0]]);
+const dx = new Float64Array(1), results = {xs}.map(x => [valueAndGrad([], [x], dx), dx[0]]);
 """
     for x, found in zip(xs, in_node(tmp_path, script), strict=True):
         assert found == pytest.approx([math.tanh(x), 1 / math.cosh(x) ** 2], rel=5e-15, abs=0)
@@ -166,7 +166,7 @@ def test_lgamma_is_accurate_about_its_zeros_and_near_0(tmp_path):
     xs = [zero + step for zero in (1.0, 2.0) for step in [*near, 0.2499, -0.2499, 0.25, -0.25]]
     xs += [5e-324, -5e-324, 1e-300, 1e-21, 1e-19, 1e-5, -1e-5, -0.3]
     compiled(lambda x: x.lgamma(), (0.5,)).export_js(tmp_path / "model.mjs")
-    script = f'import {{ forward }} from "./model.mjs"; const told = [...forward([], {[*xs, 1.0, 2.0]})];'
+    script = f'import {{ forward }} from "./model.mjs"; const results = [...forward([], {[*xs, 1.0, 2.0]})];'
     *found, of_1, of_2 = in_node(tmp_path, script)
     assert (of_1, of_2) == (0.0, 0.0)
     with mp.workdps(40):
@@ -268,7 +268,7 @@ def test_forward_computes_one_example_or_several_into_an_array(tmp_path):
     script = """
 import { forward, inputs, outputs, parameters } from "./model.mjs";
 const ys = new Float64Array(6);
-const told = [inputs, outputs, parameters.length, [...forward([], [1, 2, 3, 4])],
+const results = [inputs, outputs, parameters.length, [...forward([], [1, 2, 3, 4])],
               forward([], [1, 2, 3, 4], ys) === ys, [...forward([], [1, 2, 3, 4, 5, 6, 7, 8])]];
 """
     one, other = flat(fast([1.0, 2.0, 3.0], 4.0)), flat(fast([5.0, 6.0, 7.0], 8.0))
@@ -287,7 +287,7 @@ def test_backward_takes_some_of_the_examples_and_value_and_grad_is_by_the_inputs
     script = f"""
 import {{ parameters, backward, valueAndGrad }} from "./model.mjs";
 const g = new Float64Array(parameters.length).fill(1), dx = new Float64Array(4), xs = {numbers_of(xs, ys)};
-const told = [backward(parameters, xs, g, [5, 0, 5]), ...g.map(x => x - 1), valueAndGrad(parameters, xs, dx), ...dx];
+const results = [backward(parameters, xs, g, [5, 0, 5]), ...g.map(x => x - 1), valueAndGrad(parameters, xs, dx), ...dx];
 """
     some = [[column[i] for i in (5, 0, 5)] for column in (xs, ys)]
     assert_close(in_node(tmp_path, script), [*backward_of(fast, *some), *flat(list(fast.value_and_grad(xs[0], ys[0])))])
@@ -299,7 +299,7 @@ def test_numbers_that_do_not_fit_are_refused(tmp_path):
     compiled(loss, (xs[0], 0.0), model).export_js(tmp_path / "model.mjs")
     script = """
 import { parameters, forward } from "./model.mjs";
-const told = [[parameters, [1, 2]], [parameters, []], [[1, 2], [1, 2, 3]]].map(([p, x]) => {
+const results = [[parameters, [1, 2]], [parameters, []], [[1, 2], [1, 2, 3]]].map(([p, x]) => {
   try { return forward(p, x); } catch (error) { return `${error}`; }
 });
 """
@@ -337,7 +337,7 @@ for (let step = 0; step < 100; step++) {{
   losses.push(backward(p, xs, g));
   update(p, g, state, step < 50 ? learningRate : 0.01);
 }}
-const told = [...p, ...losses, state.steps];
+const results = [...p, ...losses, state.steps];
 """
     losses = []
     for step in range(100):
@@ -388,7 +388,7 @@ def test_a_key_of_an_argument_runs_nothing(tmp_path, key):
     ]
     fast.export_js(tmp_path / "model.mjs")
     text = (tmp_path / "model.mjs").read_text()
-    script = 'import { forward } from "./model.mjs";\nconst told = [forward([2], [3])[0], typeof globalThis.ran];'
+    script = 'import { forward } from "./model.mjs";\nconst results = [forward([2], [3])[0], typeof globalThis.ran];'
     assert in_node(tmp_path, script) == [6.0, "undefined"]
     for source, other in (text, usual.js_source()), (fast.c_source, usual.c_source):
         assert "of shape (dict('" in source
@@ -413,7 +413,7 @@ def test_the_name_of_a_moment_runs_nothing(tmp_path):
 const p = [2.0], state = createState();
 update(p, [1.0], state);
 update(p, [1.0], state);
-const told = [p[0], typeof globalThis.ran];"""
+const results = [p[0], typeof globalThis.ran];"""
     assert in_node(tmp_path, script) == [0.5, "undefined"]
 
 

@@ -44,7 +44,7 @@ SEEDS = [0, 7, 2**32 - 1, 2**32 + 5, 10**15 - 1]
 @needs_node
 def test_random_numbers_are_those_of_python(tmp_path):
     script = (SOURCES / "random.js").read_text(encoding="utf-8")
-    script += f"const told = {SEEDS}.map(seed => {{ const r = new Random(seed), of = [...Array(700).keys()];"
+    script += f"const results = {SEEDS}.map(seed => {{ const r = new Random(seed), of = [...Array(700).keys()];"
     script += "return [r.random(), r.uniform(-2, 3), r.gauss(0, 1), r.gauss(1, 2), ...r.shuffle(of), r.random()]; });"
     for seed, found in zip(SEEDS, in_node(tmp_path, script), strict=True):
         rng = random.Random(seed)
@@ -59,7 +59,7 @@ def test_data_sets_are_those_of_python(tmp_path):
     script = "".join((SOURCES / name).read_text() for name in ("random.js", "data.js"))
     calls = [f"{name}(7, 0.1, new Random(3))" for name in ("moons", "circles", "spirals")]
     calls += ["spirals(7, 0.1, new Random(3), 3)", "xor(4, 0, new Random(0))"]
-    found = in_node(tmp_path, script + f"const told = [{', '.join(f'DATA.{call}' for call in calls)}];")
+    found = in_node(tmp_path, script + f"const results = [{', '.join(f'DATA.{call}' for call in calls)}];")
     made = [make(7, 0.1, 3) for make in (data.moons, data.circles, data.spirals)]
     for rows, (xs, ys) in zip(found, [*made, data.spirals(7, 0.1, 3, arms=3), data.xor()], strict=True):
         assert flat(rows) == pytest.approx([number for x, y in zip(xs, ys, strict=True) for number in (*x, y)])
@@ -75,7 +75,7 @@ ASKED = """
 ask({ open: [{ starts: STARTS, outputs: 1 }], inputs: 2, examples: Float64Array.from(rows.flat()), held: [] });
 if (SEED !== null) ask({ reset: SEED });
 const { parameters, loss, steps, ok } = ask({ steps: 100 });
-const told = { parameters: [...parameters], loss, steps, ok };
+const results = { parameters: [...parameters], loss, steps, ok };
 """
 
 

@@ -30,7 +30,7 @@ def layer(answer: Callable) -> None:
                 "neither squeezed, nor has it a bias": products,
                 "what it is with another neuron's bias": math.tanh(products + biases[1 - i]),
             }
-            hints = [f": that is {told}" for told, mistake in mistakes.items() if close(number, mistake)]
+            hints = [f": that is {name}" for name, mistake in mistakes.items() if close(number, mistake)]
             raise NotYet(f"neuron {i} gives {number:.6g}, not {math.tanh(products + b):.6g}{''.join(hints[:1])}")
         output.backward()
         if not all(w.grad for w in weights[i]):

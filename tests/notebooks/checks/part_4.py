@@ -94,7 +94,7 @@ def penalty(answer: Callable) -> None:
             "of their sizes, not of their squares": strength * sum(map(abs, numbers)),
             "of the squares divided by their number": expected / len(numbers),
         }
-        hints = [f": that is the sum {told}" for told, mistake in mistakes.items() if close(found.data, mistake)]
+        hints = [f": that is the sum {name}" for name, mistake in mistakes.items() if close(found.data, mistake)]
         raise NotYet(f"{call} is {found.data:.6g}, not {expected:.6g}{''.join(hints[:1])}")
     found.backward()
     for weight, number in zip(weights, numbers, strict=True):

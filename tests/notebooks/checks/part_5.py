@@ -88,5 +88,5 @@ def attention(answer: Callable) -> None:
             "with the products for shares, without softmax": mixed([product / 2 for product in products], values),
             "with equal shares": mixed([0.5, 0.5], values),
         }
-        hints = [f": that is {told}" for told, mistake in mistakes.items() if all(map(close, found, mistake))]
+        hints = [f": that is {name}" for name, mistake in mistakes.items() if all(map(close, found, mistake))]
         raise NotYet(f"the result begins with {found[0]:.6g}, not {expected[0]:.6g}{''.join(hints[:1])}")
