@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from micrograd.core.errors import users_line
 from micrograd.core.number import Number
 from micrograd.draw import dot
 from micrograd.draw.dot import draw_graph
@@ -109,8 +110,6 @@ def remember_lines() -> Iterator[None]:
 
     This applies to Values of every thread until the `with` block ends. Each takes about five times as long to make.
     """
-    from micrograd.compiler.frontend.tracer import users_line
-
     init, node = Value.__init__, Number._node
 
     def remember(value: Any) -> Any:

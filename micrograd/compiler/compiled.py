@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from micrograd.compiler.calls import Single, Slot
-from micrograd.compiler.dataset import Batch, check_out, pack
+from micrograd.compiler.dataset import Batch, check_out, in_arrays, pack
 from micrograd.compiler.dtype import DOUBLE, Precision, named
 from micrograd.compiler.frontend.graph import Graph, traced
 from micrograd.compiler.frontend.interpret import check
@@ -36,7 +36,7 @@ from micrograd.optim import Optimizer
 from micrograd.support import files, validation
 from micrograd.support.arrays import are_plain, as_ndarray
 from micrograd.support.signals import set_data
-from micrograd.support.trees import as_lists, mapped, shape_of
+from micrograd.support.trees import as_lists, mapped
 
 __all__ = ["Backend", "Compiled", "CompilerError", "TraceError", "compile"]
 
@@ -88,9 +88,10 @@ def compile(
         failure may go unnoticed, and a result may be finite that should be NaN.
     errors
         "raise" for the same errors as the engine, and so Python's floats: a sum or a product beyond 1.8e308 is infinite
-        without an error, and `check` finds it. Or "ieee" for calls that raise no arithmetic errors: their results and
-        gradients are infinite or NaN where NumPy's are, so an optimizer may try a step that is too long. A `take` of an
-        index that does not exist is NaN. Training steps still raise.
+        without an error, and `check` finds it. What no result needs is left out, and its errors with it: the compiled
+        `grad` of a logarithm, 1 / x, takes negative numbers. Or "ieee" for calls that raise no arithmetic errors: their
+        results and gradients are infinite or NaN where NumPy's are, so an optimizer may try a step that is too long. A
+        `take` of an index that does not exist is NaN. Training steps still raise.
     in_axes
         For each argument, 0 if `map`, `pack`, `backward` and training get an example of it for each result, or None if
         they get one for all: `in_axes=(None, 0)`, as in JAX's `vmap`. 0 alone stands for all arguments.
@@ -208,7 +209,7 @@ class Compiled(Function):
         """
         places, is_one = _places(argnum, len(args))
         value, gradients = self._called(places, args, Single.both)
-        return value, self._shown(gradients, is_one, out)
+        return value, in_arrays(out, gradients, self.precision.code, is_one=is_one)
 
     def vjp(self, *args: Any, argnum: int | Sequence[int] | None = None, out: Any = None) -> tuple[Any, Any]:
         """The function's value for one example, and the gradient of value . vector: a vector times the jacobian.
@@ -218,22 +219,14 @@ class Compiled(Function):
         when it is first used, by `micrograd.functional.vjp`, which raises the errors.
         """
         places, is_one = _places(argnum, len(args) - 1)
+        if self._entries:
+            raise TypeError("a function compiled with sparse=True has no vjp: compile it without")
         if places not in self._products:
             example = [mapped(validation.plain, as_lists(argument)) for argument in args]
             product, options = vjp(self._function, places), replace(self.options, in_axes=0)
             self._products[places] = Function(product, example, self.parameters, options, self.constants)
         value, gradients = self._products[places](*args)
-        return value, self._shown(gradients, is_one, out)
-
-    def _shown(self, gradients: Sequence[Any], is_one: bool, out: Any) -> Any:
-        """The gradient, or a tuple of several; in the arrays of `out`, if given."""
-        if out is None:
-            return gradients[0] if is_one else tuple(gradients)
-        arrays = [out] if is_one else validation.as_list("out", out)
-        for room, gradient in zip(arrays, gradients, strict=True):
-            check_out(room, shape_of(gradient), self.precision.code)
-            room[...] = gradient
-        return out
+        return value, in_arrays(out, gradients, self.precision.code, is_one=is_one)
 
     def objective(self, *batches: Any) -> "tuple[Objective, Any]":
         """The mean over examples as a function of all parameters in one vector, for optimizers of other libraries.

@@ -222,7 +222,7 @@ def _indices(k: int, axis: Any, rows: int) -> "int | array[int] | None":
         return axis
     found = array("q")
     try:
-        if hasattr(axis, "__array__") and (numbers := axis.__array__()).dtype.kind in "iu":
+        if hasattr(axis, "__array__") and (numbers := axis.__array__()).ndim == 1 and numbers.dtype.kind in "iu":
             found.frombytes(numbers.astype("q").tobytes())
             ends = (int(numbers.min()), int(numbers.max())) if numbers.size else ()
         else:
@@ -322,6 +322,20 @@ def check_out(out: Any, shape: tuple[Any, ...], code: str) -> None:
             f"out is {came}: expected a C-contiguous NumPy array of {code!r} to write to, such as "
             f"numpy.empty({shape}, {code!r})"
         )
+
+
+def in_arrays(out: Any, gradients: Sequence[Any], code: str, *, is_one: bool) -> Any:
+    """The gradient, or a tuple of several: in the arrays of `out`, if given. Raises the errors of `check_out`."""
+    if out is None:
+        return gradients[0] if is_one else tuple(gradients)
+    arrays = [out] if is_one else out
+    if not isinstance(arrays, (list, tuple)) or len(arrays) != len(gradients):
+        raise TypeError(f"out is {shown(out)}: expected a tuple of {len(gradients)} arrays, one for each gradient")
+    for room, gradient in zip(arrays, gradients, strict=True):
+        check_out(room, shape_of(gradient), code)
+    for room, gradient in zip(arrays, gradients, strict=True):
+        room[...] = gradient
+    return out
 
 
 def begins_with_array(batch: Any) -> bool:

@@ -158,10 +158,13 @@ class Function:
 
     def _packed(self, batches: Sequence[Any], in_axes: Any = None) -> Batch:
         """The batch for each argument as buffers, in shapes that the function is compiled for."""
-        axes = self._axes if in_axes is None else tuple(in_axes)
+        several = isinstance(in_axes, (list, tuple))
+        axes = self._axes if in_axes is None else tuple(in_axes) if several else (in_axes,) * len(self._axes)
         if [axis is None for axis in axes] != [axis is None for axis in self._axes]:
-            came = f"in_axes is {shown(in_axes)}, but compile was given {self._axes}"
-            raise ValueError(f"{came}: expected None for the same arguments, 0 or row indices for the others")
+            raise ValueError(
+                f"in_axes is {shown(in_axes)}, but compile was given {self._axes}: expected an entry for each "
+                "argument, None for the same ones, 0 or row indices for the others, such as ([2, 0, 0],) for one"
+            )
         return self._compiled_for(pack(batches, self.precision, axes))
 
     def _compiled_for(self, packed: Batch) -> Batch:

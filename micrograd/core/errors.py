@@ -1,7 +1,11 @@
 """Error messages: what was given, what was expected, what to do."""
 
+import linecache
+import os
+import sys
 from collections.abc import Mapping
-from traceback import walk_tb
+from pathlib import Path
+from traceback import walk_stack, walk_tb
 from typing import Any
 
 from micrograd.scalar import DomainError
@@ -10,6 +14,8 @@ WHERE_HINT = "; where() computes both of its branches, so choose a safe operand 
 """Ends a message if the graph has a `where`: the branch not chosen may be the cause."""
 POWER_HINT = "; if the exponent is a constant, write it as a number, as in x ** 2, or as exponent.detach()"
 """Ends a message about a power with a variable exponent, since the derivative by that contains log(x)."""
+PACKAGE = f"{Path(sys._getframe().f_code.co_filename).parents[1]}{os.sep}"  # as its code has it
+BETWEEN = ("contextlib", "numpy")  # modules that call this package for the user
 NO_PLAIN_NUMBER = "float(value) would detach it from the graph: use .data for the number, or a method such as v.exp()"
 
 
@@ -19,6 +25,18 @@ def shown(value: Any, room: int = 80) -> str:
     if len(text) <= room:
         return text
     return text[: text.rfind(" ", 0, room - 3) + 1 or room - 3] + "..."
+
+
+def users_line(error: BaseException | None = None) -> str:
+    """Where in the user's code we are, or an error arose: the innermost line outside of this package and NumPy."""
+    inwards = walk_tb(error.__traceback__) if error else reversed(list(walk_stack(sys._getframe(1))))
+    outside = [(frame.f_code.co_filename, line) for frame, line in inwards if not _is_between(frame.f_globals)]
+    outside = [(name, line) for name, line in outside if not name.startswith(PACKAGE)]
+    return "".join(f"{name}:{n}, `{linecache.getline(name, n).strip() or 'no source'}`" for name, n in outside[-1:])
+
+
+def _is_between(module: Mapping[str, Any]) -> bool:
+    return str(module.get("__name__")).partition(".")[0] in BETWEEN
 
 
 def require_ordered(name: str, items: Any, expected: str = "a list or an array") -> None:

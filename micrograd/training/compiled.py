@@ -15,13 +15,13 @@ from typing import Any
 
 from micrograd.compiler.distributed.shards import Shards
 from micrograd.compiler.dtype import DOUBLE
-from micrograd.compiler.frontend.tracer import users_line
 from micrograd.compiler.function import Function, lasting_leaves
 from micrograd.compiler.native.toolchain import warn_once
 from micrograd.compiler.native.update import check_rule
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.session import BY_ENGINE, Training
 from micrograd.compiler.stepping import Batches, Loop
+from micrograd.core.errors import users_line
 from micrograd.engine import Value
 from micrograd.nn import Module
 from micrograd.scalar import innermost

@@ -243,6 +243,9 @@ def test_gradients_are_written_into_arrays(backend):
     for wrong, error in ((np.empty(3), ValueError), (np.empty(2, "f"), TypeError), ([0.0, 0.0], TypeError)):
         with pytest.raises(error, match=r"expected a C-contiguous NumPy array of 'd'.*numpy.empty\(\(2,\), 'd'\)"):
             fast.value_and_grad(2.0, [3.0, 0.0], argnum=1, out=wrong)
+    for one in out[1], out[1:]:
+        with pytest.raises(TypeError, match=r"expected a tuple of 2 arrays, one for each gradient"):
+            fast.value_and_grad(2.0, [3.0, 0.0], out=one)
 
 
 def test_backward_writes_gradients_into_an_array_and_leaves_each_grad_alone(backend):
@@ -333,10 +336,13 @@ def test_examples_select_rows_of_tables(backend, n, kind):
         (([0.5, 1.0, 2.0], 0), TypeError, r"in_axes\[0\] is \[0.5, 1.0, 2.0\]: expected .* the index of a row"),
         ((np.array([0.0]), 0), TypeError, r"in_axes\[0\] is array\(\[0.\]\): expected"),
         ((1, 0), TypeError, r"in_axes\[0\] is 1: expected 0, None or the index of a row for each example"),
+        ((np.int64(0), 0), TypeError, r"in_axes\[0\] is np.int64\(0\): expected 0"),
+        ((np.zeros((2, 2), int), 0), TypeError, r"in_axes\[0\] is array"),
+        ([0, 1, 2], ValueError, r"an entry for each argument, .* such as \(\[2, 0, 0\],\) for one"),
         (([0, 1], 0), ValueError, r"different numbers of examples: \[2, 3\]"),
         (([], []), ValueError, "no examples"),
         ((np.array([], int), []), ValueError, "no examples"),
-        ((None, 0), ValueError, r"in_axes is \(None, 0\), but compile was given \(0, 0\): expected None for the same"),
+        ((None, 0), ValueError, r"in_axes is \(None, 0\), but compile was given \(0, 0\): expected an entry for"),
         (([0],), ValueError, r"in_axes is \(\[0\],\), but compile was given \(0, 0\)"),
     ],
 )
@@ -344,6 +350,7 @@ def test_wrong_in_axes_are_refused(axes, error, message):
     fast = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend="python")
     with pytest.raises(error, match=message):
         fast.map([1.0, 2.0, 3.0], [4.0, 5.0, 6.0], in_axes=axes)
+    assert fast.map([1.0, 2.0], [4.0, 5.0], in_axes=0) == [4.0, 10.0]
 
 
 # Arguments that all examples share

@@ -252,6 +252,12 @@ def test_only_sparse_functions_have_a_pattern():
         micrograd.compile(jacobian(lambda x: [x[0]]), ([1.0],), sparse=1)
 
 
+def test_a_sparse_function_has_no_vjp():
+    fast = micrograd.compile(jacobian(lambda xs: [xs[0] * xs[1]]), ([1.0, 2.0],), sparse=True)
+    with pytest.raises(TypeError, match="compiled with sparse=True has no vjp"):
+        fast.vjp([1.0, 2.0], [1.0])
+
+
 def test_without_scipy_there_is_a_pattern_and_map_fills_arrays(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.sparse", None)
     fast = micrograd.compile(jacobian(lambda x: [x[0] * x[1], x[1]]), ([1.0, 2.0],), sparse=True)

@@ -15,16 +15,14 @@ from micrograd.compiler.frontend.redirect import assign, reads, symbols
 from micrograd.compiler.frontend.rows import Rows, RowSymbol, join_products
 from micrograd.compiler.frontend.tracer import (
     NO_NUMBER,
-    PACKAGE,
     Argument,
     Slice,
     Symbol,
     Trace,
     TraceError,
-    users_line,
 )
 from micrograd.compiler.options import DEFAULTS, Options
-from micrograd.core.errors import NO_PLAIN_NUMBER, shown
+from micrograd.core.errors import NO_PLAIN_NUMBER, PACKAGE, shown, users_line
 from micrograd.core.gradients import Order, ordered_by
 from micrograd.engine import Value
 from micrograd.support.collector import gc_paused

@@ -19,18 +19,14 @@ such a row, and "take_at" is the number of a slice at an index. Any other operat
 elementwise and gives a row. rows.py says which operands become rows.
 """
 
-import linecache
 import math
-import os
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import compress, repeat
 from numbers import Real
-from pathlib import Path
 from threading import get_ident
-from traceback import walk_stack, walk_tb
 from typing import Any, NamedTuple, NoReturn
 
 from micrograd import reductions, scalar
@@ -44,6 +40,7 @@ from micrograd.compiler.frontend.operations import (
     OPERATIONS,
 )
 from micrograd.compiler.frontend.redirect import stand_in
+from micrograd.core.errors import PACKAGE, users_line
 from micrograd.engine import Value
 
 NO_NUMBER = (
@@ -51,7 +48,6 @@ NO_NUMBER = (
     "branch, max() or float(), use micrograd's relu, maximum, abs or where(condition, a, b), which choose at each "
     "call. In closures and optimizers' rules, and in place of math, use the functions of micrograd.scalar"
 )
-PACKAGE = f"{Path(sys._getframe().f_code.co_filename).parents[2]}{os.sep}"  # as its code has it
 _new = object.__new__  # which takes half the time of a call
 
 
@@ -445,10 +441,3 @@ def _no_more(op: str, operands: Any) -> NoReturn:
         f"{users_line()}: {op} uses a traced value that was kept after its function had been compiled, and has no "
         "number: do not use outside the function what it stored, or run it again on numbers"
     )
-
-
-def users_line(error: BaseException | None = None) -> str:
-    """Where in the user's code we are, or an error arose: the innermost line outside of this package."""
-    inwards = walk_tb(error.__traceback__) if error else reversed(list(walk_stack(sys._getframe(1))))
-    outside = [(f.f_code.co_filename, n) for f, n in inwards if not f.f_code.co_filename.startswith(PACKAGE)]
-    return "".join(f"{name}:{n}, `{linecache.getline(name, n).strip() or 'no source'}`" for name, n in outside[-1:])
