@@ -20,7 +20,7 @@ class Workers:
 
     def __init__(self, executor: Any) -> None:
         if not hasattr(executor, "submit"):
-            raise TypeError(f"executor is {shown(executor)}: expected one like those of concurrent.futures")
+            raise TypeError(f"executor is {shown(executor)}: expected an executor, as in concurrent.futures")
         self.executor = executor
         self.sent: set[tuple[str, int | None]] = set()  # tokens and shards that a worker has
         self._has_answered = False

@@ -8,9 +8,8 @@ engine's closures wrote both, so there is no second table of derivatives.
 Equal operations on equal operands are recorded once, and operations on constants are carried out at once. Only what
 keeps every bit of a finite result is simplified: `x * 1`, `x / 1`, `x ** 1`, `x - 0.0`. Adding 0.0 is recorded, since
 -0.0 becomes 0.0; adding the exact 0, an int, is not: every gradient starts from it, and so does a `dot` without a bias.
-What starts there may be -0.0 where the engine has 0.0, except in the gradients that a compiled function returns.
-
-A trace of finite numbers also drops products with 0.0, and what adds them. Only the sign of a zero may change.
+What starts there may be -0.0 where the engine has 0.0, except in the gradients that a compiled function returns. A
+trace of finite numbers also drops products with 0.0, and additions of them. Only the sign of a zero may change.
 
 Many numbers may be one operand, a row: a "slice" of an array, or a "stack" of lines. A "dot" adds up the products of
 two rows, "sum" adds up the numbers of one, and "max" is the largest of them. An "axpy" is a row, or nothing, plus a
@@ -95,8 +94,7 @@ class Symbol:
     __slots__ = ("id", "trace")
 
     def __init__(self, trace: "Trace", id: int) -> None:
-        self.trace = trace
-        self.id = id
+        self.trace, self.id = trace, id
 
     def __repr__(self) -> str:
         return f"<traced number {self.id}>"
@@ -311,9 +309,7 @@ class Trace:
         """The line of a Symbol, or of a constant, recorded at its first use."""
         if isinstance(number, Symbol):
             if number.trace is not self:
-                raise OutsideTraceError(
-                    f"{users_line()}: a traced value was used outside the function that was compiled"
-                )
+                raise OutsideTraceError(f"{users_line()}: a traced value was used outside the compiled function")
             return number.id
         value = number if isinstance(number, bool) else float(number)
         line = self._line("constant", repr(value))  # repr tells -0.0 from 0.0, and True from 1.0

@@ -313,7 +313,7 @@ def test_what_diverges_does_so_as_in_one_process(options, backend):
 
 
 def test_an_error_names_the_object_that_should_be_an_executor():
-    with pytest.raises(TypeError, match="executor is 3: expected one like those of concurrent.futures"):
+    with pytest.raises(TypeError, match="executor is 3: expected an executor, as in concurrent.futures"):
         trained(executor=3)
 
 
