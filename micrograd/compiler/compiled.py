@@ -88,10 +88,10 @@ def compile(
         failure may go unnoticed, and a result may be finite that should be NaN.
     errors
         "raise" for the same errors as the engine, and so Python's floats: a sum or a product beyond 1.8e308 is infinite
-        without an error, and `check` finds it. What no result needs is left out, and its errors with it: the compiled
-        `grad` of a logarithm, 1 / x, takes negative numbers. Or "ieee" for calls that raise no arithmetic errors: their
-        results and gradients are infinite or NaN where NumPy's are, so an optimizer may try a step that is too long. A
-        `take` of an index that does not exist is NaN. Training steps still raise.
+        without an error, and `check` finds it. Operations that no result needs are left out, so they raise no errors:
+        the compiled `grad` of a logarithm, 1 / x, takes negative numbers. Or "ieee" for calls that raise no arithmetic
+        errors: their results and gradients are infinite or NaN where NumPy's are, so an optimizer may try a step that
+        is too long. A `take` of an index that does not exist is NaN. Training steps still raise.
     in_axes
         For each argument, 0 if `map`, `pack`, `backward` and training get an example of it for each result, or None if
         they get one for all: `in_axes=(None, 0)`, as in JAX's `vmap`. 0 alone stands for all arguments.

@@ -163,7 +163,7 @@ class Function:
         if [axis is None for axis in axes] != [axis is None for axis in self._axes]:
             raise ValueError(
                 f"in_axes is {shown(in_axes)}, but compile was given {self._axes}: expected an entry for each "
-                "argument, None for the same ones, 0 or row indices for the others, such as ([2, 0, 0],) for one"
+                "argument, None where compile was given None, else 0 or row indices, such as ([2, 0, 0],) for one"
             )
         return self._compiled_for(pack(batches, self.precision, axes))
 
