@@ -220,22 +220,21 @@ def _indices(k: int, axis: Any, rows: int) -> "int | array[int] | None":
     """An axis; if it is indices, a copy as an array. They are checked here, since C does not check them."""
     if axis is None or (type(axis) is int and axis == 0):
         return axis
-    found = array("q")
-    try:
-        if hasattr(axis, "__array__") and (numbers := axis.__array__()).ndim == 1 and numbers.dtype.kind in "iu":
-            found.frombytes(numbers.astype("q").tobytes())
-            ends = (int(numbers.min()), int(numbers.max())) if numbers.size else ()
-        else:
-            found.extend(iter(axis))
-            ends = (min(found), max(found)) if found else ()
-    except TypeError as error:
-        raise TypeError(
-            f"in_axes[{k}] is {shown(axis)}: expected 0, None or the index of a row for each example"
-        ) from error
-    for i in ends:
-        if not 0 <= i < rows:
-            raise IndexError(f"in_axes[{k}] has the index {i}, but argument {k + 1} has {rows} rows, counted from 0")
-    return found
+    of_numpy = hasattr(axis, "__array__")
+    indices = axis.__array__() if of_numpy else axis
+    if of_numpy:
+        is_right = indices.ndim == 1 and indices.dtype.kind in "iu"
+    else:
+        is_right = isinstance(axis, (list, tuple, range, array)) and {*map(type, axis)} <= {int}
+    if not is_right:
+        raise TypeError(f"in_axes[{k}] is {shown(axis)}: expected 0, None or a list of ints, a row for each example")
+    if len(indices):
+        ends = (indices.min(), indices.max()) if of_numpy else (min(axis), max(axis))
+        for i in ends:
+            if not 0 <= i < rows:
+                came = f"in_axes[{k}] has the index {i}, but argument {k + 1}"
+                raise IndexError(f"{came} has {rows} rows, counted from 0")
+    return array("q", indices.astype("q").tobytes() if of_numpy else indices)
 
 
 def _named(k: int, function: Callable[..., Any], batch: Any, *args: Any) -> Any:

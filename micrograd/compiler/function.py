@@ -158,6 +158,10 @@ class Function:
 
     def _packed(self, batches: Sequence[Any], in_axes: Any = None) -> Batch:
         """The batch for each argument as buffers, in shapes that the function is compiled for."""
+        if in_axes is not None and batches and isinstance(batches[0], (Batch, Iterator)):
+            raise TypeError(
+                "in_axes selects rows of lists and arrays, not of packed examples or chunks: give it to pack"
+            )
         several = isinstance(in_axes, (list, tuple))
         axes = self._axes if in_axes is None else tuple(in_axes) if several else (in_axes,) * len(self._axes)
         if [axis is None for axis in axes] != [axis is None for axis in self._axes]:

@@ -333,9 +333,12 @@ def test_examples_select_rows_of_tables(backend, n, kind):
     [
         (([0, 3], 0), IndexError, r"in_axes\[0\] has the index 3, but argument 1 has 3 rows, counted from 0"),
         ((0, np.array([-1, 0, 0])), IndexError, r"in_axes\[1\] has the index -1, but argument 2 has 3 rows"),
-        (([0.5, 1.0, 2.0], 0), TypeError, r"in_axes\[0\] is \[0.5, 1.0, 2.0\]: expected .* the index of a row"),
+        (([0.5, 1.0, 2.0], 0), TypeError, r"in_axes\[0\] is \[0.5, 1.0, 2.0\]: expected .* a row for each"),
         ((np.array([0.0]), 0), TypeError, r"in_axes\[0\] is array\(\[0.\]\): expected"),
-        ((1, 0), TypeError, r"in_axes\[0\] is 1: expected 0, None or the index of a row for each example"),
+        ((1, 0), TypeError, r"in_axes\[0\] is 1: expected 0, None or a list of ints, a row for each example"),
+        (([False, True, True], 0), TypeError, r"in_axes\[0\] is \[False, True, True\]: expected"),
+        (({0, 1, 2}, 0), TypeError, r"in_axes\[0\] is \{0, 1, 2\}: expected"),
+        (([0, 1, 2**63], 0), IndexError, r"in_axes\[0\] has the index 9223372036854775808, but argument 1 has 3 rows"),
         ((np.int64(0), 0), TypeError, r"in_axes\[0\] is np.int64\(0\): expected 0"),
         ((np.zeros((2, 2), int), 0), TypeError, r"in_axes\[0\] is array"),
         ([0, 1, 2], ValueError, r"an entry for each argument, .* such as \(\[2, 0, 0\],\) for one"),
@@ -351,6 +354,9 @@ def test_wrong_in_axes_are_refused(axes, error, message):
     with pytest.raises(error, match=message):
         fast.map([1.0, 2.0, 3.0], [4.0, 5.0, 6.0], in_axes=axes)
     assert fast.map([1.0, 2.0], [4.0, 5.0], in_axes=0) == [4.0, 10.0]
+    for given in [fast.pack([1.0], [2.0])], [iter([([1.0], [2.0])])]:
+        with pytest.raises(TypeError, match="in_axes selects rows of lists and arrays, not of packed examples"):
+            fast.map(*given, in_axes=([0], [0]))
 
 
 # Arguments that all examples share

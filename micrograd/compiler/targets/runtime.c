@@ -268,8 +268,8 @@ static inline real row_exp(real x)
     sum = PLUS(sum, r, 1.0 / 24.0);
     sum = PLUS(sum, r, 1.0 / 6.0);
     sum = PLUS(sum, r, 0.5);
-    a.bits = ((half.bits - zero.bits) << 52) + one.bits;
-    b.bits = ((whole.bits - half.bits) << 52) + one.bits;
+    a.bits = (half.bits - zero.bits) * (1LL << 52) + one.bits; /* negative numbers must not be shifted */
+    b.bits = (whole.bits - half.bits) * (1LL << 52) + one.bits;
     return (1.0 + PLUS(r * r, sum, r)) * a.x * b.x;
 }
 
