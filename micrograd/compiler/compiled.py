@@ -221,8 +221,8 @@ class Compiled(Function):
         places, is_one = _places(argnum, len(args) - 1)
         if self._entries:
             raise TypeError("a function compiled with sparse=True has no vjp: compile it without")
-        if len(args) != len(self._shapes) + 1:
-            raise TypeError(f"vjp() expects {len(self._shapes)} arguments, then the vector: {len(args)} were given")
+        if len(args) != (n := len(self._shapes)) + 1:
+            raise TypeError(f"vjp() was given {len(args)} argument(s): expected the function's {n}, then the vector")
         if places not in self._products:
             example = [mapped(validation.plain, as_lists(argument)) for argument in args]
             product, options = vjp(self._function, places), replace(self.options, in_axes=0)
