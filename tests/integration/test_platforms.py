@@ -27,22 +27,32 @@ CALLER = """/* Calls what was generated with the numbers in a file, and writes w
 #include <stdio.h>
 #include <stdlib.h>
 
+typedef struct {
+    const double *numbers;
+    const int64_t *rows;
+} column;
+typedef struct {
+    const double *p;
+    const column *x;
+    const int64_t *at;
+    double seed;
+    double *g, *y, *work;
+    int64_t n;
+    double sum;
+} call;
 #ifdef MODEL
 #include "model.h"
 static int64_t room = 0;
-static int run(const double *p, const double *const *x, const int64_t *at, double seed, double *g, double *y,
-               double *work, int64_t n)
+static int run(call *c)
 {
-    (void)at, (void)seed, (void)work, (void)n;
-    if (g)
-        model_backward(p, *x, g, y);
+    if (c->g)
+        model_backward(c->p, c->x->numbers, c->g, c->y);
     else
-        model_forward(p, *x, y);
+        model_forward(c->p, c->x->numbers, c->y);
     return 0;
 }
 #else
-typedef int function(const double *, const double *const *, const int64_t *, double, double *, double *, double *,
-                     int64_t);
+typedef int function(call *);
 #ifdef _WIN32
 #include <windows.h>
 #else
@@ -69,11 +79,11 @@ int main(int argc, char **argv)
     double *x = calloc(inputs + 1, sizeof(double)), *y = calloc(outputs + 1, sizeof(double)), *work = malloc(room + 1);
     if (fread(p, sizeof(double), n, from) != n)
         return 4;
-    for (int call = 0; call < sizes[4]; call++) {
+    for (int i = 0; i < sizes[4]; i++) {
         if (fread(x, sizeof(double), inputs, from) != inputs)
             return 5;
-        const double *const arguments[] = {x};
-        double flags = run(p, arguments, 0, 1.0, n ? g : 0, y, work, (int64_t)sizes[3]);
+        const column argument = {x, 0};
+        double flags = run(&(call){p, &argument, 0, 1.0, n ? g : 0, y, work, (int64_t)sizes[3], 0.0});
         fwrite(&flags, sizeof(double), 1, to);
         fwrite(y, sizeof(double), outputs, to);
     }
