@@ -23,7 +23,7 @@ from micrograd.compiler.frontend.wrappers import Entries, on_arrays
 from micrograd.compiler.native.background import BackgroundTask
 from micrograd.compiler.native.library import CBackend
 from micrograd.compiler.native.toolchain import CompilerError, notice, require_compiler, warn_once
-from micrograd.compiler.options import Options
+from micrograd.compiler.options import Options, each_axis
 from micrograd.compiler.targets.python import PythonBackend, explain
 from micrograd.core.errors import shown
 from micrograd.engine import Value
@@ -113,7 +113,7 @@ class Function:
                 raise
             return self._function(*map(as_lists, args))
 
-    def _matrix(self, single: "Single") -> Any:
+    def _matrix(self, single: Single) -> Any:
         assert self._entries
         return self._entries.matrices(single.packed.shapes, 1, single.copy())[0]
 
@@ -137,7 +137,7 @@ class Function:
 
     # Examples
 
-    def _called(self, kind: CallSpec, args: Sequence[Any], read: Callable[["Single"], Any]) -> Any:
+    def _called(self, kind: CallSpec, args: Sequence[Any], read: Callable[[Single], Any]) -> Any:
         """What `read` returns after a call for one example. Later calls use what was prepared for it."""
         singles = self._singles[kind]
         try:
@@ -162,8 +162,7 @@ class Function:
             raise TypeError(
                 "in_axes selects rows of lists and arrays, not of packed examples or chunks: give it to pack"
             )
-        several = isinstance(in_axes, (list, tuple))
-        axes = self._axes if in_axes is None else tuple(in_axes) if several else (in_axes,) * len(self._axes)
+        axes = self._axes if in_axes is None else each_axis(in_axes, len(self._axes))
         if [axis is None for axis in axes] != [axis is None for axis in self._axes]:
             raise ValueError(
                 f"in_axes is {shown(in_axes)}, but compile was given {self._axes}: expected an entry for each "

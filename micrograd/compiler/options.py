@@ -97,14 +97,13 @@ class Options:
             raise ValueError(f"errors is {shown(self.errors)}: expected 'raise' or 'ieee'")
         if self.batch_size != math.inf:
             object.__setattr__(self, "batch_size", validation.number("batch_size", self.batch_size, least=1))
-        several = isinstance(self.in_axes, (list, tuple))
-        axes = tuple(self.in_axes) if several else (self.in_axes,)
+        axes = each_axis(self.in_axes, 1)
         if not all(axis is None or (type(axis) is int and axis == 0) for axis in axes) or (axes and 0 not in axes):
             raise ValueError(
                 f"in_axes is {shown(self.in_axes)}: expected 0 for each argument that has an example for each result "
                 "(at least one must), and None for each that all results share: (None, 0), for instance"
             )
-        object.__setattr__(self, "in_axes", axes if several else 0)
+        object.__setattr__(self, "in_axes", axes if isinstance(self.in_axes, (list, tuple)) else 0)
 
     @property
     def precision(self) -> Precision:
@@ -118,10 +117,15 @@ class Options:
 
     def axes(self, n: int) -> tuple[int | None, ...]:
         """`in_axes` for each of n arguments. Raises ValueError if there are more or fewer."""
-        axes = self.in_axes if isinstance(self.in_axes, tuple) else (self.in_axes,) * n
+        axes = each_axis(self.in_axes, n)
         if len(axes) != n:
             raise ValueError(f"in_axes is {axes}: expected {n} of them, one for each argument of the function")
         return axes
+
+
+def each_axis(in_axes: Any, n: int) -> tuple[Any, ...]:
+    """What a list or tuple has for each argument; anything else stands for all n of them."""
+    return tuple(in_axes) if isinstance(in_axes, (list, tuple)) else (in_axes,) * n
 
 
 DEFAULTS = Options()

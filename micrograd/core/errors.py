@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from traceback import walk_stack, walk_tb
+from types import FrameType
 from typing import Any
 
 from micrograd.scalar import DomainError
@@ -30,13 +31,13 @@ def shown(value: Any, room: int = 80) -> str:
 def users_line(error: BaseException | None = None) -> str:
     """Where in the user's code we are, or an error arose: the innermost line outside of this package and NumPy."""
     inwards = walk_tb(error.__traceback__) if error else reversed(list(walk_stack(sys._getframe(1))))
-    outside = [(frame.f_code.co_filename, line) for frame, line in inwards if not _is_between(frame.f_globals)]
-    outside = [(name, line) for name, line in outside if not name.startswith(PACKAGE)]
+    outside = [(frame.f_code.co_filename, line) for frame, line in inwards if _is_users(frame)]
     return "".join(f"{name}:{n}, `{linecache.getline(name, n).strip() or 'no source'}`" for name, n in outside[-1:])
 
 
-def _is_between(module: Mapping[str, Any]) -> bool:
-    return str(module.get("__name__")).partition(".")[0] in BETWEEN
+def _is_users(frame: FrameType) -> bool:
+    module = str(frame.f_globals.get("__name__")).partition(".")[0]
+    return module not in BETWEEN and not frame.f_code.co_filename.startswith(PACKAGE)
 
 
 def require_ordered(name: str, items: Any, expected: str = "a list or an array") -> None:

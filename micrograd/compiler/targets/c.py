@@ -274,10 +274,10 @@ def library_source(
     overflow = "0"
     if not ieee and (precision != DOUBLE or "**" in program.operations):
         overflow = f"fetestexcept(FE_OVERFLOW) ? {1 if precision == DOUBLE else 2} : 0"
-    body, arguments, more, before, after = writer.source("one"), "" if ieee else ", &failed", "0", "", ""
+    arguments = "" if ieee else ", &failed"
     products = writer.products_source("products", graph.sizes, [*shared, *[False] * len(graph.sizes)])
-    if products:
-        more = f"{writer.block} * ROW"
+    body, more = writer.source("one"), f"{writer.block} * ROW" if products else "0"
+    before = after = ""
     if program.before and program.after:
         first, last = (
             Writer(part, precision, vectors=True, checks=not ieee, once=True)
