@@ -27,7 +27,8 @@ IN_C = ["c", "c_runtime", "library", "function", "compiler/compiled", "ieee", "f
 TRAINING = ["session", "scenarios", "backends", "fit", "copying", "faults"]
 TRIED = {
     "scalar functions": ["scalar", *GRADIENTS],
-    "engine reductions core/number core/gradients core/levels core/errors": [*GRADIENTS, *NETWORKS, "load"],
+    "reductions": [*GRADIENTS, *NETWORKS, "rows"],
+    "engine core/number core/gradients core/levels core/errors": [*GRADIENTS, *NETWORKS, "load"],
     "functional core/derivatives": ["functional", "sparse", "properties"],
     "nn losses optim": NETWORKS,
     "data support/files compiler/dtype": [],

@@ -101,6 +101,11 @@ def test_targets_that_a_loss_has_no_meaning_for_are_refused(loss, targets, messa
     assert loss(score, target).data.data > 0
 
 
+def test_a_softmax_of_infinity_is_nan_as_in_pytorch():
+    for data in numbers(softmax([INF, 0.0])) + numbers(log_softmax([INF, 0.0])) + [cross_entropy([INF, 0.0], 1).data]:
+        assert math.isnan(data)
+
+
 @pytest.mark.parametrize(
     ("x", "y", "loss", "grad"),
     [(1e308, 0, 1e308, 1.0), (40.0, 1, math.exp(-40), -math.exp(-40)), (-40.0, 0, math.exp(-40), math.exp(-40))],
