@@ -13,7 +13,7 @@ from micrograd.reductions import sum as sum
 __all__ = [  # without `sum` and `compile`, which a star would put in place of Python's
     "Backend", "Value", "atan2", "compiler", "data", "dot", "engine", "fit", "functional", "grad", "gradcheck",
     "hessian", "hvp", "hypot", "jacobian", "jvp", "logsumexp", "losses", "maximum", "mean", "minimum", "nn", "optim",
-    "promote", "scalar", "take", "training", "value_and_grad", "viz", "vjp", "where",
+    "promote", "scalar", "scan", "take", "training", "value_and_grad", "viz", "vjp", "where",
 ]  # fmt: skip
 
 if sys.platform == "emscripten":  # whose stack is too small for Python to free a long graph
@@ -26,12 +26,14 @@ _LAZY = {  # the names that are loaded on first use, and from which module; it m
     **dict.fromkeys(("grad", "gradcheck", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"), "functional"),
     **dict.fromkeys(("Backend", "compile"), "compiler"),
     "fit": "training.fit",
+    "scan": "loops",
 }
 if TYPE_CHECKING:
     from micrograd import compiler, data, functional, losses, nn, optim, training, viz
     from micrograd.compiler import Backend
     from micrograd.compiler import compile as compile
     from micrograd.functional import grad, gradcheck, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+    from micrograd.loops import scan
     from micrograd.training.fit import fit
 else:
 

@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[2] / "micrograd"
 ROOMS = """
     _version  core.display  scalar  support.arrays  support.signals
     core.errors
-    core.levels  support.validation
+    core.levels  loops  support.validation
     core.gradients  support.files
     core.number
     functions

@@ -1,0 +1,77 @@
+"""Loops: `scan` carries a state from round to round."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from micrograd.core.errors import require_ordered, shown
+
+__all__ = ["scan"]
+
+Step = Callable[[Any, Any], tuple[Any, Any]]
+Until = Callable[[Any], Any]
+
+
+class Rounds(NamedTuple):
+    """What a scan does: `n` rounds at most, round i with `x(i)`."""
+
+    step: Step
+    state: Any
+    xs: Any
+    n: int
+    until: Until | None
+
+    def x(self, i: int) -> Any:
+        """What the step takes in a round, besides the state."""
+        if isinstance(self.xs, dict):
+            return {key: rows[i] for key, rows in self.xs.items()}
+        return None if self.xs is None else self.xs[i]
+
+    def called(self, state: Any, i: int) -> tuple[Any, Any]:
+        """What the step returns in round i: the next state, and y. An error gets a note that names the round."""
+        try:
+            found = self.step(state, self.x(i))
+            if not isinstance(found, tuple) or len(found) != 2:
+                raise TypeError(f"the step of scan() must return a pair, the next state and y, not {shown(found)}")
+            if self.until and found[1] is not None:
+                raise TypeError("with until=, the step of scan() must return (state, None): no y has a fixed place")
+        except Exception as error:
+            error.add_note(f"in round {i} of scan(), counted from 0")
+            raise
+        return found
+
+
+def scan(
+    step: Step, state: Any, xs: Any = None, length: int | None = None, until: Until | None = None
+) -> tuple[Any, Any]:
+    """The state after all rounds of `state, y = step(state, x)`, one for each x, and the list of what each y was.
+
+    `step` may use any Values from around it, and these get their gradients from all rounds.
+
+    `state` and y are numbers in nested lists and dicts, or None; the next state has the shape of the one before. `xs`
+    has an x for each round: a list or an array; or a dict of these, for an x that is a dict. Without `xs`, there are
+    `length` rounds, and x is None. With no rounds, the result is the state itself and an empty list.
+
+    With `until`, the rounds end as soon as `until(state)` holds, which is checked before each, or after `length`
+    rounds. Then the step returns None for y, and the result has None in place of the list.
+
+    Raises ValueError if the numbers of rows and rounds differ. An error in a round has a note that names the round.
+    """
+    rounds = Rounds(step, state, xs, _length(xs, length), until)
+    ys = []
+    for i in range(rounds.n):
+        if rounds.until and rounds.until(state):
+            break
+        state, y = rounds.called(state, i)
+        ys.append(y)
+    return state, None if rounds.until else ys
+
+
+def _length(xs: Any, length: int | None) -> int:
+    """The number of rounds."""
+    rows: Sequence[Any] = list(xs.values()) if isinstance(xs, dict) else [xs] if xs is not None else []
+    for each in rows:
+        require_ordered("xs", each)
+    lengths = {*map(len, rows)} | ({length} if length is not None else set())
+    if len(lengths) != 1:
+        raise ValueError(f"scan() needs one number of rounds, but got {sorted(lengths) or 'neither xs nor length'}")
+    return lengths.pop()

@@ -1,0 +1,87 @@
+"""`scan`, in the engine and compiled, against the same loop written out."""
+
+import pytest
+
+import micrograd
+from micrograd import Value, grad, hvp, scan
+
+
+def test_the_state_goes_from_round_to_round_and_ys_are_collected():
+    assert scan(lambda s, x: (s + x, s * x), 1, [2, 3, 4]) == (10, [2, 9, 24])
+
+
+def test_states_and_xs_may_be_nested():
+    def step(state, x):
+        return {"sum": state["sum"] + x["a"][0] * x["b"], "last": [x["b"]]}, None
+
+    state, ys = scan(step, {"sum": 0, "last": [0]}, {"a": [[1], [2]], "b": [3, 4]})
+    assert state == {"sum": 11, "last": [4]}
+    assert ys == [None, None]
+
+
+def test_without_xs_length_says_how_many_rounds():
+    assert scan(lambda s, x: (2 * s, x), 1, length=5) == (32, [None] * 5)
+
+
+@pytest.mark.parametrize("nothing", [{"xs": []}, {"length": 0}, {"xs": {"a": [], "b": []}}])
+def test_no_rounds_return_the_state_itself(nothing):
+    state = [Value(1.0)]
+    found, ys = scan(lambda s, x: 1 / 0, state, **nothing)
+    assert found is state
+    assert ys == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "length", "came"),
+    [(None, None, "neither"), ([1, 2], 3, r"\[2, 3\]"), ({"a": [1], "b": [1, 2]}, None, r"\[1, 2\]")],
+)
+def test_different_numbers_of_rounds_are_an_error(rows, length, came):
+    with pytest.raises(ValueError, match=f"scan.. needs one number of rounds, but got {came}"):
+        scan(lambda s, x: (s, x), 0, rows, length)
+
+
+def test_a_set_of_rows_is_an_error():
+    with pytest.raises(TypeError, match="xs is of type set"):
+        scan(lambda s, x: (s, x), 0, {1, 2})
+
+
+def test_until_stops_before_the_round_in_which_it_holds():
+    assert scan(lambda s, x: (2 * s, None), 1, length=100, until=lambda s: s > 60) == (64, None)
+    assert scan(lambda s, x: (2 * s, None), 1, length=3, until=lambda s: s > 60) == (8, None)
+
+
+def test_until_allows_no_y():
+    with pytest.raises(TypeError, match="must return .state, None."):
+        scan(lambda s, x: (s, s), 1, length=3, until=lambda s: s > 60)
+
+
+@pytest.mark.parametrize("result", [5, [1, 2], (1, 2, 3)])
+def test_the_step_returns_a_pair(result):
+    with pytest.raises(TypeError, match="must return a pair"):
+        scan(lambda s, x: result, 1, length=3)
+
+
+def test_an_error_names_its_round():
+    with pytest.raises(ValueError, match="log") as caught:
+        scan(lambda s, x: (s - 1, s.log()), Value(700.0), length=1000)
+    assert caught.value.__notes__ == ["in round 700 of scan(), counted from 0"]
+
+
+def test_captured_values_get_gradients_from_all_rounds():
+    w = Value(2.0)
+    state, _ = scan(lambda s, x: (w * s + x, None), 1.0, [1.0, 1.0])
+    state.backward()
+    assert (state.data, w.grad) == (7.0, 5.0)  # w ** 2 + w + 1
+
+
+def test_derivatives_of_any_order():
+    def f(x):
+        return scan(lambda s, _: (s * x, None), 1.0, length=4)[0]
+
+    assert grad(grad(f))(2.0) == 48.0
+    assert hvp(f)(2.0, 1.0) == 48.0
+
+
+def test_it_is_public():
+    assert micrograd.scan is scan
+    assert "scan" in micrograd.__all__
