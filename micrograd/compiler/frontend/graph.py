@@ -4,6 +4,7 @@ import pickle
 import re
 import weakref
 import zlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain, islice
@@ -179,8 +180,11 @@ class _Tracing:
             if self.own_closures:
                 rows.find_alone(nodes)
             nodes, leaves = _order(operands)
-        elif is_single and join_products(trace, nodes, operands, self.first_use):
-            nodes, leaves = _order(operands)
+        elif is_single:
+            if _merge_equal(nodes):
+                nodes, leaves = _order(operands)
+            if join_products(trace, nodes, operands, self.first_use):
+                nodes, leaves = _order(operands)
         self.order = nodes, leaves
         graph.has_where = any(node._op == "where" for node in nodes)
         graph.outputs = [trace.result(_number(value)) for value in values]
@@ -267,6 +271,42 @@ def _have_own_closures(nodes: Sequence[Value]) -> bool:
     """Whether this package defined the closures of all nodes: its own never read the gradients that they add to."""
     codes = {getattr(node._backward, "__code__", None) for node in nodes}
     return all(code is not None and code.co_filename.startswith(PACKAGE) for code in codes)
+
+
+def _merge_equal(nodes: Sequence[Value]) -> bool:
+    """Let equal nodes pass their gradients on to the first of them; returns whether there are any.
+
+    So the derivative of what a program computes twice is computed once, as the trace computes its number once. Nodes
+    are equal if their numbers are the same line, and their closures, all this package's own, have equal contents.
+    """
+    n_nodes = Counter([node.data.id for node in nodes if type(node.data) is Symbol])
+    first: dict[Any, Value] = {}
+    merged: dict[Value, Value] = {}
+
+    def key(part: Any) -> Any:
+        if isinstance(part, Value):
+            part = merged.get(part, part)
+            return ("constant", key(part.data)) if part._is_constant else id(part)
+        if type(part) in (tuple, list):
+            return tuple(map(key, part))
+        return ("line", part.id) if type(part) is Symbol else repr(part) if type(part) is float else id(part)
+
+    for node in nodes:
+        if type(node.data) is Symbol and n_nodes[node.data.id] > 1:
+            closure: Any = node._backward
+            contents = tuple([cell.cell_contents for cell in closure.__closure__])
+            original = first.setdefault((node.data.id, closure.__code__, key(contents)), node)
+            if original is not node:
+                merged[node] = original
+                node._op, node._prev, node._backward = "equal", (original,), _passing_on(original)
+    return bool(merged)
+
+
+def _passing_on(node: Value) -> Callable[[Any], None]:
+    def _backward(grad: Any) -> None:
+        node.grad += grad
+
+    return _backward
 
 
 def _in_order(nodes: Sequence[Value], first_use: dict[Value, int], n_lines: int) -> list[Value]:

@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import math
 import pickle
 import threading
 
@@ -11,7 +12,7 @@ import micrograd
 from micrograd import Value, scalar, where
 from micrograd.compiler.frontend.graph import traced
 from micrograd.compiler.frontend.tracer import Trace
-from tests.helpers import close, eager, moons
+from tests.helpers import assert_close, close, eager, flat, moons
 
 
 def gauss(x):
@@ -259,3 +260,42 @@ def test_a_closure_that_reads_a_gradient_midway_gets_what_the_engine_gives_it(ba
     expected, w.grad = w.grad, 0.0
     micrograd.compile(function, (0.7,), backend=backend).backward([0.7])
     assert w.grad == expected == 1.2
+
+
+def minors(rows):
+    """A determinant by minors, each of which is computed as often as it is needed."""
+    if len(rows) == 1:
+        return rows[0][0]
+    parts = [x * minors([row[:j] + row[j + 1 :] for row in rows[1:]]) for j, x in enumerate(rows[0])]
+    return sum(part if j % 2 == 0 else -part for j, part in enumerate(parts))
+
+
+@pytest.mark.parametrize("op", [minors, lambda rows: scalar.exp(minors(rows)) + minors(rows[::-1]) * minors(rows)])
+def test_what_a_function_computes_twice_is_differentiated_once(op):
+    def lines_per_term(n):
+        rows = [[0.1 * i * j + (i == j) for j in range(n)] for i in range(n)]
+        fast = micrograd.compile(op, (rows,), batch_size=math.inf)
+        expected = micrograd.value_and_grad(op)(rows)
+        assert_close(flat(fast.value_and_grad(rows)), flat(expected))
+        trace = fast._first_graph().trace
+        return len(trace.live(fast._first_graph().ends((0,)).lines)) / (n * 2**n)
+
+    assert lines_per_term(5) < 1.5 * lines_per_term(3)  # of 2^n minors, each a sum of n, computed n! times
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (lambda x: 3 * x, lambda x: 3 * x.detach()),
+        (lambda x: x.exp(), lambda x: x.detach().exp()),
+        (lambda x: micrograd.logsumexp([x, 2.0]), lambda x: micrograd.logsumexp([x.detach(), 2.0])),
+        (lambda x: x**2, lambda x: x * x),
+        (lambda x: with_gradient(lambda grad, x: grad)(x), lambda x: with_gradient(lambda grad, x: 5 * grad)(x)),
+    ],
+)
+def test_equal_numbers_with_different_derivatives_are_kept_apart(first, second):
+    def function(x):
+        return first(x) * second(x) + 2 * first(x) - second(x) * second(x)
+
+    fast = micrograd.compile(function, (1.5,), batch_size=math.inf)
+    assert_close(flat(fast.value_and_grad(1.5)), flat(micrograd.value_and_grad(function)(1.5)))
