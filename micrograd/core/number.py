@@ -38,8 +38,8 @@ class Number(HasLevel):
         """
         node = _new(type(self))
         node._prev = operands
-        if type(data) is float:
-            node.data, node.grad = data, 0.0
+        if type(data) in scalar.ZEROS:
+            node.data, node.grad = data, scalar.ZEROS[type(data)]
         else:
             node.data = number = as_number(data, self._level)
             node.grad = scalar.zero(number)

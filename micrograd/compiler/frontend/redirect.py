@@ -29,7 +29,7 @@ Table = dict[str, dict[Value, Any]]
 
 _NOTHING: Table = {"data": {}, "grad": {}}
 _SLOTS: Any = {name: getattr(Value, name) for name in _NOTHING}  # where a plain Value has its numbers
-_data = _SLOTS["data"].__get__
+_get_data, _set_data = _SLOTS["data"].__get__, _SLOTS["data"].__set__
 
 Used = dict[int, tuple[Value, Any, Any]]
 """Some Values, by their ids, with their data and their gradients at first."""
@@ -144,19 +144,19 @@ def reads() -> Iterator[Used]:
 def _note(leaf: Value) -> None:
     used = _thread.used
     if used is not None and id(leaf) not in used and hasattr(leaf, "grad"):  # a new Value gets its grad last
-        used[id(leaf)] = leaf, _SLOTS["data"].__get__(leaf), leaf.grad
+        used[id(leaf)] = leaf, _get_data(leaf), leaf.grad
 
 
 def _read(self: Value) -> Any:
-    if not self._prev:
+    if not self._prev and not getattr(self, "_is_constant", True):  # set last, too
         _note(self)
-    return _data(self)
+    return _get_data(self)
 
 
 def _write(self: Value, to: Any) -> None:
     if not getattr(self, "_prev", True):  # a subclass may set its data first
         _note(self)
-    _SLOTS["data"].__set__(self, to)
+    _set_data(self, to)
 
 
 def is_tracing() -> bool:

@@ -280,7 +280,7 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
     n_uses = Counter(map(id, chain(results, chain.from_iterable([node._prev for node in nodes]))))
 
     def is_product(node: Value) -> bool:
-        return node._op == "*" and n_uses[id(node)] == 1 and _has_own_line(trace, node)
+        return node._op == "*" and n_uses[id(node)] == 1
 
     chains: dict[Value, tuple[Any, list[Value], list[Value]]] = {}  # by the last sum: start, products, partial sums
     for node in nodes:
@@ -289,7 +289,7 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
         rest, product = node._prev
         if not is_product(product):
             rest, product = product, rest
-        if not is_product(product) or not _has_own_line(trace, node):
+        if not is_product(product):
             continue
         if rest in chains and n_uses[id(rest)] == 1:
             start, products, partial_sums = chains.pop(rest)
@@ -298,7 +298,7 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
             start, products, partial_sums = (0, [rest], []) if is_product(rest) else (rest, [], [])
         products.append(product)
         chains[node] = start, products, partial_sums
-    joined = {total for total, (start, products, _) in chains.items() if _join(trace, total, start, products)}
+    joined = {total for total, parts in chains.items() if _join(trace, total, *parts)}
     for node in nodes if joined else ():
         if type(node.data) is Symbol:  # a `where` on a constant condition may give a plain number, without a line
             for total in joined.intersection(node._prev):
@@ -306,9 +306,10 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
     return bool(joined)
 
 
-def _join(trace: Trace, total: Value, start: Any, products: Sequence[Value]) -> bool:
+def _join(trace: Trace, total: Value, start: Any, products: Sequence[Value], partial_sums: Sequence[Value]) -> bool:
     """Turn a sum into a start plus a `dot`; returns whether there are enough products that can make one."""
-    if len(products) < SHORTEST_ROW:
+    nodes = [total, *partial_sums, *products]
+    if len(products) < SHORTEST_ROW or not all(map(_has_own_line, repeat(trace), nodes)):
         return False
     ws, xs = zip(*[product._prev for product in products], strict=True)
     dot = reductions.dot(ws, xs, start)

@@ -169,17 +169,20 @@ class Symbol:
 
 
 def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any]:
+    is_sum, is_logic = name == "+", name in LOGIC
+
     def method(self: Symbol, other: Any) -> Any:
-        if type(other) is Symbol:
-            if other.trace is self.trace:
-                return self.trace.add(name, (self.id, other.id))
-        elif name == "+" and type(other) is int and other == 0:  # where gradients start
+        trace, kind = self.trace, type(other)
+        if kind is Symbol and other.trace is trace:
+            return trace.add(name, (self.id, other.id))
+        if is_sum and kind is int and other == 0:  # where gradients start
             return self
-        elif isinstance(other, Value) or not isinstance(other, (float, int, Real)):
+        if kind is not float and (isinstance(other, Value) or not isinstance(other, (int, Real))):
             return NotImplemented
-        elif name in LOGIC and other not in (0, 1):
+        if is_logic and other not in (0, 1):
             return NotImplemented  # & and | combine bits, and a condition has one
-        return self.trace.record(name, (other, self) if reflected else (self, other))
+        line = trace.id(other)
+        return trace.add(name, (line, self.id) if reflected else (self.id, line))
 
     return method
 
@@ -307,13 +310,21 @@ class Trace:
 
     def id(self, number: Any) -> int:
         """The line of a Symbol, or of a constant, recorded at its first use."""
-        if isinstance(number, Symbol):
+        if type(number) is Symbol:
             if number.trace is not self:
                 raise OutsideTraceError(f"{users_line()}: a traced value was used outside the compiled function")
             return number.id
-        value = number if isinstance(number, bool) else float(number)
-        line = self._line("constant", repr(value))  # repr tells -0.0 from 0.0, and True from 1.0
-        self.constants[line] = value
+        if get_ident() != self._thread:  # it sees the parameters as plain numbers
+            raise TraceError(
+                f"{users_line()}: another thread computes with traced numbers, but a function is traced in one thread "
+                "only: run all of it in the thread that compiles it"
+            )
+        value = number if type(number) is bool else float(number)
+        key = value if value and value is not True else repr(value)  # which tells -0.0 from 0.0, and True from 1.0
+        line = self._known["constant"].get(key)
+        if line is None:
+            line = self._line("constant", key)
+            self.constants[line] = value
         return line
 
     def result(self, number: Any) -> int:
@@ -346,12 +357,7 @@ class Trace:
         self.add = self.record = _no_more  # type: ignore[method-assign, assignment]
 
     def record(self, op: str, operands: Iterable[Any]) -> Symbol:
-        """The result of an operation on Symbols and numbers. Only the thread that made the trace may add one."""
-        if get_ident() != self._thread:  # it sees the parameters as plain numbers
-            raise TraceError(
-                f"{users_line()}: another thread computes with traced numbers, but a function is traced in one thread "
-                "only: run all of it in the thread that compiles it"
-            )
+        """The result of an operation on Symbols and numbers."""
         return self.add(op, tuple([self.id(operand) for operand in operands]))
 
     def add(self, op: str, lines: tuple[int, ...]) -> Symbol:
@@ -376,15 +382,17 @@ class Trace:
 
     def _simplified(self, op: str, lines: tuple[int, ...]) -> int | None:
         """The line that an operation with a constant simplifies to, or None."""
-        constants = [self.constants.get(line) for line in lines]
-        if None not in constants:
-            return self.id((IEEE if self.ieee else OPERATIONS)[op](*constants))
-        first, last = constants[0], constants[-1]
+        constants = self.constants
+        first, last = constants.get(lines[0]), constants.get(lines[-1])
+        if first is not None and last is not None and constants.keys() >= {*lines}:
+            return self.id((IEEE if self.ieee else OPERATIONS)[op](*map(constants.__getitem__, lines)))
+        if first is not None and op == "where":
+            return lines[1] if first else lines[2]
+        if first is not None and op == "take":
+            return int(scalar.take(lines[1:], first))
+        if first not in (0, 1) and last not in (0, 1):
+            return None
         match op:
-            case "where" if first is not None:
-                return lines[1] if first else lines[2]
-            case "take" if first is not None:
-                return int(scalar.take(lines[1:], first))
             case "and" | "or":
                 decided, other = (first, lines[1]) if first is not None else (last, lines[0])
                 return other if decided == (op == "and") else self.id(decided)
