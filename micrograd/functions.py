@@ -36,22 +36,23 @@ class function:
     `value` is either a function from `math`, for floats, or composed of functions of `scalar`, for any kind of number.
     A composed one can be compiled to languages that lack the function, unless `composed` is False. `pullback` takes g,
     x, y and the constants; if it is hard to read, pages show `textbook` instead. `constants` takes the other arguments
-    of a call and returns, for each, its name, the number, and what to write to get its gradient.
+    of a call and returns, for each, its name, the number, and what to write to get its gradient. `domain` says, for
+    errors, where a value from `math` is defined: by default, for all finite numbers.
     """
 
     arity = 1
 
     def __init__(
         self, value: Callable[..., Any], pullback: Callable[..., Any], doc: str,
-        constants: Any = None, textbook: Callable[..., Any] | None = None, composed: bool | None = None,
+        constants: Any = None, textbook: Callable[..., Any] | None = None, **options: Any,
     ) -> None:  # fmt: skip
         self.value, self.pullback, self.doc, self.constants, self.name = value, pullback, doc, constants, ""
-        self.textbook, self.composed = textbook, composed
+        self.textbook, self.options = textbook, options
 
     def __set_name__(self, owner: type, name: str) -> None:
         if not self.name:  # other names are aliases
             self.name = name
-            scalar.define(name, self.value, self.doc, arity=self.arity, composed=self.composed)
+            scalar.define(name, self.value, self.doc, arity=self.arity, **self.options)
             if self.textbook:
                 TEXTBOOK[name] = self.textbook
         method = (self._of_constants if self.constants else self._method)(scalar.FUNCTIONS[self.name], self.name)
@@ -206,15 +207,16 @@ class Functions(Number):
     # fmt: off
     exp2 = function(math.exp2, lambda g, x, y: g * (LOG_2 * y), "2^x; the derivative is log(2) 2^x.")
     expm1 = function(math.expm1, lambda g, x, y: g * scalar.exp(x), "e^x - 1, accurate near 0; the derivative is e^x.")
-    log = function(math.log, lambda g, x, y: g / x, "The natural logarithm; the derivative is 1 / x.")
+    log = function(math.log, lambda g, x, y: g / x, "The natural logarithm; the derivative is 1 / x.", domain="x > 0")
     log1p = function(math.log1p, lambda g, x, y: g / (1 + x),
-        "log(1 + x), accurate near 0; the derivative is 1 / (1 + x).")
+        "log(1 + x), accurate near 0; the derivative is 1 / (1 + x).", domain="x > -1")
     log2 = function(math.log2, lambda g, x, y: g / LOG_2 / x,
-        "The logarithm to base 2; the derivative is 1 / (x log(2)).")
+        "The logarithm to base 2; the derivative is 1 / (x log(2)).", domain="x > 0")
     log10 = function(math.log10, lambda g, x, y: g / LOG_10 / x,
-        "The logarithm to base 10; the derivative is 1 / (x log(10)).")
+        "The logarithm to base 10; the derivative is 1 / (x log(10)).", domain="x > 0")
     sqrt = function(math.sqrt, lambda g, x, y: g / (2 * y),
-        "The square root; the derivative is 1 / (2 sqrt(x)), which does not exist at 0: in a norm, add 1e-12 to x.")
+        "The square root; the derivative is 1 / (2 sqrt(x)), which does not exist at 0: in a norm, add 1e-12 to x.",
+        domain="x >= 0")
     cbrt = function(math.cbrt, lambda g, x, y: g / (3 * square(y)),
         "The cube root, of negative numbers too; the derivative is 1 / (3 cbrt(x)^2), which does not exist at 0.")
 
@@ -222,9 +224,11 @@ class Functions(Number):
     cos = function(math.cos, lambda g, x, y: -(g * scalar.sin(x)), "The cosine; the derivative is -sin(x).")
     tan = function(math.tan, lambda g, x, y: g * (1 + y * y), "The tangent; the derivative is 1 + tan(x)^2.")
     asin = function(math.asin, lambda g, x, y: g / scalar.sqrt((1 - x) * (1 + x)),
-        "The inverse sine; the derivative is 1 / sqrt(1 - x^2), which does not exist at -1 and 1.")
+        "The inverse sine; the derivative is 1 / sqrt(1 - x^2), which does not exist at -1 and 1.",
+        domain="-1 <= x <= 1")
     acos = function(math.acos, lambda g, x, y: -(g / scalar.sqrt((1 - x) * (1 + x))),
-        "The inverse cosine; the derivative is -1 / sqrt(1 - x^2), which does not exist at -1 and 1.")
+        "The inverse cosine; the derivative is -1 / sqrt(1 - x^2), which does not exist at -1 and 1.",
+        domain="-1 <= x <= 1")
     atan = function(math.atan, lambda g, x, y: g / (1 + square(x)),
         "The inverse tangent; the derivative is 1 / (1 + x^2).")
     atan2 = function_of_two(
@@ -243,16 +247,18 @@ class Functions(Number):
     asinh = function(math.asinh, lambda g, x, y: g / where(abs(x) < 1e150, scalar.sqrt(1 + square(x)), abs(x)),
         "The inverse hyperbolic sine; the derivative is 1 / sqrt(1 + x^2).")
     acosh = function(math.acosh, lambda g, x, y: g / (scalar.sqrt(x - 1) * scalar.sqrt(x + 1)),
-        "The inverse hyperbolic cosine; the derivative is 1 / sqrt(x^2 - 1), which does not exist at 1.")
+        "The inverse hyperbolic cosine; the derivative is 1 / sqrt(x^2 - 1), which does not exist at 1.",
+        domain="x >= 1")
     atanh = function(math.atanh, lambda g, x, y: g / ((1 - x) * (1 + x)),
-        "The inverse hyperbolic tangent; the derivative is 1 / (1 - x^2).")
+        "The inverse hyperbolic tangent; the derivative is 1 / (1 - x^2).", domain="-1 < x < 1")
 
     erf = function(math.erf, lambda g, x, y: g * (TWO_BY_SQRT_PI * scalar.exp(-square(x))),
         "The error function; the derivative is 2 / sqrt(pi) e^(-x^2).")
     erfc = function(math.erfc, lambda g, x, y: -(g * (TWO_BY_SQRT_PI * scalar.exp(-square(x)))),
         "1 - erf(x), accurate where erf is close to 1; the derivative is -2 / sqrt(pi) e^(-x^2).")
     lgamma = function(math.lgamma, lambda g, x, y: g * scalar.digamma(x),
-        "The logarithm of the absolute value of the gamma function; the derivative is digamma(x).")
+        "The logarithm of the absolute value of the gamma function; the derivative is digamma(x).",
+        domain="x other than 0, -1, -2, ...")
     digamma = function(lambda x: scalar.polygamma(x, 0), lambda g, x, y: g * scalar.polygamma(x, 1),
         "The derivative of lgamma; its own is polygamma(x, 1).")
     polygamma = function(_polygamma, lambda g, x, y, n: g * scalar.polygamma(x, n + 1),

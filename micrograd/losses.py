@@ -205,7 +205,7 @@ def log_softmax(input: Any) -> list[Any]:
 
 def _normalized(input: Any, *, logarithm: bool) -> list[Any]:
     rows = _rows(input)
-    if _items("input", rows[0]) is not None:  # a batch
+    if _items("prediction", rows[0]) is not None:  # a batch
         return [_normalized(row, logarithm=logarithm) for row in rows]
     nodes = promote(*rows)
     largest, differences, powers, total = exponentials(nodes)
@@ -236,21 +236,21 @@ def l2_penalty(parameters: Iterable[Any]) -> Value:
 
 def _each(loss: Callable[[Value, Value], Any], input: Any, target: Any) -> Any:
     """The loss of each number and its target, in the shape of both."""
-    inputs, targets = _items("input", input), _items("target", target)
+    inputs, targets = _items("prediction", input), _items("target", target)
     if inputs is None and targets is None:
         return loss(*promote(input, target))
     shapes = ["a single number" if items is None else f"a list of {len(items)}" for items in (inputs, targets)]
     if shapes[0] != shapes[1]:
         one = inputs is None and len(targets) == 1 and not isinstance(targets[0], Value)
         remedy = f": give the target as {shown(targets[0])}, not {shown(targets)}" if one else ""
-        raise ValueError(f"the input is {shapes[0]}, but its target is {shapes[1]}{remedy}")
+        raise ValueError(f"the prediction is {shapes[0]}, but its target is {shapes[1]}{remedy}")
     return [_each(loss, x, y) for x, y in zip(inputs, targets, strict=True)]
 
 
 def _each_example(loss: Callable[[Any, Any], Value], rows: Any, targets: Any) -> Any:
     """The loss of each list and its index, or of a single list and index."""
     rows = _rows(rows)
-    if _items("input", rows[0]) is not None:  # a batch
+    if _items("prediction", rows[0]) is not None:  # a batch
         indices = _items("target", targets)
         if indices is None or len(indices) != len(rows):
             raise ValueError(f"{len(rows)} examples need a list of {len(rows)} target indices, not {shown(targets)}")
@@ -260,7 +260,7 @@ def _each_example(loss: Callable[[Any, Any], Value], rows: Any, targets: Any) ->
 
 def _rows(rows: Any) -> Any:
     """The numbers of one example or the lists of many, by position."""
-    items = _items("input", rows)
+    items = _items("prediction", rows)
     if items is None:
         raise TypeError(f"expected a list with a number for each class, not {type(rows).__name__}: {shown(rows)}")
     if len(items) == 0:

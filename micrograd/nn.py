@@ -20,7 +20,7 @@ from micrograd.engine import Value
 from micrograd.reductions import dot, take
 from micrograd.support import files
 from micrograd.support.signals import set_data
-from micrograd.support.validation import Rng, count, generator
+from micrograd.support.validation import Rng, count, generator, is_sized, require_attributes
 
 __all__ = ["ACTIVATIONS", "MLP", "Embedding", "Layer", "Module", "Neuron", "load", "save"]
 
@@ -34,6 +34,14 @@ if TYPE_CHECKING:
 
     class Output(Value, Sequence[Value]):
         """The output of a Layer, to type checkers; really a Value or a list, depending on the Layer's size."""
+
+
+class Outputs(list[Value]):
+    """The outputs of a Layer of several neurons."""
+
+    def backward(self) -> None:
+        """Raise TypeError: there is no single number whose gradient to take."""
+        raise TypeError(f"a list of {len(self)} outputs: call backward() on one, or on a loss, mse_loss(outputs, ys)")
 
 
 class Module(NotebookDisplay):
@@ -99,19 +107,17 @@ class Neuron(Module):
     leaky_relu, the limit is sqrt(6 / nin), as relus pass half of their inputs (He et al., 2015). The bias starts at 0.
 
     The activation is a name from `ACTIVATIONS`, or any function from Value to Value; `fan_out` is the number of neurons
-    in the layer. Raises ValueError if a size is below 1 or the activation is unknown, TypeError if it takes no Value.
+    in the layer. Raises ValueError if a size is below 1 or the activation is unknown.
     """
 
     def __init__(self, nin: int, activation: Activation = "tanh", *, fan_out: int = 1, rng: Rng = None) -> None:
         uniform, limit = generator(rng).uniform, weight_limit(count("nin", nin), fan_out, activation)
-        self.w = [Value(uniform(-limit, limit)) for _ in range(nin)]
-        self.b = Value(0.0)
-        self.activation = _tried(activation)
+        self.w, self.b = [Value(uniform(-limit, limit)) for _ in range(nin)], Value(0.0)
+        activation_of(activation)  # raises its error now
+        self.activation = activation
 
     def __call__(self, x: Sequence[Any]) -> Value:
-        """The output for `nin` Values or numbers. Raises ValueError for any other number of inputs."""
-        if len(x) != len(self.w):
-            raise ValueError(f"{self!r} takes a list of length {len(self.w)}, not {len(x)}")
+        """The output for a list of `nin` Values or numbers. Raises ValueError for any other number of inputs."""
         return activation_of(self.activation)(dot(self.w, x, self.b))
 
     def __repr__(self) -> str:
@@ -128,11 +134,18 @@ class Layer(Module):
         rng = generator(rng)
         self.neurons = [Neuron(nin, activation, fan_out=nout, rng=rng) for _ in range(count("nout", nout))]
 
-    def __call__(self, x: Sequence[Any]) -> "Output":
-        """The outputs for `nin` Values or numbers. Raises ValueError for any other number of inputs."""
+    def __call__(self, x: Sequence[Any], *others: Any) -> "Output":
+        """The outputs for a list of `nin` Values or numbers. Raises ValueError for anything else."""
         require_ordered("x", x, "a list of inputs")
-        x = [xi if isinstance(xi, Value) else Value(xi) for xi in x]  # leaves that the neurons share
-        outputs = [neuron(x) for neuron in self.neurons]
+        try:
+            inputs = [xi if isinstance(xi, Value) else Value(xi) for xi in x]  # leaves that the neurons share
+        except TypeError:
+            inputs = []
+        if len(inputs) != (n := len(self.neurons[0].w)) or others:
+            came, such = shown((x, *others) if others else x), shown([0.0] * n, 20)
+            batch = "; for a batch, write [model(x) for x in xs]"
+            raise ValueError(f"{self!r} takes a list of {n} numbers, such as {such}, not {came}{batch}")
+        outputs = Outputs([neuron(inputs) for neuron in self.neurons])
         return outputs[0] if len(outputs) == 1 else outputs  # type: ignore[return-value]
 
     def __repr__(self) -> str:
@@ -143,25 +156,28 @@ class Layer(Module):
 class MLP(Module):
     """A multi-layer perceptron: Layers of `nouts` neurons in sequence. `model(x)` returns the outputs of the last one.
 
-    The last one has the activation `output`, all others `activation`. Errors are as for `Neuron`, and ValueError if
-    there are no layers.
+        model = MLP(3, [4, 4, 1], output="tanh")  # 3 inputs, two hidden layers of 4 neurons each, 1 output
+        model([2.0, 3.0, -1.0])
+
+    The last one has the activation `output`, all others `activation`: tanh, relu, leaky_relu, sigmoid, softplus, gelu,
+    silu, linear, or a function from Value to Value. Raises ValueError for other names, no layers, and sizes below 1.
     """
 
     def __init__(
-        self, nin: int, nouts: Sequence[int], activation: Activation = "tanh", output: Activation = "linear",
+        self, nin: int, nouts: Sequence[int] = (), activation: Activation = "tanh", output: Activation = "linear",
         rng: Rng = None,
     ) -> None:  # fmt: skip
-        if len(nouts) == 0:
-            raise ValueError(f"nouts is {nouts!r}: expected the size of each layer, such as [16, 1]")
+        if not is_sized(nouts) or len(nouts) == 0:
+            raise ValueError(f"nin is {nin!r}, nouts is {nouts!r}: expected inputs and layers, as in MLP(3, [4, 4, 1])")
         nins, activations, rng = [nin, *nouts], [activation] * (len(nouts) - 1) + [output], generator(rng)
         self.layers = [Layer(n, m, act, rng=rng) for n, m, act in zip(nins, nouts, activations, strict=False)]
 
-    def __call__(self, x: Sequence[Any]) -> "Output":
-        """The outputs for `nin` inputs; a single Value if there is one. Raises ValueError for more or fewer inputs."""
-        for layer in self.layers[:-1]:
-            x = layer(x)
-            x = x if isinstance(x, list) else [x]
-        return self.layers[-1](x)
+    def __call__(self, x: Sequence[Any], *others: Any) -> "Output":
+        """The outputs for a list of `nin` inputs; a Value if there is one. Raises ValueError for anything else."""
+        outputs: Any = self.layers[0](x, *others)
+        for layer in self.layers[1:]:
+            outputs = layer(outputs if isinstance(outputs, list) else [outputs])
+        return outputs  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         layers = "".join(f" -> {len(layer.neurons)} {_name(layer.neurons[0].activation)}" for layer in self.layers)
@@ -197,20 +213,6 @@ def activation_of(activation: Activation) -> Callable[[Value], Value]:
     if isinstance(activation, str) and activation not in ACTIVATIONS:
         raise ValueError(f"unknown activation {activation!r}: expected a function, or one of {', '.join(ACTIVATIONS)}")
     return ACTIVATIONS[activation] if isinstance(activation, str) else activation
-
-
-def _tried(activation: Activation) -> Activation:
-    """The activation. Raises TypeError unless it takes and returns a Value, as `math.tanh` does not."""
-    function = activation_of(activation)
-    try:
-        result = function(Value(0.5))
-    except TypeError as error:
-        raise TypeError(f"the activation {_name(activation)} does not take a Value: {error}") from error
-    except Exception:  # it may not be defined at 0.5, or need what is not there yet
-        return activation
-    if not isinstance(result, Value):
-        raise TypeError(f"the activation {_name(activation)} returns {shown(result)}: expected a Value")
-    return activation
 
 
 def _name(activation: Activation) -> str:
@@ -264,9 +266,10 @@ _EXPECTED = {str: "a name from ACTIVATIONS", float: "a finite number", Module: "
 def save(model: Module, path: str | os.PathLike[str]) -> None:
     """Save a Neuron, Layer, MLP or Embedding to a file in JSON, with every parameter to the last bit.
 
-    An existing file is replaced by the whole new one, or stays as it is. Raises ValueError, with the way to save such a
-    model, if a part is of another type, an activation is not a name from `ACTIVATIONS`, or a number is not finite.
+    An existing file is replaced by the whole new one, or stays as it is. Raises TypeError unless `model` is a Module;
+    ValueError, with the way to save it, if a part is none of these, an activation has no name, or a number is infinite.
     """
+    require_attributes("model", model, ["state_dict"], "a Module, as in save(model, 'model.json')")
     try:
         content = document(model)
     except (ValueError, OverflowError, RecursionError) as error:
@@ -285,10 +288,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         with open(path, encoding="utf-8") as file:
             document = json.load(file, parse_int=float)
-        if not isinstance(document, dict) or document.get("format") != "micrograd":
-            raise ValueError("it was not written by micrograd")
-        if document.get("version") != 1:
-            raise ValueError(f"it has version {shown(document.get('version'))}, but this micrograd reads version 1")
+        if not isinstance(document, dict) or (document.get("format"), document.get("version")) != ("micrograd", 1):
+            raise ValueError("it was not written by nn.save of this version")
         return _decoded(document.get("content"), Module)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{os.fspath(path)} does not hold a model: {error}") from None

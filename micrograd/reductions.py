@@ -39,9 +39,9 @@ def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
     return operands[0]._node(data, operands, "dot", _backward)
 
 
-def sum(values: Iterable[Any]) -> Value:
+def sum(values: Iterable[Any], *others: Any) -> Value:
     """v0 + v1 + ..., added from left to right, as one node; 0.0 if there are no values."""
-    operands = promote(*_as_tuple("sum", values))
+    operands = promote(*_as_tuple("sum", values, *others))
     if not operands:
         return Value(0.0)
     operands = _as_row(operands)
@@ -53,9 +53,9 @@ def sum(values: Iterable[Any]) -> Value:
     return operands[0]._node(_total(operands), operands, "sum", _backward)
 
 
-def mean(values: Iterable[Any]) -> Value:
+def mean(values: Iterable[Any], *others: Any) -> Value:
     """The sum of the values divided by their number, as one node. Raises ValueError if there are no values."""
-    operands = promote(*_as_tuple("mean", values))
+    operands = promote(*_as_tuple("mean", values, *others))
     if not operands:
         raise ValueError("mean() needs at least one value")
     n, operands = len(operands), _as_row(operands)
@@ -68,13 +68,13 @@ def mean(values: Iterable[Any]) -> Value:
     return operands[0]._node(_total(operands) / n, operands, "mean", _backward)
 
 
-def logsumexp(values: Iterable[Any]) -> Value:
+def logsumexp(values: Iterable[Any], *others: Any) -> Value:
     """log(e^v0 + e^v1 + ...), a smooth maximum, as one node; the derivatives are the softmax of the values.
 
     No power overflows, however large the values are. An infinite value gets the whole gradient; several share it.
     Raises ValueError if there are no values.
     """
-    operands = promote(*_as_tuple("logsumexp", values))
+    operands = promote(*_as_tuple("logsumexp", values, *others))
     if not operands:
         raise ValueError("logsumexp() needs at least one value")
     operands = _as_row(operands)
@@ -196,11 +196,12 @@ def candidate_indices(index: Any, size: int) -> Sequence[int]:
     return (index,) if type(index) is int else range(size)
 
 
-def _as_tuple(op: str, values: Iterable[Any]) -> tuple[Any, ...]:
-    """The values of anything that iterates in a fixed order."""
-    if type(values) is not list:  # these checks take longer than a small dot product
-        if not hasattr(values, "__iter__"):
-            raise TypeError(f"{op}() expects lists of Values and numbers, not {shown(values)}")
+def _as_tuple(op: str, values: Iterable[Any], *others: Any) -> tuple[Any, ...]:
+    """The values of anything that iterates in a fixed order. Raises TypeError if there are others beside it."""
+    if type(values) is not list or others:  # these checks take longer than a small dot product
+        if others or not hasattr(values, "__iter__"):
+            came = ", ".join(map(shown, (values, *others)))
+            raise TypeError(f"{op}() was given {came}: put Values and numbers into a list, as in [a, b]")
         require_ordered(f"the argument of {op}()", values)
     return tuple(values)
 

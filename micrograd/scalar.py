@@ -35,7 +35,10 @@ class DomainError(ValueError):
     """A function has no value at its operand, such as the logarithm of a negative number."""
 
 
-def define(name: str, value: Callable[..., Any], doc: str, *, arity: int = 1, composed: bool | None = None) -> None:
+def define(
+    name: str, value: Callable[..., Any], doc: str, *, arity: int = 1, composed: bool | None = None,
+    domain: str = "a finite number x",
+) -> None:  # fmt: skip
     """Add a function to this module that also takes number-like objects; by default, all not of `math` are composed."""
 
     @functools.wraps(value)
@@ -45,7 +48,7 @@ def define(name: str, value: Callable[..., Any], doc: str, *, arity: int = 1, co
         try:
             return value(x, *args, **options)
         except ValueError:
-            raise DomainError(f"{name}({x!r}): the operand is outside the domain of {name}") from None
+            raise DomainError(f"{name}({x!r}): expected {domain}") from None
         except OverflowError:
             raise OverflowError(f"{name}({x!r}): the result is too large for a float") from None
         except ZeroDivisionError:

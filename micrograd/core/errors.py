@@ -17,7 +17,10 @@ POWER_HINT = "; if the exponent is a constant, write it as a number, as in x ** 
 """Ends a message about a power with a variable exponent, since the derivative by that contains log(x)."""
 PACKAGE = f"{Path(sys._getframe().f_code.co_filename).parents[1]}{os.sep}"  # as its code has it
 BETWEEN = ("contextlib", "numpy")  # modules that call this package for the user
-NO_PLAIN_NUMBER = "float(value) would detach it from the graph: use .data for the number, or a method such as v.exp()"
+
+
+class PlainNumberError(TypeError):
+    """A Value came where Python or a library needs a plain number."""
 
 
 def shown(value: Any, room: int = 80) -> str:

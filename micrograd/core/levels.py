@@ -75,11 +75,16 @@ def reflected(operator: Any, start: int | None = None) -> Callable[[V, Any], V]:
 
 
 def lifted(other: Any, beside: Any) -> Any:
-    """`other` as a Value of the level of `beside`; NotImplemented if it is not a number, or is from a deeper level."""
+    """`other` as a Value of the level of `beside`; NotImplemented if it is not a number, or is from a deeper level.
+
+    Raises TypeError for a list, since Python's own error would say that it cannot be repeated.
+    """
     if isinstance(other, HasLevel):
         if other._level >= beside._level:
             return other if other._level == beside._level else NotImplemented
     elif not isinstance(other, (float, int, Real)) and not isinstance(scalar.unwrap_numpy(other), Real):
+        if isinstance(other, (list, tuple)):
+            raise TypeError(f"an operand is {shown(other)}: for each number in a list, write [v * x for x in xs]")
         return NotImplemented
     return beside._constant(other)
 

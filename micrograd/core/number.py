@@ -105,9 +105,21 @@ class Number(HasLevel):
         return format(self.data, spec) if spec else repr(self)
 
     def __float__(self) -> float:  # otherwise math.exp(v) would silently return a float without a gradient
-        raise TypeError(errors.NO_PLAIN_NUMBER)
+        raise errors.PlainNumberError(
+            'float(v), math.exp(v) and "%.2f" % v would lose the gradient: write v.data for the number, f"{v:.2f}" for '
+            "text, or a method such as v.exp()"
+        )
 
-    __int__ = __complex__ = __float__
+    def __int__(self) -> int:
+        raise errors.PlainNumberError("int(v) would lose the gradient: write int(v.data)")
+
+    def __complex__(self) -> complex:
+        raise errors.PlainNumberError("complex(v) would lose the gradient: write complex(v.data)")
+
+    def __round__(self, digits: int = 0) -> Any:
+        raise errors.PlainNumberError(
+            'round(v) would lose the gradient: write round(v.data, 2), or f"{v:.2f}" for text'
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._prev:

@@ -106,17 +106,20 @@ def test_infinity_has_its_limits(function, x, limit):
 
 
 @pytest.mark.parametrize(
-    ("name", "x"),
+    ("name", "x", "domain"),
     [
-        ("log", 0.0), ("log", -1.0), ("log1p", -1.0), ("sqrt", -1.0), ("asin", 2.0), ("acos", -1.5), ("acosh", 0.5),
-        ("atanh", 1.0), ("lgamma", -2.0), ("sin", INF), ("cos", -INF), ("tan", INF), ("log", 0),
-        ("sqrt", Fraction(-1, 2)),
+        ("log", 0.0, "x > 0"), ("log", -1.0, "x > 0"), ("log2", 0.0, "x > 0"), ("log10", -1.0, "x > 0"),
+        ("log1p", -1.0, "x > -1"), ("sqrt", -1.0, "x >= 0"), ("asin", 2.0, "-1 <= x <= 1"),
+        ("acos", -1.5, "-1 <= x <= 1"), ("acosh", 0.5, "x >= 1"), ("atanh", 1.0, "-1 < x < 1"),
+        ("lgamma", -2.0, "x other than 0, -1, -2, ..."), ("sin", INF, "a finite number x"),
+        ("cos", -INF, "a finite number x"), ("tan", INF, "a finite number x"), ("log", 0, "x > 0"),
+        ("sqrt", Fraction(-1, 2), "x >= 0"),
     ],
 )  # fmt: skip
-def test_an_operand_outside_the_domain_is_named(name, x):
+def test_an_operand_outside_the_domain_is_named_with_the_domain(name, x, domain):
     with pytest.raises(ValueError) as caught:
         scalar.FUNCTIONS[name](x)
-    assert str(caught.value) == f"{name}({x!r}): the operand is outside the domain of {name}"
+    assert str(caught.value) == f"{name}({x!r}): expected {domain}"
 
 
 @pytest.mark.parametrize(

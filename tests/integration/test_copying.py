@@ -158,7 +158,7 @@ def test_an_unpickled_function_of_a_row_has_the_engines_gradients_and_errors():
     recalled._function([0.25] * 4).backward()
     dot(ws, [0.25] * 4).sqrt().backward()
     assert [w.grad for w in recalled.parameters] == pytest.approx([w.grad for w in ws], rel=1e-14)
-    with pytest.raises(ValueError, match="outside the domain of sqrt"):
+    with pytest.raises(ValueError, match="expected x >= 0"):
         recalled._function([-1.0] * 4)
     with pytest.raises(ZeroDivisionError):
         recalled._function([0.0] * 4).backward()

@@ -278,16 +278,22 @@ def test_the_losses_of_a_nested_list_come_in_its_shape_and_one_of_a_number_is_it
 OF_NUMBERS = mse_loss, l1_loss, huber_loss, hinge_loss, binary_cross_entropy_with_logits
 OF_CLASSES = cross_entropy, nll_loss
 OF_LOGITS = *OF_CLASSES, lambda logits, _: softmax(logits), lambda logits, _: log_softmax(logits)
-NO_NUMBER = "(input|target) is '.*': expected a number, or a list or an array of numbers"
+NO_NUMBER = "(prediction|target) is '.*': expected a number, or a list or an array of numbers"
 
 
 @pytest.mark.parametrize(
     ("of", "input", "target", "error", "message"),
     [
-        (OF_NUMBERS, [1.0, 1.0], [1], ValueError, "the input is a list of 2, but its target is a list of 1$"),
-        (OF_NUMBERS, [1.0], 1, ValueError, "the input is a list of 1, but its target is a single number$"),
+        (OF_NUMBERS, [1.0, 1.0], [1], ValueError, "the prediction is a list of 2, but its target is a list of 1$"),
+        (OF_NUMBERS, [1.0], 1, ValueError, "the prediction is a list of 1, but its target is a single number$"),
         (OF_NUMBERS, 1.0, [1], ValueError, r"single .*, but .* a list of 1: give the target as 1, not \[1\]"),
-        (OF_NUMBERS, [[1.0]] * 2, [1, 1], ValueError, "the input is a list of 1, but its target is a single number$"),
+        (
+            OF_NUMBERS,
+            [[1.0]] * 2,
+            [1, 1],
+            ValueError,
+            "the prediction is a list of 1, but its target is a single number$",
+        ),
         (OF_NUMBERS, [], [], ValueError, "at least one value"),
         (OF_NUMBERS, values([1.0, 2.0]), {1.0, 2.0}, TypeError, "is of type set: expected a list or an array"),
         (OF_NUMBERS, "ab", "cd", TypeError, NO_NUMBER),

@@ -23,7 +23,7 @@ from micrograd.compiler.frontend.tracer import (
     TraceError,
 )
 from micrograd.compiler.options import DEFAULTS, Options
-from micrograd.core.errors import NO_PLAIN_NUMBER, PACKAGE, shown, users_line
+from micrograd.core.errors import PACKAGE, PlainNumberError, shown, users_line
 from micrograd.core.gradients import Order, ordered_by
 from micrograd.engine import Value
 from micrograd.support.collector import gc_paused
@@ -349,7 +349,7 @@ def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
     try:
         return function(*arguments)
     except (TypeError, IndexError) as error:
-        if NO_PLAIN_NUMBER in str(error):
+        if isinstance(error, PlainNumberError):
             raise TraceError(f"{users_line(error)}: {NO_NUMBER}") from error
         if not re.search("Value|(valid|as) indices", str(error)) or not re.search("indices|as an integer", str(error)):
             raise
