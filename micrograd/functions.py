@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from micrograd import scalar
 from micrograd.core.levels import as_constant, binary, promoted, reflected
 from micrograd.core.number import Number
-from micrograd.scalar import square, where, zero
+from micrograd.scalar import constant, square, where, zero
 
 V = TypeVar("V")
 
-LOG_2, LOG_10 = 0.6931471805599453, 2.302585092994046
-SQRT_HALF = 0.7071067811865476
-TWO_BY_SQRT_PI = 1.1283791670955126
-NORMAL_DENSITY = 0.3989422804014327  # at 0: 1 / sqrt(2 pi)
+log_2 = constant(0.6931471805599453, lambda one: scalar.log(2 * one))
+log_10 = constant(2.302585092994046, lambda one: scalar.log(10 * one))
+sqrt_half = constant(0.7071067811865476, lambda one: scalar.sqrt(one / 2))
+sqrt_4_over_pi = constant(1.1283791670955126, lambda one: 1 / scalar.sqrt(scalar.atan(one)))
+normal_density = constant(0.3989422804014327, lambda one: 1 / scalar.sqrt(8 * scalar.atan(one)))  # at 0
 
 scalar.define("exp", math.exp, "e^x.")  # its method is written out in engine.py
 
@@ -119,7 +120,7 @@ class function_of_two(function):
 
 def _sigmoid(x: Any) -> Any:
     e = scalar.exp(-abs(x))  # a negative power, which cannot overflow
-    return where(x < 0, e / (1.0 + e), 1.0 / (1.0 + e))
+    return where(x < 0, e / (1 + e), 1 / (1 + e))
 
 
 def _softplus(x: Any) -> Any:
@@ -138,8 +139,8 @@ def tanh_slope(x: Any, y: Any) -> Any:
     size = abs(x)
     if type(size) is float and size < 1.0:
         return 1.0 - y * y
-    e = scalar.exp(-2.0 * size)
-    return where(size < 1.0, 1.0 - y * y, 4.0 * e / ((1.0 + e) * (1.0 + e)))
+    e = scalar.exp(-2 * size)
+    return where(size < 1, 1 - y * y, 4 * e / ((1 + e) * (1 + e)))
 
 
 def _by_winner(g: Any, x: Any, y: Any) -> tuple[Any, Any]:
@@ -155,6 +156,8 @@ BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730)  # numbers B2
 
 def _polygamma(x: Any, n: int) -> Any:
     """The derivative of digamma of order n: for x < 0, from 1 - x and the cotangent (DLMF 5.15.6)."""
+    if scalar.registered(scalar.innermost(x)) is not None:  # the coefficients have the digits of a float
+        raise scalar.missing("polygamma", x)
     right = x > 0
     of_right = _polygamma_of_positive(where(right, x, 1 - x), n)
     rest = x % 1
@@ -205,14 +208,14 @@ class Functions(Number):
     _constants: dict[str, Any] = {}  # noqa: RUF012  # never changed: an operation with constants has its own
 
     # fmt: off
-    exp2 = function(math.exp2, lambda g, x, y: g * (LOG_2 * y), "2^x; the derivative is log(2) 2^x.")
+    exp2 = function(math.exp2, lambda g, x, y: g * (log_2(x) * y), "2^x; the derivative is log(2) 2^x.")
     expm1 = function(math.expm1, lambda g, x, y: g * scalar.exp(x), "e^x - 1, accurate near 0; the derivative is e^x.")
     log = function(math.log, lambda g, x, y: g / x, "The natural logarithm; the derivative is 1 / x.", domain="x > 0")
     log1p = function(math.log1p, lambda g, x, y: g / (1 + x),
         "log(1 + x), accurate near 0; the derivative is 1 / (1 + x).", domain="x > -1")
-    log2 = function(math.log2, lambda g, x, y: g / LOG_2 / x,
+    log2 = function(math.log2, lambda g, x, y: g / log_2(x) / x,
         "The logarithm to base 2; the derivative is 1 / (x log(2)).", domain="x > 0")
-    log10 = function(math.log10, lambda g, x, y: g / LOG_10 / x,
+    log10 = function(math.log10, lambda g, x, y: g / log_10(x) / x,
         "The logarithm to base 10; the derivative is 1 / (x log(10)).", domain="x > 0")
     sqrt = function(math.sqrt, lambda g, x, y: g / (2 * y),
         "The square root; the derivative is 1 / (2 sqrt(x)), which does not exist at 0: in a norm, add 1e-12 to x.",
@@ -252,9 +255,9 @@ class Functions(Number):
     atanh = function(math.atanh, lambda g, x, y: g / ((1 - x) * (1 + x)),
         "The inverse hyperbolic tangent; the derivative is 1 / (1 - x^2).", domain="-1 < x < 1")
 
-    erf = function(math.erf, lambda g, x, y: g * (TWO_BY_SQRT_PI * scalar.exp(-square(x))),
+    erf = function(math.erf, lambda g, x, y: g * (sqrt_4_over_pi(x) * scalar.exp(-square(x))),
         "The error function; the derivative is 2 / sqrt(pi) e^(-x^2).")
-    erfc = function(math.erfc, lambda g, x, y: -(g * (TWO_BY_SQRT_PI * scalar.exp(-square(x)))),
+    erfc = function(math.erfc, lambda g, x, y: -(g * (sqrt_4_over_pi(x) * scalar.exp(-square(x)))),
         "1 - erf(x), accurate where erf is close to 1; the derivative is -2 / sqrt(pi) e^(-x^2).")
     lgamma = function(math.lgamma, lambda g, x, y: g * scalar.digamma(x),
         "The logarithm of the absolute value of the gamma function; the derivative is digamma(x).",
@@ -289,8 +292,8 @@ class Functions(Number):
         lambda g, x, y, slope: g * where(x > 0, 1, slope),
         "x where positive, else slope x; the derivative is 1 or the slope, a number that gets no gradient itself.",
         constants=lambda slope=0.01: (("slope", slope, "where(x > 0, x, slope * x)"),))
-    gelu = function(lambda x: x * (0.5 * scalar.erfc(-SQRT_HALF * x)),  # 1 + erf would cancel
-        lambda g, x, y: g * (0.5 * scalar.erfc(-SQRT_HALF * x) + x * (NORMAL_DENSITY * scalar.exp(-0.5 * square(x)))),
+    gelu = function(lambda x: x * (scalar.erfc(-sqrt_half(x) * x) / 2),  # 1 + erf would cancel
+        lambda g, x, y: g * (scalar.erfc(-sqrt_half(x) * x) / 2 + x * (normal_density(x) * scalar.exp(-square(x) / 2))),
         "x times the probability that a standard normal number is below x, a smooth relu (Hendrycks and Gimpel, 2016).")
     silu = function(lambda x: x * scalar.sigmoid(x),
         lambda g, x, y: g * (scalar.sigmoid(x) * (1 + x * scalar.sigmoid(-x))),

@@ -69,7 +69,7 @@ class Optimizer:
         self._options = tuple(options)
         vars(self).update(self._checked(options))
         for name in self.moments:
-            setattr(self, name, [0.0] * len(self.parameters))
+            setattr(self, name, [scalar.zero(parameter.data) for parameter in self.parameters])
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "lr":  # no rule would read it
@@ -111,7 +111,7 @@ class Optimizer:
     def zero_grad(self) -> None:
         """Set the gradient of each parameter to 0, since `backward` adds to it."""
         for parameter in self.parameters:
-            parameter.grad = 0.0
+            parameter.grad = scalar.zero(parameter.data)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything a step depends on besides the parameters, as a dict that JSON can hold."""
@@ -168,7 +168,7 @@ class SGD(Optimizer):
     def rule(self) -> Update:
         """A step against the gradient, or against the running direction if there is a momentum, times the rate."""
         rate, momentum, decay, nesterov = self.learning_rate, self.momentum, self.weight_decay, self.nesterov
-        share = scalar.where(self.steps == 0, 1, 1 - self.dampening)
+        share = scalar.where(self.steps == 0, 1, 1 - self.dampening) if self.dampening else 1
 
         def update(x: Any, grad: Any, velocity: Any) -> tuple[Any, Any]:
             if decay:
@@ -274,12 +274,13 @@ class RMSprop(Optimizer):
         centered = self.centered
 
         def update(x: Any, grad: Any, mean_square: Any, velocity: Any, mean: Any) -> tuple[Any, Any, Any, Any]:
-            grad = grad + decay * x
+            grad = grad + decay * x if decay else grad
             square = mean_square = alpha * mean_square + (1 - alpha) * (grad * grad)
             if centered:
                 mean = alpha * mean + (1 - alpha) * grad
                 square = scalar.relu(mean_square - mean * mean)  # rounding may leave this below 0
-            velocity = momentum * velocity + grad / (scalar.sqrt(square) + eps)
+            scaled = grad / (scalar.sqrt(square) + eps)
+            velocity = momentum * velocity + scaled if momentum else scaled
             return x - rate * velocity, mean_square, velocity, mean
 
         return update

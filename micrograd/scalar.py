@@ -3,7 +3,7 @@
 Each function is defined once, on a float, in a form that is accurate and does not overflow on the way to a
 representable result. Called with anything else that has a method of the same name (a `Value`, a traced number), it
 calls that method; ints and fractions are computed as floats. So the engine, and a user's own code, can say `tanh(x)`
-without knowing what `x` is.
+without knowing what `x` is. `register` adds other kinds of numbers, with functions of their own.
 
 All functions raise ValueError outside their domain and OverflowError if the result is too large for a float, naming the
 function and the operand; products and quotients become infinite, as in Python. The result for NaN is NaN.
@@ -11,13 +11,14 @@ function and the operand; products and quotients become infinite, as in Python. 
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from numbers import Rational, Real
 from reprlib import repr as short
 from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["as_index", "divide", "floor_divide", "largest", "power", "remainder", "take", "where"]
+__all__ = ["as_index", "divide", "floor_divide", "largest", "power", "register", "remainder", "take", "where"]
 
 FUNCTIONS: dict[str, Any] = {}
 """Every function of one number or two, by name: the methods that a number-like class must have.
@@ -26,9 +27,11 @@ Its `arity` is how many numbers it takes besides its constants; `composed`, whet
 target without a name for it can compute; `__wrapped__`, what it does to floats, without the names in errors.
 """
 
-
 ZEROS: dict[type, Any] = {float: 0.0, int: 0}
 """The zero of each type that is taken for a number without a check. The compiler adds the types of its symbols."""
+
+REGISTERED: dict[type, dict[str, Callable[..., Any]]] = {}
+"""The functions of each type of number that was registered."""
 
 
 class DomainError(ValueError):
@@ -43,8 +46,8 @@ def define(
 
     @functools.wraps(value)
     def of_one(x: Any, *args: Any, **options: Any) -> Any:
-        if type(x) is not float and hasattr(x, name):
-            return getattr(x, name)(*args, **options)
+        if type(x) is not float and (own := own_function(x, name)):
+            return own(x, *args, **options)
         try:
             return value(x, *args, **options)
         except ValueError:
@@ -58,8 +61,8 @@ def define(
     def of_two(x: Any, y: Any) -> Any:
         if not type(x) is type(y) is float:
             for operand in (x, y):
-                if hasattr(operand, name):
-                    return getattr(type(operand), name)(x, y)
+                if own := own_function(operand, name):
+                    return own(x, y)
         return value(x, y)
 
     function: Any = of_one if arity == 1 else of_two
@@ -68,6 +71,97 @@ def define(
     function.composed = not isinstance(value, BuiltinFunctionType) if composed is None else composed
     FUNCTIONS[name] = globals()[name] = function
     __all__.append(name)
+
+
+def register(kind: type, functions: Any) -> None:
+    """Let Values hold numbers of another type: gradients, networks and optimizers then compute with them.
+
+        scalar.register(mpmath.mpf, mpmath)
+        scalar.register(Decimal, {"sqrt": Decimal.sqrt, "exp": Decimal.exp, "log": Decimal.ln})
+
+    `functions` is a module, a class or a dict, in which the functions of this module are looked up by name; another
+    call for the same type adds to them. `polygamma` takes the order first, as in mpmath and SciPy. A function that is
+    missing is composed of others if its definition here is (as sigmoid is, of exp), else calling it raises TypeError.
+    Such numbers need `+ - * /` and comparisons, and have to be mixed with ints; with floats if your own code does that.
+
+    A comparison may be undecided: None, as for an interval around 0 and the number 0. Then `where` takes the `hull` of
+    both branches, a function (a, b) that is looked up like the others, or raises TypeError if there is none.
+
+    Raises TypeError if this is not a type of numbers, ValueError if a name in a dict is not that of a function.
+    """
+    if not isinstance(kind, type) or kind in (float, int) or hasattr(kind, "_level"):
+        raise TypeError(f"register() expects a type of numbers, such as decimal.Decimal, not {short(kind)}")
+    names = (*FUNCTIONS, "hull")
+    if not isinstance(functions, Mapping):
+        functions = {name: getattr(functions, name) for name in names if hasattr(functions, name)}
+    for name in functions:
+        if name not in names:
+            raise ValueError(f"{short(name)} is not a function of micrograd.scalar: expected {', '.join(names)}")
+    REGISTERED.setdefault(kind, {}).update(functions)
+    with suppress(TypeError):  # a type without a zero of its own starts from the int
+        ZEROS[kind] = kind(0)
+        _leave_values_alone(kind)
+
+
+def _leave_values_alone(kind: type) -> None:
+    """Let operators of the type that fail on strangers, as those of mpmath's intervals do, leave Values to Value."""
+    for name in ("add", "sub", "mul", "truediv", "pow"):
+        operation = getattr(kind, f"__{name}__")
+
+        def politely(self: Any, other: Any, operation: Any = operation) -> Any:
+            return NotImplemented if hasattr(other, "_level") else operation(self, other)
+
+        try:
+            operation(kind(1), object())
+        except Exception:
+            setattr(kind, f"__{name}__", politely)
+
+
+def registered(x: Any) -> dict[str, Callable[..., Any]] | None:
+    """The functions for numbers like this one, or None if neither its type nor a base class of it is registered."""
+    return next((REGISTERED[kind] for kind in type(x).__mro__ if kind in REGISTERED), None) if REGISTERED else None
+
+
+def own_function(x: Any, name: str) -> Callable[..., Any] | None:
+    """The function that was registered for numbers like this one, or their method; None to compute it as defined here.
+
+    Raises TypeError if it is missing and defined for floats alone.
+    """
+    functions = registered(x)
+    if functions is None:
+        return getattr(type(x), name, None)
+    if name in functions:
+        return (lambda x, n: functions[name](n, x)) if name == "polygamma" else functions[name]
+    if not FUNCTIONS[name].composed:
+        raise missing(name, x)
+    return None
+
+
+def missing(name: str, x: Any) -> TypeError:
+    """The error for a function that was not registered for numbers like this one."""
+    kind = type(innermost(x)).__name__
+    return TypeError(f"{kind} has no {name}: add it, as in micrograd.scalar.register({kind}, {{{name!r}: ...}})")
+
+
+def is_number(x: Any) -> bool:
+    """Whether this is a real number of any kind, NumPy's arrays without dimensions included."""
+    return isinstance(x, (float, int, Real)) or registered(x) is not None or isinstance(unwrap_numpy(x), Real)
+
+
+def as_kind(number: Any, x: Any) -> Any:
+    """A plain number as one of the kind of `x`, if that is registered. Raises its TypeError if they do not mix."""
+    return zero(x) + number if registered(x) is not None and registered(number) is None else number
+
+
+def constant(number: float, exact: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A constant for any x: the float, or if x is of a registered kind, what `exact` makes of a 1 of that kind."""
+
+    def beside(x: Any) -> Any:
+        if type(x) is float or registered(x := innermost(x)) is None:
+            return number
+        return exact(zero(x) + 1)
+
+    return beside
 
 
 if TYPE_CHECKING:
@@ -80,6 +174,8 @@ def zero(x: Any) -> Any:
     if type(x) in ZEROS:
         return ZEROS[type(x)]
     x = innermost(x)
+    if type(x) in REGISTERED:
+        return ZEROS.get(type(x), 0)
     return 0 * x if type(x) not in ZEROS and isinstance(x, Rational) else 0
 
 
@@ -119,7 +215,21 @@ def where(condition: Any, a: Any, b: Any) -> Any:
             )
         if hasattr(condition, "where"):
             return condition.where(a, b)
+        if condition is None:
+            return hull(a, b)
     return a if condition else b
+
+
+def hull(a: Any, b: Any) -> Any:
+    """A number that contains both, and for Values a sum whose derivative contains both derivatives, where undecided."""
+    for functions in (registered(innermost(a)), registered(innermost(b)), *REGISTERED.values()):
+        if functions and "hull" in functions:
+            between = functions["hull"]
+            return b + (a - b) * between(0, 1) if hasattr(a, "_level") or hasattr(b, "_level") else between(a, b)
+    raise TypeError(
+        "a comparison gave None: where() cannot choose between its branches, unless a function 'hull' is registered "
+        "that returns a number containing both"
+    )
 
 
 def take(values: Sequence[Any], index: Any) -> Any:

@@ -309,7 +309,7 @@ OPERATORS = (
         torch=lambda t, x, y: x * y,
     ),
     row(
-        "x / y", operator.truediv, operator.truediv, lambda x, y: (1 / y, -x / y**2), ((2.0, -3.5), (0.0, 1.0)),
+        "x / y", operator.truediv, operator.truediv, lambda x, y: (1 / y, -x / y**2), ((2.0, -4.0), (0.0, 1.0)),
         ((1e200, 1e200), (1e-200, 1e-200)), torch=lambda t, x, y: x / y, smooth=lambda x, y: abs(y) > 0.2,
     ),
     row(

@@ -12,6 +12,7 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import Any
 
+from micrograd import scalar
 from micrograd.compiler.calls import FAILURES, Backend, Single
 from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, TracedError, bucket_by_shape, pack
 from micrograd.compiler.dtype import DOUBLE, Precision
@@ -59,6 +60,7 @@ class Function:
         self._finds_parameters = parameters is None
         self.parameters = _parameters_of(function) if parameters is None else _given(parameters)
         self.leaves = [*self.parameters, *constants]
+        require_floats(self.leaves)
         self._entries = Entries(function) if options.sparse else None
         self._function = on_arrays(self._entries or function, example_args)
         self._name: str = getattr(self._function, "__name__", "function")
@@ -252,6 +254,7 @@ class Function:
                 "not, so compiled code would not read its number: give compile all Values that the function uses as "
                 "parameters, or fit a model that has it among its parameters()"
             )
+        require_floats(found)
         self.leaves += found
         if self._finds_parameters:
             self.parameters += found
@@ -353,6 +356,17 @@ def _given(parameters: Any) -> list[Value]:
     if len(set(map(id, given))) < len(given):
         raise ValueError("a parameter was given twice")
     return list(given)
+
+
+def require_floats(leaves: Iterable[Value]) -> None:
+    """Raise TypeError if a leaf holds a number of a registered kind."""
+    for leaf in leaves:
+        if scalar.registered(leaf.data) is not None:
+            kind = type(leaf.data).__name__
+            raise TypeError(
+                f"the function uses {shown(leaf)}, but compiled code computes with floats: set its data to a float, or "
+                f"call the function itself to compute with {kind}"
+            )
 
 
 @gc_paused()

@@ -14,7 +14,6 @@ import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
-from numbers import Real
 from typing import Any
 
 from micrograd import scalar
@@ -59,7 +58,7 @@ class Call:
         self.variables = flat([arguments[n] for n in places])  # before the function changes its arguments
 
         def node(output: Any) -> Value:  # a number that does not depend on the variables becomes a leaf
-            if not isinstance(output, Real | Value):
+            if not isinstance(output, Value) and not scalar.is_number(output):
                 raise TypeError(f"expected a function that returns numbers, not {type(output).__name__}")
             return output if isinstance(output, kind) else kind(output)
 

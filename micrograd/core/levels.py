@@ -82,10 +82,12 @@ def lifted(other: Any, beside: Any) -> Any:
     if isinstance(other, HasLevel):
         if other._level >= beside._level:
             return other if other._level == beside._level else NotImplemented
-    elif not isinstance(other, (float, int, Real)) and not isinstance(scalar.unwrap_numpy(other), Real):
+    elif not scalar.is_number(other):
         if isinstance(other, (list, tuple)):
             raise TypeError(f"an operand is {shown(other)}: for each number in a list, write [v * x for x in xs]")
         return NotImplemented
+    elif scalar.REGISTERED:  # so that log(2) has all digits in the derivative of 2 ** v
+        other = scalar.as_kind(other, scalar.innermost(beside))
     return beside._constant(other)
 
 
@@ -114,7 +116,9 @@ def as_number(data: Any, level: int) -> Any:
     is_real = isinstance(number, Real)
     if is_real and (hasattr(number, "sigmoid") or isinstance(number, (float, int, Rational))):  # a Symbol has sigmoid
         return number
-    hint = ": a Value computes with floats, so pass float(x)" if is_real else ""
+    if scalar.registered(number) is not None:
+        return number
+    hint = ": pass float(x), or tell micrograd.scalar.register about this type" if is_real else ""
     came = f"{type(data).__name__}: {shown(data)}{hint}"
     raise TypeError(f"a Value holds a number (float, int, Fraction or NumPy scalar), not {came}")
 

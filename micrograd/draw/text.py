@@ -42,9 +42,10 @@ def number(x: Any, room: int = 9) -> str:
     """A number with at most four significant digits, fewer if they need more characters than there is room for."""
     x = innermost(x)
     if not isinstance(x, float):
-        if len(exact(x)) <= room:
+        nearest = Decimal(x.numerator) / x.denominator if isinstance(x, (int, Fraction)) else real(x)
+        if len(exact(x)) <= room or nearest != nearest:
             return exact(x).replace("-", "−")
-        x = Decimal(x.numerator) / x.denominator
+        x = nearest
     texts = [f"{x:{form}}".replace("-", "−") for form in (".4g", ".3g", ".2g", ".1g", ".0e")]
     texts = [re.sub(r"e(−?)\+?0*(?=\d)", r"e\1", text) for text in texts]  # −1.5e−07 as −1.5e−7
     return next((text for text in texts[:4] if len(text) <= room), min(texts[3:], key=len))

@@ -17,8 +17,8 @@ Rng = Any  # a random.Random, a NumPy generator or a seed; None for Python's glo
 
 
 def plain(value: Any) -> Any:
-    """A number from any library as an int or a float, so that results are too; anything else as it is."""
-    if type(value) in (int, float):
+    """A number of NumPy or PyTorch as an int or a float, so that results are too; anything else as it is."""
+    if type(value) in (int, float) or scalar.registered(value) is not None:
         return value
     value = scalar.unwrap_numpy(value)
     return float(value) if isinstance(value, Real) and not isinstance(value, int) else value
@@ -27,7 +27,7 @@ def plain(value: Any) -> Any:
 def number(name: str, value: Any, least: float = 0.0, below: float = math.inf, *, finite: bool = True) -> float:
     """`value` as a Python number. Raises ValueError if it is not a number, not `finite`, or out of its range."""
     result = plain(value)
-    is_number = type(result) in (int, float) and result >= least
+    is_number = (type(result) in (int, float) or scalar.registered(result) is not None) and result >= least
     if not is_number or (finite and not (result < below and abs(result) <= sys.float_info.max)):
         limits = [f", {least:g} or greater"] * (least > -math.inf) + [f" and below {below:g}"] * (below < math.inf)
         raise ValueError(f"{name} is {shown(value)}: expected a {'finite ' * finite}number{''.join(limits)}")

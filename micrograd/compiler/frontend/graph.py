@@ -12,6 +12,7 @@ from numbers import Real
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from micrograd import scalar
 from micrograd.compiler.frontend.redirect import assign, reads, symbols
 from micrograd.compiler.frontend.rows import Rows, RowSymbol, join_products
 from micrograd.compiler.frontend.tracer import (
@@ -341,7 +342,7 @@ def is_free(leaf: Value) -> bool:
     """Whether its number may change from call to call, or is a traced one that must not outlive the call."""
     if type(leaf) is Argument or leaf._prev or leaf._is_constant or leaf._level:
         return False
-    return isinstance(leaf.data, Real)  # NumPy's numbers are Real, and so are symbols
+    return scalar.is_number(leaf.data)  # NumPy's, too, and symbols
 
 
 def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:

@@ -1,0 +1,281 @@
+"""Numbers of types that users register: of many digits, intervals, decimals, and numbers with an error."""
+
+import random
+from decimal import Decimal
+
+import mpmath
+import pytest
+from mpmath import iv, mp, mpf
+
+import micrograd
+from micrograd import Value, grad, gradcheck, hessian, hvp, jacobian, losses, nn, optim, scalar, viz, where
+from tests.operations import OPERATIONS
+
+DIGITS = 50
+REAL = {
+    "lgamma": lambda x: mp.loggamma(x).real,
+    "exp2": lambda x: mpf(2) ** x,
+    "log2": lambda x: mp.log(x, 2),
+    "cbrt": lambda x: mp.sign(x) * mp.cbrt(abs(x)),
+}
+OF_INTERVALS = {name: getattr(iv, name) for name in ("exp", "log", "sqrt", "sin", "cos", "tan")}
+OF_INTERVALS["log1p"] = lambda x: iv.log(1 + x)
+OF_DECIMALS = {"sqrt": Decimal.sqrt, "exp": Decimal.exp, "log": Decimal.ln}
+
+
+def hull(a, b):
+    a, b = iv.mpf(a), iv.mpf(b)
+    return iv.mpf([min(a.a, b.a), max(a.b, b.b)])
+
+
+@pytest.fixture(autouse=True)
+def kinds(monkeypatch):
+    """The types of this file, registered for a test alone."""
+    monkeypatch.setattr(scalar, "REGISTERED", {})
+    monkeypatch.setattr(scalar, "ZEROS", dict(scalar.ZEROS))
+    scalar.register(mpf, mpmath)
+    scalar.register(mpf, REAL)
+    scalar.register(iv.mpf, OF_INTERVALS | {"hull": hull})
+    scalar.register(Decimal, OF_DECIMALS)
+
+
+def values_and_gradients(operation, numbers):
+    """The operation's value for numbers of a kind, and its derivatives."""
+    xs = [Value(x) for x in numbers]
+    result = operation.apply(*xs)
+    result.backward()
+    return result.data, [x.grad for x in xs]
+
+
+# Fifty digits
+
+POINTS = [
+    pytest.param(operation, point, id=f"{operation.name} at {point}")
+    for operation in OPERATIONS
+    if "//" not in operation.name  # mpmath has no such operator
+    for point in operation.points
+]
+
+
+@pytest.mark.parametrize(("operation", "point"), POINTS)
+def test_values_and_gradients_have_fifty_digits(operation, point):
+    with mp.workdps(DIGITS):
+        numbers = [mpf(x) + mpf(x) / 3 * (operation.smooth(*(x * 4 / 3 for x in point))) for x in point]
+        value, gradients = values_and_gradients(operation, numbers)
+        exact = operation.gradient(*numbers)
+        pairs = [(value, operation.value(*numbers)), *zip(gradients, exact if len(point) > 1 else [exact], strict=True)]
+        for ours, right in pairs:
+            assert abs(ours - right) <= mpf(10) ** (3 - DIGITS) * max(abs(right), mpf("1e-3"))
+
+
+def test_derivatives_of_any_order_have_fifty_digits():
+    def f(x):
+        return x.lgamma().exp() * (1 / x).sin()
+
+    with mp.workdps(DIGITS):
+        x = mpf(1) / 7
+        for order, ours in enumerate([grad(f)(x), grad(grad(f))(x), grad(grad(grad(f)))(x)], 1):
+            with mp.workdps(2 * DIGITS):
+                right = mp.diff(lambda x: mp.gamma(x) * mp.sin(1 / x), x, order)
+            assert mp.almosteq(ours, right, mpf("1e-45"))
+
+
+def test_jacobians_hessians_and_their_products_have_fifty_digits():
+    with mp.workdps(DIGITS):
+        x = [mpf(1) / 3, mpf(2) / 3]
+        third = mpf(1) / 3
+        assert jacobian(lambda v: [v[0] * v[1], v[1] / v[0]])(x) == [[x[1], x[0]], [-x[1] / x[0] ** 2, 1 / x[0]]]
+        assert hessian(lambda v: v[0] * v[0] * v[1])(x) == [[2 * x[1], 2 * x[0]], [2 * x[0], 0]]
+        assert hvp(lambda v: v[0] * v[0] * v[1])(x, [third, third]) == [
+            2 * x[1] * third + 2 * x[0] * third,
+            2 * third * third,
+        ]
+        assert gradcheck(lambda x: x.sin(), third)
+
+
+# Intervals
+
+RNG = random.Random(0)
+IN_INTERVALS = [
+    operation
+    for operation in OPERATIONS
+    if operation.name.split("(")[0].split()[0]
+    in {
+        *OF_INTERVALS,
+        "sigmoid",
+        "softplus",
+        "silu",
+        "leaky_relu",
+        "relu",
+        "abs",
+        "neg",
+        "x",
+        "where",
+        "dot",
+        "sum",
+        "mean",
+    }
+    and "//" not in operation.name
+    and "%" not in operation.name
+]
+
+
+@pytest.mark.parametrize("operation", IN_INTERVALS, ids=lambda operation: operation.name)
+def test_intervals_contain_the_value_and_the_derivatives(operation):
+    tried = 0
+    while tried < 1000 / len(IN_INTERVALS):
+        point = [RNG.uniform(-3, 3) for _ in range(operation.arity)]
+        if not operation.smooth(*point):
+            continue
+        width = RNG.choice([0.0, 1e-9, 1e-3])
+        value, gradients = values_and_gradients(operation, [iv.mpf([x - width, x + width]) for x in point])
+        exact = operation.gradient(*map(mpf, point))
+        for interval, right in zip(
+            [value, *gradients],
+            [operation.value(*map(mpf, point)), *(exact if len(point) > 1 else [exact])],
+            strict=True,
+        ):
+            assert right in iv.mpf(interval)
+        tried += 1
+
+
+def test_an_undecided_comparison_takes_the_hull_of_both_branches():
+    around_0 = iv.mpf([-1, 2])
+    assert grad(abs)(around_0) == iv.mpf([-1, 1])
+    x = Value(around_0)
+    y = x.relu()
+    y.backward()
+    assert (y.data, x.grad) == (around_0, iv.mpf([0, 1]))
+    assert grad(grad(lambda x: where(x > 0, x * x, 3 * x)))(around_0) == iv.mpf([0, 2])  # 2 above 0, 0 below
+    assert grad(lambda x: x.leaky_relu(0.25))(around_0) == iv.mpf([0.25, 1])
+
+
+def test_a_comparison_that_nothing_decides_is_an_error():
+    scalar.REGISTERED[iv.mpf].pop("hull")
+    with pytest.raises(TypeError, match="a comparison gave None: where.* unless a function 'hull' is registered"):
+        abs(Value(iv.mpf([-1, 1]))).backward()
+
+
+def test_intervals_on_the_left_of_a_value_leave_the_operation_to_it():
+    x = Value(iv.mpf([1, 2]))
+    for result in (iv.mpf(3) + x, iv.mpf(5) - x, iv.mpf(3) * x, iv.mpf(3) / x, iv.mpf(3) ** x):
+        assert isinstance(result, Value)
+    assert grad(grad(lambda x: x.exp() / x))(iv.mpf([1, 1])).delta < 1e-12
+
+
+# Decimals, and numbers with an error
+
+
+def test_decimals_stay_decimals():
+    x, y = Value(Decimal("0.1")), Value(Decimal("0.2"))
+    total = x + y + Decimal("0.3") * x / 2
+    total.backward()
+    assert (total.data, x.grad, y.grad) == (Decimal("0.315"), Decimal("1.15"), Decimal(1))
+    assert grad(lambda x: x.sigmoid())(Decimal(0)) == Decimal("0.25")
+    assert grad(grad(lambda x: x.log()))(Decimal(3)) == -1 / Decimal(9)
+
+
+def test_numbers_with_an_error_keep_their_correlations():
+    umath = pytest.importorskip("uncertainties.umath")
+    from uncertainties import ufloat
+    from uncertainties.core import AffineScalarFunc
+
+    scalar.register(AffineScalarFunc, umath)
+    x = ufloat(2.0, 0.1)
+    v = Value(x)
+    y = 3 * v.sin() * v - v * x
+    y.backward()
+    exact = 3 * umath.sin(x) * x - x * x
+    assert (y.data.n, y.data.s) == pytest.approx((exact.n, exact.s), rel=1e-14)
+    slope = 3 * umath.sin(x) + 3 * x * umath.cos(x) - x
+    assert (v.grad.n, v.grad.s) == pytest.approx((slope.n, slope.s), rel=1e-14)
+    assert (slope - v.grad).s == pytest.approx(0, abs=1e-14)
+
+
+@pytest.mark.parametrize("kind", [mpf, Decimal])
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        lambda ps, d: optim.SGD(ps, d("0.1"), momentum=d("0.5"), dampening=d("0.25"), nesterov=False),
+        lambda ps, d: optim.Adam(ps, d("0.1"), (d("0.9"), d("0.999")), d("1e-8")),
+        lambda ps, d: optim.RMSprop(ps, d("0.1"), d("0.99"), d("1e-8")),
+    ],
+)
+def test_networks_and_optimizers_compute_with_the_kind(optimizer, kind):
+    def trained(kind):
+        model = nn.MLP(2, [3, 1], activation="sigmoid", rng=0)
+        for parameter in model.parameters():
+            parameter.data = kind(str(round(parameter.data, 3)))
+        rule = optimizer(model.parameters(), kind)
+        for _ in range(3):
+            loss = losses.mse_loss([model([kind(1), kind("0.5")])], [kind(1)])
+            rule.zero_grad()
+            loss.backward()
+            rule.step()
+        return model, rule
+
+    (model, rule), (floats, _) = trained(kind), trained(float)
+    for name, number in model.state_dict().items():
+        assert type(number) is kind
+        assert float(number) == pytest.approx(floats.state_dict()[name], rel=1e-12)
+    again = optimizer(nn.MLP(2, [3, 1]).parameters(), kind)
+    again.load_state_dict(rule.state_dict())
+    assert again.state_dict() == rule.state_dict()
+    model.zero_grad()
+    assert all(parameter.grad == 0 and type(parameter.grad) is kind for parameter in model.parameters())
+    with pytest.raises(ValueError, match="nn.save cannot write this MLP"):
+        nn.save(model, "unwritten.json")
+
+
+# What is refused
+
+
+def test_a_function_that_is_missing_is_named_with_how_to_add_it():
+    with pytest.raises(TypeError, match=r"Decimal has no sin: add it, as in micrograd.scalar.register\(Decimal, {'sin"):
+        Value(Decimal(1)).sin()
+    with pytest.raises(TypeError, match="Decimal has no polygamma: add it"):  # whose series has the digits of floats
+        Value(Decimal(1)).digamma()
+    scalar.register(Decimal, {"sin": lambda x: x})
+    assert Value(Decimal(1)).sin().data == 1
+
+
+def test_mixing_kinds_is_the_error_of_the_kind():
+    for operation in (lambda v: v * 0.5, lambda v: 0.5 * v, lambda v: v + Value(0.5)):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            operation(Value(Decimal(1)))
+
+
+def test_constants_beside_a_number_have_all_its_digits():
+    with mp.workdps(DIGITS):
+        assert grad(lambda v: 2**v)(mpf(3)) == 8 * mp.log(2)
+        assert (Value(mpf("inf")) - 1).data == mpf("inf")
+
+
+@pytest.mark.parametrize("kind", [float, Value, "Decimal", Decimal(1)])
+def test_only_a_type_of_numbers_is_registered(kind):
+    with pytest.raises(TypeError, match="register.. expects a type of numbers, such as decimal.Decimal, not"):
+        scalar.register(kind, mpmath)
+
+
+def test_a_name_that_is_no_function_is_refused():
+    with pytest.raises(ValueError, match="'ln' is not a function of micrograd.scalar: expected exp, "):
+        scalar.register(Decimal, {"ln": Decimal.ln})
+
+
+@pytest.mark.parametrize("is_given", [False, True])
+def test_compiled_code_refuses_parameters_of_a_kind(is_given):
+    weight = Value(mpf(2), label="weight")
+    with pytest.raises(TypeError, match="weight.*compiled code computes with floats: .* to compute with mpf"):
+        micrograd.compile(lambda x: x * weight, (1.0,), parameters=[weight] if is_given else None)
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [(Decimal("0.125"), "0.125"), (mpf(1) / 3, "0.3333"), (iv.mpf([1, 2]), "[1.0, 2.0]"), (mpf(-2), "−2.0")],
+)
+def test_drawings_show_the_number(number, shown):
+    x = Value(number, label="x")
+    y = x * 2
+    y.backward()
+    assert shown in viz.to_svg(y)
+    assert repr(number) in repr(x)
