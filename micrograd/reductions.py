@@ -4,7 +4,8 @@
 """
 
 import math
-from collections.abc import Iterable, Sequence
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from micrograd import scalar
@@ -89,8 +90,8 @@ def exponentials(operands: Sequence[Value], *, infinite: bool = False) -> tuple[
     """The largest of some numbers, the numbers minus the largest, e to the power of these, and the sum of the powers.
 
     With the largest subtracted, no power overflows and their sum is at least 1. Infinity minus itself is NaN, or 0 if
-    `infinite` numbers are allowed. The search for the largest ignores a NaN, but the sum becomes NaN. The largest
-    counts as a constant, since the derivatives of a softmax and of its logarithm do not depend on it.
+    `infinite` numbers are allowed. The largest counts as a constant, since the derivatives of a softmax and of its
+    logarithm do not depend on it.
     """
     innermost = [scalar.innermost(operand) for operand in operands]
     largest = scalar.largest(innermost)
@@ -126,14 +127,39 @@ def hypot(x: Any, y: Any) -> Value:
     return Value.hypot(*promote(x, y))
 
 
-def maximum(a: Any, b: Any) -> Value:
-    """The larger of two numbers, in compiled code too; NaN if either is. Equal ones share the gradient equally."""
-    return Value.maximum(*promote(a, b))
+def maximum(*values: Any) -> Value:
+    """The largest of two or more numbers, as one node; NaN if any is. Equal ones share the gradient equally.
+
+    Raises TypeError if there are fewer.
+    """
+    return _extreme("maximum", scalar.largest, operator.lt, values)
 
 
-def minimum(a: Any, b: Any) -> Value:
-    """The smaller of two numbers; otherwise like `maximum`."""
-    return Value.minimum(*promote(a, b))
+def minimum(*values: Any) -> Value:
+    """The smallest of two or more numbers; otherwise like `maximum`."""
+    return _extreme("minimum", scalar.smallest, operator.gt, values)
+
+
+def _extreme(name: str, extreme: Callable[..., Any], is_beaten_by: Callable[..., Any], values: Sequence[Any]) -> Value:
+    """The maximum or minimum, which may beat an operand."""
+    if len(values) < 2:
+        raise TypeError(f"{name}() expects two or more numbers, not {len(values)}: of a list, write {name}(*values)")
+    operands = promote(*values)
+    if len(operands) == 2:
+        return getattr(Value, name)(*operands)  # type: ignore[no-any-return]
+    operands = _as_row(operands)
+    numbers = [operand.data for operand in operands]
+    is_nested = any(isinstance(number, Value) for number in numbers)
+    data = _extreme(name, extreme, is_beaten_by, numbers) if is_nested else extreme(numbers)
+
+    def _backward(grad: Any) -> None:
+        loses = [is_beaten_by(number, data) for number in numbers]
+        n = scalar.total([scalar.where(each, 0, 1) for each in loses])
+        share = grad if type(n) is int and n == 1 else grad / n  # exact, if the gradient is
+        for operand, each in zip(operands, loses, strict=True):
+            operand.grad += scalar.where(each, 0, share)
+
+    return operands[0]._node(data, operands, name, _backward)
 
 
 def where(condition: Any, a: Any, b: Any) -> Value:

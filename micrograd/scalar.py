@@ -18,7 +18,9 @@ from reprlib import repr as short
 from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["as_index", "divide", "floor_divide", "largest", "power", "register", "remainder", "take", "where"]
+__all__ = [
+    "as_index", "divide", "floor_divide", "largest", "power", "register", "remainder", "smallest", "take", "where",
+]  # fmt: skip
 
 FUNCTIONS: dict[str, Any] = {}
 """Every function of one number or two, by name: the methods that a number-like class must have.
@@ -256,11 +258,16 @@ def as_index(index: Any, size: int, name: str = "index") -> Any:
 
 
 def largest(numbers: Sequence[Any]) -> Any:
-    """The largest of some numbers, from left to right `b if b > a else a`; traced ones make one operation of it."""
+    """The largest of some numbers, NaN if any is; traced ones make one operation of it."""
     for number in numbers:
         if type(number) is not float and hasattr(number, "largest"):
             return number.largest(numbers)
-    return functools.reduce(lambda a, b: b if b > a else a, numbers)
+    return functools.reduce(lambda a, b: b if b > a or b != b else a, numbers)
+
+
+def smallest(numbers: Sequence[Any]) -> Any:
+    """The smallest of some numbers, NaN if any is."""
+    return -largest([-number for number in numbers])
 
 
 def total(numbers: Sequence[Any]) -> Any:

@@ -9,11 +9,12 @@ import functools
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 from mpmath import mp
 
-from micrograd import dot, logsumexp, mean, scalar, sum, take, where
+from micrograd import dot, logsumexp, maximum, mean, minimum, scalar, sum, take, where
 
 mp.dps = 50
 
@@ -353,6 +354,23 @@ def beside_a_number(operation: Operation, side: int) -> Operation:
     )
 
 
+def _of_many(name: str, apply: Callable[..., Any], value: Callable[..., Any], of_torch: str) -> Operation:
+    """The maximum or minimum of x, y, z, y and 0.5, whose gradient equal ones share."""
+
+    def gradient(x: Any, y: Any, z: Any) -> Any:
+        winners = [each == value(x, y, z, 0.5) for each in (x, y, z, y, 0.5)]
+        shares = [mp.mpf(wins) / winners.count(True) for wins in winners]
+        return shares[0], 2 * shares[1], shares[2]
+
+    return row(
+        name, lambda x, y, z: apply(x, y, z, y, 0.5), lambda x, y, z: value(x, y, z, 0.5), gradient,
+        ((2.0, -3.0, 1.0), (-3.0, 2.0, 1.0), (-3.0, -1.0, 2.0)),
+        ((1.5, 1.5, 1.5), (0.5, 0.5, 0.5), (1e300, -1e300, 1.0)),
+        torch=lambda t, x, y, z: getattr(t, of_torch)(t.stack([x, y, z, y, t.tensor(0.5, dtype=x.dtype)])),
+        smooth=lambda x, y, z: min(abs(a - b) for a, b in combinations((x, y, z, 0.5), 2)) > 0.01,
+    )  # fmt: skip
+
+
 FUSED = (
     row(
         "dot", lambda u, v, x, y, b: dot([u, v], [x, y], b), lambda u, v, x, y, b: u * x + v * y + b,
@@ -385,6 +403,8 @@ FUSED = (
         ((2.0, -3.0, 0.5), (1.0, 1.0, 1.0)), ((1e308, -1e308, 1e300), (-1e308, -1e308, -1e308)),
         torch=lambda t, x, y, z: t.logsumexp(t.stack([x, y, z, y, t.tensor(0.5, dtype=x.dtype)]), 0),
     ),
+    _of_many("maximum of many", maximum, max, "amax"),
+    _of_many("minimum of many", minimum, min, "amin"),
     row(
         "where", lambda x, y: where(x > y, x, 3.0) + where(x > y, x, y), lambda x, y: 2 * x if x > y else 3 + y,
         lambda x, y: (2, 0) if x > y else (0, 1), ((2.0, -3.0), (-3.0, 2.0)),

@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 import micrograd
-from micrograd import Value, dot, maximum, mean, nn, promote, reductions, scalar, sum, take, where
+from micrograd import Value, dot, maximum, mean, minimum, nn, promote, reductions, scalar, sum, take, where
 from micrograd.core import errors, number
 from micrograd.core.errors import WHERE_HINT
 from micrograd.functional import grad, hessian, jacobian
@@ -729,6 +729,42 @@ class TestFunctionsOfTwo:
         for name in ("atan2", "hypot"):
             with pytest.raises(ZeroDivisionError, match=rf"derivative of {name}\(0.0, 0.0\) cannot be taken"):
                 getattr(Value(0.0), name)(0.0).backward()
+
+
+class TestMaximumOfMany:
+    @pytest.mark.parametrize(
+        ("xs", "largest", "gradients"),
+        [
+            ([3, 1, 2], 3, [1, 0, 0]),
+            ([Fraction(1, 3), Fraction(1, 2), Fraction(1, 2)], Fraction(1, 2), [0, 0.5, 0.5]),
+            ([2.0, 2.0, 2.0, 2.0], 2.0, [0.25] * 4),
+            ([1.0, math.inf, math.inf, -math.inf], math.inf, [0.0, 0.5, 0.5, 0.0]),
+        ],
+    )
+    def test_equal_ones_share_the_gradient_which_is_exact_if_they_are(self, xs, largest, gradients):
+        for operation, sign in ((maximum, 1), (minimum, -1)):
+            operands = [Value(sign * x) for x in xs]
+            result = operation(*operands)
+            result.backward()
+            assert (result.data, result._prev, result._op) == (sign * largest, tuple(operands), operation.__name__)
+            assert [x.grad for x in operands] == gradients
+            assert type(result.data) is type(xs[0])
+
+    def test_it_is_nan_if_any_is(self):
+        for place in range(3):
+            xs = [1.0, 2.0, 3.0]
+            xs[place] = math.nan
+            assert math.isnan(maximum(*xs).data)
+            assert math.isnan(minimum(*xs).data)
+            assert math.isnan(micrograd.compile(lambda xs: maximum(*xs), (xs,), backend="python")(xs))
+
+    def test_in_nested_derivatives_equal_ones_share_the_outer_gradient_too(self):
+        assert grad(lambda x: grad(lambda y: maximum(x, y, x) * y)(2.0))(2.0) == pytest.approx(2 / 3)
+
+    @pytest.mark.parametrize("values", [(), ([1.0, 2.0],)])
+    def test_a_list_of_numbers_is_refused(self, values):
+        with pytest.raises(TypeError, match=r"minimum\(\) expects two or more numbers, not \d: .*minimum\(\*values\)"):
+            minimum(*values)
 
 
 class TestLogsumexp:

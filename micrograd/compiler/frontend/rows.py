@@ -94,7 +94,10 @@ def _map(op: str, swapped: bool = False) -> Callable[..., RowSymbol]:
     return method
 
 
-for _op, _name in {"-": "__sub__", "==": "__eq__", "exp": "exp", "where": "where"}.items():
+MAPS = {
+    "-": "__sub__", "neg": "__neg__", "<": "__lt__", ">": "__gt__", "==": "__eq__", "exp": "exp", "where": "where",
+}  # fmt: skip
+for _op, _name in MAPS.items():
     setattr(RowSymbol, _name, _map(_op))
 RowSymbol.__rand__ = _map("and", swapped=True)  # type: ignore[attr-defined]
 

@@ -10,9 +10,9 @@ function exp2(x) {
   return 2 ** x;
 }
 
-// the larger of two numbers, and the first one of NaN and another
+// the larger of two numbers, NaN if either is
 function larger(a, b) {
-  return b > a ? b : a;
+  return b > a || b !== b ? b : a;
 }
 
 // the largest of several numbers

@@ -19,7 +19,7 @@ static inline real chosenSUFFIX(int condition, real a, real b) /* both are read:
 /* PART larger */
 static inline real largerSUFFIX(real a, real b)
 {
-    return b > a ? b : a;
+    return b > a || b != b ? b : a;
 }
 
 /* PART remainder_ */
@@ -142,7 +142,7 @@ static __attribute__((noinline)) V v_tanh(V x)
 /* PART v_larger */
 static inline V v_larger(V a, V b)
 {
-    return choose(b > a, b, a);
+    return choose((b > a) | (b != b), b, a);
 }
 
 /* PART v_take_at */
@@ -230,13 +230,13 @@ static inline real max(real start, const real *a, long n)
     const long whole = n / 8 * 8;
     for (long i = 0; i < whole; i += 8) {
         const W next = *(const W *)(a + i);
-        const C above = (C)(next > most);
+        const C above = (C)((next > most) | (next != next));
         most = (W)((above & (C)next) | (~above & (C)most));
     }
     for (long l = 0; l < 8; l++)
-        start = most[l] > start ? most[l] : start;
+        start = most[l] > start || most[l] != most[l] ? most[l] : start;
     for (long i = whole; i < n; i++)
-        start = a[i] > start ? a[i] : start;
+        start = a[i] > start || a[i] != a[i] ? a[i] : start;
     return start;
 }
 
