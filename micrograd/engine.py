@@ -39,7 +39,8 @@ class Value(Functions, NotebookDisplay):
     Parameters
     ----------
     data
-        The number: a float, an int, a Fraction or a NumPy scalar. Raises TypeError for anything else.
+        The number: a float, an int, a Fraction, a NumPy scalar, or of a type that `scalar.register` was given. Raises
+        TypeError for anything else.
     _prev
         The operands it was computed from, in order; none for a leaf. Pass several through `promote` first.
     _op

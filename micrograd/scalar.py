@@ -121,7 +121,7 @@ def _leave_values_alone(kind: type) -> None:
 
 def registered(x: Any) -> dict[str, Callable[..., Any]] | None:
     """The functions for numbers like this one, or None if neither its type nor a base class of it is registered."""
-    return next((REGISTERED[kind] for kind in type(x).__mro__ if kind in REGISTERED), None) if REGISTERED else None
+    return next((REGISTERED[kind] for kind in type(x).__mro__ if kind in REGISTERED), None)
 
 
 def own_function(x: Any, name: str) -> Callable[..., Any] | None:
@@ -129,7 +129,7 @@ def own_function(x: Any, name: str) -> Callable[..., Any] | None:
 
     Raises TypeError if it is missing and defined for floats alone.
     """
-    functions = registered(x)
+    functions = registered(x) if REGISTERED else None
     if functions is None:
         return getattr(type(x), name, None)
     if name in functions:
