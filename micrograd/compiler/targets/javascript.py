@@ -9,14 +9,14 @@ import copy
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache, partial
 from itertools import count
 from typing import Any
 
 from micrograd.compiler.frontend.graph import Ends, Graph
 from micrograd.compiler.frontend.tracer import Trace
-from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, Sum, of_round, refs, replace
+from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, Sum, is_variable, of_round, refs, replace
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
@@ -78,6 +78,7 @@ class Writer(Printer):
         most = math.inf if size(kernel) <= LARGEST else UNROLLED
         parts, self.temporaries = allocate([step for each in kernel for step in unrolled(each, most)], LARGEST, size)
         self._inlined = count()
+        self._written: dict[str, int] = {}  # by variable, the number of what is inlined already and in scope
         self._table = f"{name}Constants"
         names = [f"{name}{i}" for i in range(len(parts))] if len(parts) > 1 else [name]
         self.text = f"const {self._table} = {array_of(constants)};\n\n" if constants else ""
@@ -86,16 +87,27 @@ class Writer(Printer):
         if len(parts) > 1:
             self.text += _function(name, [f"{part}(p, g, seed);" for part in names])
 
+    def lines(self, steps: Sequence[Any], depth: int = 0, declared: Collection[str] = ()) -> Iterator[str]:
+        """The lines of steps within so many loops. What they write is in scope until their loop ends."""
+        outer = self._written if depth else {}
+        self._written = dict(outer)
+        yield from super().lines(steps, depth, declared)
+        self._written = {x: number for x, number in outer.items() if self._written.get(x) == number}
+
     def loop(self, loop: Loop, depth: int) -> str:
         """The head of a loop."""
         return f"for (let i{depth} = 0; i{depth} < {loop.rounds}; i{depth}++)"
 
     def statement(self, step: Assign | Accumulate, is_new: bool) -> Iterator[str]:
         """The lines of a step: several, if a function is inlined."""
+        self._written.pop(step.target.array, None)
         head = f"{'let ' * is_new}{self.ref(step.target)} {'+=' if isinstance(step, Accumulate) else '='}"
         if isinstance(step.value, Call) and step.value.op in INLINED:
-            lines = inlined(step.value.op, self.ref(step.value.operands[0]), next(self._inlined))
-            yield from (line.replace("return", head) for line in lines)
+            x, number = self.ref(step.value.operands[0]), next(self._inlined)
+            known = self._written.setdefault(x, number) if is_variable(step.value.operands[0]) else number
+            *lines, last = inlined(step.value.op, x, known)
+            yield from lines * (known == number)
+            yield last.replace("return", head)
         else:
             yield f"{head} {self.value(step.value)};"
 
