@@ -29,6 +29,7 @@ from micrograd.core.derivatives import (
     derivative,
     gradient,
 )
+from micrograd.core.errors import note_arguments
 from micrograd.core.levels import as_number
 from micrograd.engine import Value
 from micrograd.reductions import dot
@@ -108,7 +109,7 @@ class Jacobian:
     """What `jacobian` and `hessian` return: the jacobian of `f`; it `is_symmetric` if `f` is a gradient."""
 
     def __init__(self, f: Function, argnum: Argnum, *, is_symmetric: bool = False) -> None:
-        check_function(f)
+        check_function(f, argnum)
         self.f, self.argnum, self.is_symmetric = f, argnum, is_symmetric
 
     def __call__(self, *args: Any, **options: Any) -> Any:
@@ -139,7 +140,7 @@ def _dense(call: Call) -> Any:
 
 def _product(name: str, f: Function, argnum: Argnum, compute: Any) -> Function:
     """The product of a jacobian and the vector that follows the arguments of `f`."""
-    check_function(f)
+    check_function(f, argnum)
 
     def product(*args: Any, **options: Any) -> Any:
         if len(args) < 2:
@@ -210,7 +211,11 @@ def gradcheck(f: Function, inputs: Any, *, rtol: float = 1e-7, atol: float = 1e-
         each = iter(numbers)
         return flat(f(*replaced(lambda _: next(each), arguments)))
 
-    gradients = derivative(on_numbers, 0, lambda call: [_twice(y, call.variables) for y in call.outputs])(xs)
+    try:
+        gradients = derivative(on_numbers, 0, lambda call: [_twice(y, call.variables) for y in call.outputs])(xs)
+    except TypeError as refusal:
+        note_arguments(refusal, "inputs", xs if len(xs) == len(inputs) else [])
+        raise
     for i, name in enumerate(names):
         for found, (slope, error) in zip(gradients, _slopes(on_numbers, xs, i), strict=True):
             gradient, begun, ended = found[i]

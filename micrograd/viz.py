@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from micrograd.core.errors import users_line
+from micrograd.core.errors import shown, users_line
 from micrograd.core.number import Number
 from micrograd.draw import dot
 from micrograd.draw.dot import draw_graph
@@ -155,6 +155,8 @@ def save_playground(
 
 def _require_kind(path: str | os.PathLike[str], kind: str, other: str = "") -> None:
     """Raise ValueError if a file is named like another kind of picture or page; `other` says how to draw that kind."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"path is {shown(path)}: expected the name of a file, after what to draw: (root, 'name{kind}')")
     file = Path(path)
     suffix = file.suffix.lower()
     if suffix in KINDS and not kind.startswith(suffix):  # .htm is fine for .html

@@ -23,6 +23,7 @@ from micrograd.support.trees import (
     Keys,
     Shape,
     as_lists,
+    described,
     has_array,
     is_regular,
     leaves,
@@ -43,7 +44,7 @@ class ShapeError(ValueError):
     """Arguments whose shape is not what the function takes."""
 
     def __init__(self, came: Any, expected: Any, why: object = "all examples must have the shape of the first") -> None:
-        super().__init__(f"got arguments of shape {came}, expected {expected}: {why}")
+        super().__init__(f"got arguments of shape {described(came)}, expected {described(expected)}: {why}")
 
 
 class TracedError(TypeError):

@@ -26,7 +26,7 @@ from micrograd.compiler.native.library import CBackend
 from micrograd.compiler.native.toolchain import CompilerError, notice, require_compiler, warn_once
 from micrograd.compiler.options import Options, each_axis
 from micrograd.compiler.targets.python import PythonBackend, explain
-from micrograd.core.errors import shown
+from micrograd.core.errors import note_arguments, shown
 from micrograd.engine import Value
 from micrograd.support import validation
 from micrograd.support.arrays import empty
@@ -239,9 +239,15 @@ class Function:
                 graph.free.clear()
                 return graph
         except (TypeError, ValueError, LookupError, AttributeError) as error:
-            if isinstance(error, TraceError) or not self._backends:
+            if isinstance(error, TraceError):
                 raise
-            raise ShapeError(shapes, self._shapes, error) from error
+            if not self._backends:
+                note_arguments(error, "example_args", [0.0] * len(shapes) if not any(shapes) else [])
+                raise
+            is_batch = all(shapes) and tuple([shape[1:] for shape in shapes]) == self._shapes
+            hint = "for a batch of examples, call map, as in fast.map(xs, ys); " if is_batch else ""
+            why = f"{hint}there is no key {error}" if isinstance(error, KeyError) else f"{hint}{error}"
+            raise ShapeError(shapes, self._shapes, why) from error
 
     def _graph(self, shapes: Shapes) -> Graph:
         return traced(self._function, shapes, self.leaves, len(self.constants), self.options)

@@ -25,7 +25,7 @@ from micrograd.engine import Value
 from micrograd.support.arrays import array_of
 from micrograd.support.collector import gc_paused
 from micrograd.support.trees import as_lists, at_path, filled, flat, has_array, is_regular, mapped, shape_of
-from micrograd.support.validation import positions
+from micrograd.support.validation import plain, positions
 
 Function = Callable[..., Any]
 Argnum = int | Sequence[int]
@@ -78,7 +78,7 @@ class Call:
 
 def derivative(f: Function, argnum: Argnum, compute: Callable[[Call], Any], *, lifts: bool = False) -> Function:
     """A function of the arguments of `f`: what `compute` returns for a call of `f`."""
-    check_function(f)
+    check_function(f, argnum)
 
     def derivative(*args: Any, **options: Any) -> Any:
         level = _depth.get() + 1
@@ -94,10 +94,13 @@ def derivative(f: Function, argnum: Argnum, compute: Callable[[Call], Any], *, l
     return derivative
 
 
-def check_function(f: Any) -> None:
-    """Raise TypeError unless this can be called."""
+def check_function(f: Any, argnum: Any) -> None:
+    """Raise TypeError unless `f` can be called, and `argnum` may have the positions of its arguments."""
     if not callable(f):
         raise TypeError(f"expected a function to differentiate, not {errors.shown(f)}: write grad(f)(x)")
+    if any(isinstance(plain(place), (float, Value)) for place in flat(argnum)):
+        came = errors.shown(argnum)
+        raise TypeError(f"argnum is {came}: expected the position of an argument; for the point, write grad(f)({came})")
 
 
 def gradient(output: Value, variables: Sequence[Value]) -> list[Any]:

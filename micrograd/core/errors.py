@@ -3,7 +3,7 @@
 import linecache
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from traceback import walk_stack, walk_tb
 from types import FrameType
@@ -47,6 +47,12 @@ def require_ordered(name: str, items: Any, expected: str = "a list or an array")
     """Raise TypeError for a dict, since only its keys would be used, and for a set, since its order is arbitrary."""
     if isinstance(items, (Mapping, set, frozenset)):
         raise TypeError(f"{name} is of type {type(items).__name__}: expected {expected}")
+
+
+def note_arguments(error: BaseException, name: str, numbers: Sequence[Any]) -> None:
+    """Tell the error of a call with these numbers as its arguments how to pass them as a single one."""
+    if len(numbers) > 1:
+        error.add_note(f"{name} has {len(numbers)} arguments: if the function takes one, a list, write ({numbers!r},)")
 
 
 def expression(node: Any) -> str:

@@ -151,6 +151,15 @@ def shape_of(tree: Any) -> Shape:
     return (len(tree), *shapes[0]) if shapes else (0,)
 
 
+def described(shape: Shape) -> str:
+    """A shape, or several in a tuple, for errors: a dict has braces, as in {'k': (3,)}."""
+    if not isinstance(shape, tuple):
+        return repr(shape)
+    if shape and isinstance(shape[0], Keys):
+        return f"{{{', '.join(f'{key!r}: {described(of)}' for key, of in zip(*shape[:1], shape[1:], strict=True))}}}"
+    return f"({', '.join(map(described, shape))}{',' * (len(shape) == 1)})"
+
+
 INTS = frozenset((int,))
 
 

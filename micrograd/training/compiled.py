@@ -45,9 +45,10 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
     """A Loop that does in generated code what the engine does, until the stack is closed.
 
     Returns the engine itself if the loss does not depend on the parameters, and the engine then raises the error; or if
-    the loss of an example is not the same each time, or cannot be compiled, and then the log says why. If it cannot be
-    compiled, that is an error unless the backend is "auto" without an executor.
+    the loss of an example is not the same each time, or cannot be compiled, and then the log says why, unless the
+    engine fails, too. If it cannot be compiled, that is an error unless the backend is "auto" without an executor.
     """
+    trial = None
     try:
         check_rule(engine.update.optimizer)
         with generators_restored(batches.rng):
@@ -67,6 +68,8 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
     except Exception as error:
         if backend.name != "auto" or backend.executor is not None:
             raise
+        if trial and trial.fails:
+            return engine
         line = users_line(error.__cause__ or error)
         why = f"the model cannot be compiled: {error}" + ("" if line in str(error) else f" ({line})")
     log.warning("training eagerly, since %s", why)
@@ -136,6 +139,7 @@ class Trial:
     @gc_paused()
     def __init__(self, engine: Engine) -> None:
         self.differ: tuple[str, Any, Any] | None = None  # its name, and two of its values
+        self.fails = False  # for one of the examples
         self._engine = engine
         self._first: dict[tuple[int, str], Any] = {}  # for each example, what the first call gave
         end = time.perf_counter() + SECONDS
@@ -147,11 +151,13 @@ class Trial:
 
     def call(self, i: int) -> None:
         """Call them on an example."""
-        with suppress(Exception):  # the step that takes this example raises it, too
+        try:
             self.compare(i, LOSS, self._engine.loss_of_example(self._engine.data, i).data)
             if i == 0:
                 for name, number in held(type(self._engine.model).__name__, self._engine.model, set()):
                     self.compare(i, name, number)
+        except Exception:  # the step that takes this example raises it, too
+            self.fails = True
 
     def compare(self, i: int, name: str, number: Any, tolerance: float = 0.0) -> None:
         """Compare a number with that of the first call. Two numbers of the engine may differ only in rounding."""

@@ -381,6 +381,29 @@ def test_bad_input_is_refused_at_the_door(given, kind, message):
         micrograd.compile(**{"function": lambda x: x, "example_args": (1.0,), **given})
 
 
+@pytest.mark.parametrize("function", [lambda x: x[0] + x[1], MLP(2, [1], rng=0)])
+def test_numbers_in_place_of_a_list_of_them_are_told_how_to_come_as_one(function):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        micrograd.compile(function, [0.0, 0.0])
+    assert caught.value.__notes__ == [
+        "example_args has 2 arguments: if the function takes one, a list, write ([0.0, 0.0],)"
+    ]
+    micrograd.compile(function, ([0.0, 0.0],))
+
+
+def test_a_batch_in_place_of_an_example_is_answered_with_map():
+    model = MLP(2, [1], rng=0)
+    fast = micrograd.compile(lambda x, y: model(x) - y, ([0.0, 0.0], 0.0), backend="python")
+    xs, ys = [[1.0, 2.0], [2.0, 1.0], [3.0, 0.0]], [1.0, 0.0, 1.0]
+    with pytest.raises(ValueError, match=r"\(\(3, 2\), \(3,\)\), expected .*: for a batch .* fast\.map\(xs, ys\)"):
+        fast(xs, ys)
+    assert fast.map(xs, ys) == [fast(x, y) for x, y in zip(xs, ys, strict=True)]
+    with pytest.raises(
+        ValueError, match=r"\(\(3,\), \(\)\), expected \(\(2,\), \(\)\): Layer.* takes a list of 2 numbers"
+    ):
+        fast([1.0, 2.0, 3.0], 1.0)
+
+
 @pytest.mark.parametrize("result", ["1.5", None, {1.0}, [1.0, "2"], {"a": None}])
 def test_a_function_that_does_not_return_numbers_is_refused(result):
     with pytest.raises(TypeError):

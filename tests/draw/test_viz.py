@@ -150,3 +150,9 @@ def test_a_file_is_of_the_kind_that_its_name_says(tmp_path, save, name, remedy):
     with pytest.raises(ValueError, match=remedy):
         save(example(), tmp_path / name)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(("save", "kind"), [(save_svg, "svg"), (viz.save_html, "html")])
+def test_swapped_arguments_are_told_apart(tmp_path, save, kind):
+    with pytest.raises(TypeError, match=rf"path is Value\(.*: expected the name of a file, .* \(root, 'name.{kind}'\)"):
+        save(tmp_path / f"y.{kind}", example())

@@ -457,7 +457,9 @@ def test_a_function_may_change_its_argument_in_place(in_place, x, value, gradien
         (lambda: grad(lambda x: x[0])(np.zeros(2, [("a", float)])), r"^args\[0\]: a Value holds a number .* not tuple"),
         (lambda: grad(lambda x: x, 1)(1.0), r"^argnum is 1: expected the position of one of 1 argument"),
         (lambda: grad(lambda x: x, (0, -2))(1.0), r"argnum is \(0, -2\)"),
-        (lambda: grad(lambda x: x, 0.0)(1.0), r"^argnum is 0\.0: expected the position of one"),
+        (lambda: grad(lambda x: x, 2.0), r"^argnum is 2\.0: expected the position .* write grad\(f\)\(2\.0\)$"),
+        (lambda: jacobian(lambda x: x, [2.0]), r"^argnum is \[2\.0\]: .* write grad\(f\)\(\[2\.0\]\)$"),
+        (lambda: jvp(lambda x: x, Value(2.0)), r"^argnum is Value\(.*: expected the position of an argument"),
         (lambda: grad(lambda x: x, [None])(1.0), r"^argnum is \(None,\): expected the position of one"),
         (lambda: grad(lambda x: x, "x")(1.0), "argnum is 'x': expected the position of one .*, or a tuple of them"),
         (lambda: grad(lambda x, y: x * y, {0, 1})(1.0, 2.0), r"argnum is {0, 1}: expected the position of one"),
@@ -469,6 +471,14 @@ def test_a_function_may_change_its_argument_in_place(in_place, x, value, gradien
 def test_what_has_no_gradient_is_told(call, message):
     with pytest.raises(TypeError, match=message):
         call()
+
+
+def test_gradcheck_says_how_to_pass_a_single_list():
+    with pytest.raises(TypeError, match="positional argument") as caught:
+        gradcheck(lambda x: x[0] * x[1], [1.0, 2.0])
+    [note] = caught.value.__notes__
+    assert note == "inputs has 2 arguments: if the function takes one, a list, write ([1.0, 2.0],)"
+    assert gradcheck(lambda x: x[0] * x[1], ([1.0, 2.0],))
 
 
 def test_a_derivative_that_does_not_exist_is_an_error_and_what_a_closure_raises_comes_out():

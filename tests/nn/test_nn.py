@@ -488,6 +488,12 @@ def test_what_could_not_be_loaded_as_it_was_is_not_saved(tmp_path, model, messag
     assert os.listdir(tmp_path) == [path.name]
 
 
+def test_swapped_arguments_of_save_are_told_apart(tmp_path):
+    path = str(tmp_path / "model.json")
+    with pytest.raises(TypeError, match=r"model is '.*': expected a Module, as in save\(model, 'model.json'\)"):
+        nn.save(path, MLP(1, [1]))
+
+
 def neuron(**changes):
     """A document of one neuron, with changes."""
     return document({"type": "Neuron", "activation": "tanh", "w": [1.0, 2.0], "b": 0.5, **changes})

@@ -150,9 +150,10 @@ def _derivative(graph: Graph, id: Any, operands: dict[int, list[Any]]) -> str:
 def check(graph: Graph, parameters: Sequence[float], x: Sequence[float]) -> None:
     """Raise FloatingPointError if an example makes an infinity or NaN, with the first operation that did, or failed."""
     results = [*graph.ends("backward").lines, *graph.argument_gradients]
-    for id, operands, outcome in evaluate(graph, results, _inputs(graph, parameters, x)):
+    operands = {}
+    for id, operands[id], outcome in evaluate(graph, results, _inputs(graph, parameters, x)):
         half = "forward" if id < graph.forward_end else "backward"
-        where = f"in the {half} pass, {graph.trace.ops[id]} of {operands}"
+        where = f"{_derivative(graph, id, operands)}in the {half} pass, {graph.trace.ops[id]} of {operands[id]}"
         if isinstance(outcome, Exception):
             raise FloatingPointError(f"{where}: {outcome}") from outcome
         if not all(map(math.isfinite, outcome if isinstance(outcome, list) else [outcome])):

@@ -45,7 +45,8 @@ from micrograd.engine import Value
 NO_NUMBER = (
     "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of a "
     "branch, max() or float(), use micrograd's relu, maximum, abs or where(condition, a, b), which choose at each "
-    "call. In closures and optimizers' rules, and in place of math, use the functions of micrograd.scalar"
+    "call; in place of np.maximum and np.clip, for each number, as in [maximum(v, 0.0) for v in x]. In closures and "
+    "optimizers' rules, and in place of math, use the functions of micrograd.scalar"
 )
 _new = object.__new__  # which takes half the time of a call
 

@@ -25,7 +25,7 @@ class DrawnGraph:
 
     def __init__(self, root: Value, limit: float = LIMIT) -> None:
         if not isinstance(root, Value):
-            raise TypeError(f"root is of type {type(root).__name__}: expected a single Value to draw")
+            raise TypeError(f"root is of type {type(root).__name__}: expected a single Value to draw, such as model(x)")
         nodes, leaves = root._topological_order()
         self.values = leaves + nodes
         if (n := len(self.values)) > limit:
