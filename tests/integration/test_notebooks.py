@@ -21,14 +21,14 @@ pytest.importorskip("ipykernel")
 from tests import notebooks
 from tests.notebooks import checks, digits, pictures
 from tests.notebooks.checks.engine import ENGINE
+from tests.notebooks.mark import ASKED, mark
 from tests.notebooks.solutions import part_1, part_2, part_3, part_4, part_5, part_6
 from tests.pages import HERE
 
 FIRST = notebooks.read(notebooks.NOTEBOOKS[0])
-ASKED = re.compile(r"^(?:\w+ = )?checks\.(\w+)\(", re.MULTILINE)
 
 each_notebook = pytest.mark.parametrize("path", notebooks.NOTEBOOKS, ids=lambda path: path.stem)
-STORED = [*notebooks.NOTEBOOKS, notebooks.ENGINEERING]
+STORED = [*(notebooks.EXECUTED / path.name for path in notebooks.NOTEBOOKS), notebooks.ENGINEERING]
 SLOW = ("4_classes_and_digits", "5_the_bridge")
 each_stored = pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
 
@@ -39,13 +39,33 @@ each_stored = pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem
 def test_it_says_what_it_is_stored_with(path):
     if path == notebooks.ENGINEERING and not (importlib.util.find_spec("scipy") and shutil.which("gcc")):
         pytest.skip("there is no SciPy or no gcc here")
-    ran, stored = notebooks.execute(path), notebooks.read(path)
+    opened = path if path == notebooks.ENGINEERING else notebooks.HERE / path.name
+    ran, stored = notebooks.execute(opened), notebooks.read(path)
     if not importlib.util.find_spec("torch"):
         for made, cell in zip(ran.cells, stored.cells, strict=True):
             if "torch" in cell.source and cell.cell_type == "code":
                 assert "skipped: " in made.outputs[0].text
                 cell.outputs = made.outputs
     assert notebooks.said(ran) == notebooks.said(stored)
+
+
+@each_notebook
+def test_students_open_it_without_outputs(path):
+    opened, executed = notebooks.read(path), notebooks.read(notebooks.EXECUTED / path.name)
+    assert not any(cell.get("outputs") or cell.get("execution_count") for cell in opened.cells)
+    assert [(cell.cell_type, cell.source) for cell in opened.cells] == [
+        (cell.cell_type, cell.source) for cell in executed.cells
+    ]
+
+
+@each_notebook
+def test_what_follows_an_experiment_is_folded(path):
+    """So that nobody reads an answer before they have thought about the question."""
+    cells = notebooks.read(path).cells
+    folded = sum(cell.source.startswith("<details>") for cell in cells)
+    assert folded >= 3
+    for cell in cells:
+        assert cell.source.count("<details>") == cell.source.count("</details>")
 
 
 @each_stored
@@ -65,7 +85,7 @@ def test_it_is_stored_without_anything_about_the_machine_that_it_ran_on(path):
 
 @each_notebook
 def test_it_has_exercises_that_nobody_has_solved(path):
-    cells = [cell for cell in notebooks.read(path).cells if ASKED.search(cell.source)]
+    cells = [cell for cell in notebooks.read(notebooks.EXECUTED / path.name).cells if ASKED.search(cell.source)]
     assert sum(len(ASKED.findall(cell.source)) for cell in cells) >= 3
     for cell in cells:
         [output] = cell.outputs
@@ -86,7 +106,7 @@ def test_it_asks_before_it_shows(path):
     assert all(cells[i].cell_type == "markdown" for i in asked)
 
 
-@each_stored
+@pytest.mark.parametrize("path", [*notebooks.NOTEBOOKS, notebooks.ENGINEERING], ids=lambda path: path.stem)
 def test_the_files_it_links_to_exist(path):
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", "\n".join(cell.source for cell in notebooks.read(path).cells))
     assert [link for link in links if not (path.parent / link).exists()] == []
@@ -118,16 +138,17 @@ def test_every_check_is_used_in_a_notebook():
 # Exercises: a right answer to each, and wrong ones with what the check says of them
 
 
-def class_of(number, name):
-    """The class of that name which a notebook has come to."""
+def class_of(number, name, which=-1):
+    """The class of that name which a notebook has come to; or an earlier one."""
     cells = notebooks.read(notebooks.NOTEBOOKS[number - 1]).cells
-    [*_, source] = [cell.source for cell in cells if f"class {name}" in cell.source]
+    source = [cell.source for cell in cells if f"class {name}" in cell.source][which]
     namespace = {"np": np}
     exec(source, namespace)
     return namespace[name]
 
 
 Small, Tensor = class_of(1, "Value"), class_of(5, "Tensor")
+Early = class_of(1, "Value", -2)  # without plain numbers beside it
 
 
 def sine(derivative):
@@ -153,6 +174,40 @@ def neurons(weights, biases, x, output):
     return [output(total, b) for total, b in zip(sums, biases, strict=True)]
 
 
+def from_zero(kind):
+    """A layer that begins each sum with a number of its own."""
+
+    def layer(weights, biases, x):
+        outputs = []
+        for ws, b in zip(weights, biases, strict=True):
+            total = kind(0.0)
+            for w, xi in zip(ws, x, strict=True):
+                total = total + w * xi
+            outputs.append((total + b).tanh())
+        return outputs
+
+    return layer
+
+
+def hard_coded(weights, biases, x):
+    return [(sum(weights[i][j] * x[j] for j in range(3)) + biases[i]).tanh() for i in range(2)]
+
+
+def in_blocks(xs, ys, size):
+    order = [
+        i
+        for start in range(0, len(xs), size)
+        for i in random.sample(range(len(xs))[start : start + size], len(xs[start : start + size]))
+    ]
+    return in_order([xs[i] for i in order], [ys[i] for i in order], size)
+
+
+def in_place(xs, ys, size):
+    pairs = random.sample(list(zip(xs, ys, strict=True)), len(xs))
+    xs[:], ys[:] = zip(*pairs, strict=True)
+    return in_order(xs, ys, size)
+
+
 def shuffled_apart(xs, ys, size):
     return [(random.sample(xs, size), random.sample(ys, size))]
 
@@ -170,9 +225,22 @@ def by_the_book(logits, target):
     return -(logits[target].exp() / sum(logit.exp() for logit in logits)).log()
 
 
+def half_cut(logits, target):
+    return part_4.cross_entropy(logits, target) + logits[target] - logits[target].data
+
+
 def unshifted(logits):
     powers = [logit.exp() for logit in logits]
     return [power / sum(powers) for power in powers]
+
+
+def by_the_first(logits):
+    return unshifted([logit - logits[0] for logit in logits])
+
+
+def detached(logits):
+    total = sum(logit.exp() for logit in logits)
+    return [logit.data.__class__(math.exp(logit.data)) / total for logit in logits]
 
 
 def table_relu(derivative):
@@ -220,6 +288,12 @@ def attending(shares_of):
     ]
 
 
+def divided_by(size):
+    return lambda query, keys, values: attending(
+        lambda products: part_4.softmax([product / math.sqrt(size) for product in products])
+    )(query, keys, values)
+
+
 def listed(losses):
     return sum(loss.data for loss in list(losses)) / 100
 
@@ -235,6 +309,10 @@ def softsigned(derivative):
 
 def bent(x, grad):
     x.grad += grad / (1 + abs(x.data))
+
+
+def mirrored(x, grad):
+    x.grad += grad / (1 - x.data) ** 2
 
 
 def forgetful(x, grad):
@@ -253,6 +331,18 @@ def halved(x):
 def downhill(f, x):
     for _ in range(300):
         x -= 0.1 * grad(f)(x)
+    return x
+
+
+def a_fixed_number_of_steps(f, x):
+    for _ in range(100):
+        x -= grad(f)(x) / abs(grad(grad(f))(x))
+    return x
+
+
+def uphill(f, x):
+    for _ in range(50):
+        x -= grad(f)(x) / grad(grad(f))(x)
     return x
 
 
@@ -295,7 +385,10 @@ EXERCISES = {
     "accumulation": [
         ((part_1.two_paths, Small),),
         ((lambda x: x.tanh() * 2 + x, Small),),
+        ((lambda x: x * 2 + x, Early),),
+        ((lambda x: 2 * x * x + 1, Early),),
         ((lambda x: Small(2.0), Small), "does not depend on x"),
+        ((lambda x: x * Early(1.0) + x * Early(0.0), Early), "with = its gradient is 1, too, which is right"),
         ((lambda x: (3 * x + 1).tanh(), Small), "only one path"),
     ],
     "layer": [
@@ -304,7 +397,15 @@ EXERCISES = {
         ((lambda ws, bs, x: part_2.layer(ws, bs, x)[0],), "returns a Value, not a list"),
         ((lambda ws, bs, x: part_2.layer(ws, bs, x)[:1],), "for 2 neurons with 3 inputs each there are 1 outputs"),
         ((lambda ws, bs, x: [y.data for y in part_2.layer(ws, bs, x)],), "layer(...) returns the plain number"),
-        ((lambda ws, bs, x: [y.detach() for y in part_2.layer(ws, bs, x)],), "no gradient reaches the weights of"),
+        (
+            (lambda ws, bs, x: [y.detach() for y in part_2.layer(ws, bs, x)],),
+            "no gradient reaches weight 0 of neuron 0",
+        ),
+        ((from_zero(part_2.Value), part_2.Value),),
+        ((from_zero(Value),),),
+        ((lambda ws, bs, x: part_2.layer(ws, [b.data for b in bs], x),), "no gradient reaches the bias of neuron 0"),
+        ((lambda ws, bs, x: part_2.layer(ws, bs, [each.data for each in x]),), "no gradient reaches input 0"),
+        ((hard_coded,), "IndexError"),
         ((lambda *given: neurons(*given, lambda total, b: total + b),), "before it is squeezed"),
         ((lambda *given: neurons(*given, lambda total, b: total.tanh()),), "without its bias"),
         ((lambda *given: neurons(*given, lambda total, b: total),), "neither squeezed, nor has it a bias"),
@@ -322,6 +423,8 @@ EXERCISES = {
         ((lambda xs, ys, size: part_2.batches(xs, ys, size - 1),), "come as [7, 7, 6]"),
         ((in_order,), "in the order that they have"),
         ((always_the_same,), "in the same order each time"),
+        ((in_blocks,), "the same eight examples are always together"),
+        ((in_place,), "the lists that the caller gave are in another order now"),
     ],
     "softmax": [
         ((part_4.softmax,),),
@@ -332,7 +435,9 @@ EXERCISES = {
         ((lambda logits: [logit.exp() for logit in logits],), "adds up to 11.2125: probabilities add up to 1"),
         ((lambda logits: [logit / sum(logits) for logit in logits],), "where are the powers of e?"),
         ((lambda logits: part_4.softmax([2 * logit for logit in logits]),), "begins with 0.863777"),
-        ((lambda logits: [p.detach() for p in part_4.softmax(logits)],), "no gradient reaches some of the logits"),
+        ((lambda logits: [p.detach() for p in part_4.softmax(logits)],), "is 0, where nudging finds"),
+        ((by_the_first,), "softmax([0.0, 1000.0]) raises OverflowError: exp(1000.0)"),
+        ((detached,), "the gradient with respect to logits[0]"),
         ((unshifted,), "softmax([1000.0, 0.0]) raises OverflowError: exp(1000.0)"),
         ((lambda logits: part_4.softmax([logits[0] - 0, *logits[1:]])[::-1],), "begins with 0.0985"),
     ],
@@ -372,14 +477,19 @@ EXERCISES = {
         ((grown, Tensor), "x.grad has the shape (2, 3) and b.grad (2, 3): expected (2, 3) and (3,)"),
         ((biased(lambda grad: grad[0]), Tensor), "whose gradients are 1 and 10, is 1: expected 11"),
         ((biased(lambda grad: grad.mean(axis=0)), Tensor), "is 5.5: expected 11"),
+        ((biased(lambda grad: grad.sum(axis=0) * [1, 0, 0]), Tensor), "b.grad for column 1, whose gradients are 2 and"),
     ],
     "attention": [
         ((part_5.attend,),),
         ((lambda query, keys, values: part_5.attend(query, keys, keys),), "it is the values that are mixed"),
+        ((lambda query, keys, values: divided_by(len(keys))(query, keys, values),), "the result begins with"),
+        ((lambda query, keys, values: divided_by(len(values[0]))(query, keys, values),), "the result begins with"),
+        ((lambda query, keys, values: part_5.attend([q.data for q in query], keys, values),), "respect to query[0]"),
         ((attending(part_4.softmax),), "that is without the square root"),
-        ((attending(lambda products: part_4.softmax([p / 4 for p in products])),), "divided by the length itself"),
-        ((attending(lambda products: [p / 2 for p in products]),), "without softmax"),
-        ((attending(lambda products: [Value(0.5)] * 2),), "with equal shares"),
+        ((attending(lambda products: part_4.softmax([p / 4 for p in products])),), "the result begins with"),
+        ((attending(lambda products: part_4.softmax([p / 5 for p in products])),), "divided by the length itself"),
+        ((attending(lambda products: [p / math.sqrt(5) for p in products]),), "without softmax"),
+        ((attending(lambda products: [Value(1 / 3)] * 3),), "with equal shares"),
         ((attending(lambda products: part_4.softmax(products)[::-1]),), "the result begins with"),
     ],
     "cross_entropy": [
@@ -387,7 +497,8 @@ EXERCISES = {
         ((lambda logits, target: -part_4.cross_entropy(logits, target),), "the larger a loss should be"),
         ((lambda logits, target: (-part_4.cross_entropy(logits, target)).exp(),), "the probability of that class"),
         ((lambda logits, target: part_4.cross_entropy(logits, 0),), "is 0.41703: expected 2.31703"),
-        ((lambda logits, target: part_4.cross_entropy(logits, target).detach(),), "no gradient reaches some of"),
+        ((lambda logits, target: part_4.cross_entropy(logits, target).detach(),), "is 0, where nudging finds"),
+        ((half_cut,), "the gradient with respect to logits[0] is 0.659"),
         ((by_the_book,), "cross_entropy([1000.0, 0.0], 0) raises OverflowError: exp(1000.0)"),
     ],
     "memory": [
@@ -412,7 +523,8 @@ EXERCISES = {
         ((lambda x: x / 2,), "is 1: expected 0.666667"),
         ((lambda x: x / (1 + abs(x)),), "not a single node"),
         ((lambda x: Value(x.data / (1 + abs(x.data)), (x,), "softsign"),), "has no _backward"),
-        ((softsigned(bent),), "softsign(x): the gradient with respect to inputs[0] is 0.6666"),
+        ((softsigned(bent),), "softsign(x) at -0.5: the gradient with respect to inputs[0] is 0.6666"),
+        ((softsigned(mirrored),), "softsign(x) at 2.0: the gradient"),
         ((softsigned(forgetful),), "or not added to what was there before"),
         ((softsigned(divided),), "of your cell says `x.grad += grad / (x.data - x.data)`, and that raises a ZeroDiv"),
         ((halved,), "cannot be compiled: "),
@@ -420,7 +532,9 @@ EXERCISES = {
     "minimum": [
         ((part_6.minimum,),),
         ((lambda f, x: x,), "minimum(f, 0.0) of (x - 3) ** 2 gives 0, where the slope is -6, not 0"),
-        ((downhill,), "has run the function 300 times: are the steps too small?"),
+        ((a_fixed_number_of_steps,),),
+        ((downhill,), "of 1000 (x - 3) ** 2 runs away: how far to step depends on"),
+        ((uphill,), "of x^4 / 4 - x^2 / 2 gives 0: the slope is 0 there, but it is the top of a hill"),
         ((endless,), "is there something that ends the loop?"),
     ],
     "huber": [
@@ -513,6 +627,31 @@ class TestAnEngine:
         _, returned, said = compared(source, capsys)
         assert returned is Value
         assert all(verdict.startswith("Not yet: ") for verdict in said.values())
+
+    def test_that_is_micrograds_own_gets_no_marks(self, capsys):
+        assert checks.engine(Value) is Value
+        said = capsys.readouterr().out
+        assert said == "This is micrograd's own class: run the cell with yours again, then this one.\n"
+
+
+# Marking
+
+
+def test_a_notebook_is_marked_by_what_is_right_in_it(tmp_path):
+    notebook = notebooks.read(notebooks.NOTEBOOKS[5])
+    for cell in notebook.cells:
+        if cell.source.startswith(("import checks", "def minimum")):
+            name = ASKED.search(cell.source)[1]
+            cell.source = f"import checks\nfrom solutions.part_6 import {name}\nchecks.{name}({name})"
+    path = tmp_path / "ada.ipynb"
+    notebooks.store(notebook, path)
+    assert mark(path) == "ada.ipynb: 2 of 3 right"
+    notebook.cells[-2].source = "def huber(prediction, target:"
+    notebooks.store(notebook, path)
+    assert mark(path) == "ada.ipynb: 2 of 3 right, 1 cells end in an error"
+    notebook.cells[0].source = "My notes"
+    notebooks.store(notebook, path)
+    assert mark(path).startswith("ada.ipynb: not a part of the course, which begin with a heading such as")
 
 
 # What the notebooks learn from, and how they show it

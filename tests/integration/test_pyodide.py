@@ -197,5 +197,5 @@ def test_the_blocks_of_the_pages_print_what_their_comments_say(said):
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_says_what_it_is_stored_with(said, path):
     cells = [nbformat.from_dict(json.loads(line)) for line in said(path.stem)]
-    ran, stored = nbformat.from_dict({"cells": cells}), notebooks.read(path)
+    ran, stored = nbformat.from_dict({"cells": cells}), notebooks.read(notebooks.EXECUTED / path.name)
     assert notebooks.said(ran) == notebooks.said(stored)

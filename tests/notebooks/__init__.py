@@ -1,8 +1,11 @@
-"""The course: six notebooks, in reading order; and a page as one more. They are stored with their outputs, and
+"""The course: six notebooks, in reading order; and a page as one more.
+
+What students open has no outputs, so that nobody reads an answer before the question. What the cells say is stored in
+the directory `executed`, for teachers and tests. After a change,
 
     python -m tests.notebooks
 
-runs them all and stores the new outputs. They can be read in Jupyter, or wherever notebooks are shown.
+runs all notebooks and stores them again. `python -m tests.notebooks.mark FILE ...` marks those of students.
 """
 
 import os
@@ -25,6 +28,7 @@ from tests import pages
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1]
 NOTEBOOKS = sorted(HERE.glob("[0-9]*.ipynb"))
+EXECUTED = HERE / "executed"
 ENGINEERING = HERE / "engineering.ipynb"
 
 
@@ -51,13 +55,21 @@ def read(path: Path) -> Any:
     return nbformat.read(path, as_version=4)
 
 
+def without_outputs(notebook: Any) -> Any:
+    """The notebook as students open it."""
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return notebook
+
+
 def execute(path: Path) -> Any:
     """A notebook after all of its cells have run, from the first to the last, beside copies of its checks."""
     return run(read(path))
 
 
-def run(notebook: Any) -> Any:
-    """The same of a notebook that need not be stored."""
+def run(notebook: Any, *, allow_errors: bool = False) -> Any:
+    """The same of a notebook that need not be stored. With `allow_errors`, a cell that fails does not end the run."""
     search = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")]))
     programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # with this Python as `python`
     with (
@@ -70,6 +82,7 @@ def run(notebook: Any) -> Any:
             timeout=300,
             coalesce_streams=True,
             record_timing=False,
+            allow_errors=allow_errors,
             resources={"metadata": {"path": directory}},
         )
         client.execute()

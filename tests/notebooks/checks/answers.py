@@ -7,8 +7,10 @@ import traceback
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import micrograd
+from micrograd.support.trees import flat, leaves, mapped
 
 HERE = Path(__file__).parent
 PACKAGE = Path(micrograd.__file__).parent
@@ -85,6 +87,29 @@ def close(a: float, b: float, tolerance: float = 1e-9) -> bool:
 def same(what: str, found: float, expected: float) -> None:
     if not close(found, expected):
         raise NotYet(f"{what} is {found:.6g}: expected {expected:.6g}")
+
+
+def same_gradients(call: str, answer: Callable, reference: Callable, **numbers: Any) -> None:
+    """Whether the answer's gradients by each number are those of the reference, for arguments in nested lists.
+
+    Of several results, a weighted sum is differentiated, so that none can make up for another.
+    """
+    found, expected = (_gradients(function, numbers) for function in (answer, reference))
+    for place, gradient in expected.items():
+        if not close(found[place], gradient):
+            hint = ": is its way back cut off, by .data or by detach()?" if found[place] == 0 else ""
+            raise NotYet(
+                f"the numbers of {call} are right, but the gradient with respect to {place} is {found[place]:.6g}, "
+                f"where nudging finds {gradient:.6g}{hint}"
+            )
+
+
+def _gradients(function: Callable, numbers: dict[str, Any]) -> dict[str, float]:
+    """The gradient by each number, by its place: "keys[1][0]"."""
+    arguments = {name: mapped(micrograd.Value, given) for name, given in numbers.items()}
+    results = flat(function(*arguments.values()))
+    micrograd.sum(k * result for k, result in enumerate(results, 1)).backward()
+    return {place: value.grad for name, given in arguments.items() for place, value in leaves(name, given)}
 
 
 def row_of(call: str, result: object, size: int) -> list[micrograd.Value]:

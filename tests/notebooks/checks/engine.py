@@ -42,6 +42,9 @@ BASIC = ("+", "*", "backward")
 
 def engine(kind: type) -> type:
     """Compare a class with micrograd's Value, operation by operation. Returns it if all is right, otherwise Value."""
+    if kind is micrograd.Value:
+        print("This is micrograd's own class: run the cell with yours again, then this one.")
+        return kind
     verdicts: dict[str, str] = {}
     for name, formulas in ENGINE.items():
         needed = () if name in BASIC[:2] else BASIC[:2] if name == "backward" else BASIC

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import micrograd
 from micrograd import losses
 
-from .answers import NotYet, check, close, number_of, row_of, same, value_of
+from .answers import NotYet, check, close, number_of, row_of, same, same_gradients, value_of
 
 
 @check
@@ -24,10 +25,8 @@ def softmax(answer: Callable) -> None:
             if all(map(close, found, [number / sum(numbers) for number in numbers])):
                 raise NotYet(f"{call} has the shares of the scores themselves: where are the powers of e?")
             raise NotYet(f"{call} begins with {found[0]:.6g}: expected {expected[0]:.6g}")
-        shares[0].backward()
-        if not all(logit.grad for logit in logits):
-            raise NotYet("no gradient reaches some of the logits: each of them matters to every probability")
-    for numbers in [1000.0, 0.0], [-1000.0, -1000.0]:
+        same_gradients(f"softmax({numbers})", answer, losses.softmax, logits=numbers)
+    for numbers in [1000.0, 0.0], [0.0, 1000.0], [-1000.0, -1000.0]:
         call = f"softmax({numbers})"
         try:
             shares = row_of(call, answer([micrograd.Value(number) for number in numbers]), 2)
@@ -52,9 +51,7 @@ def cross_entropy(answer: Callable) -> None:
         if close(loss.data, math.exp(-expected)):
             raise NotYet(f"{call} is {loss.data:.6g}, which is the probability of that class")
         same(call, loss.data, expected)
-        loss.backward()
-        if not all(logit.grad for logit in logits):
-            raise NotYet("no gradient reaches some of the logits: each of them matters to the loss")
+        same_gradients(call, partial(_of, answer, target), partial(_of, losses.cross_entropy, target), logits=numbers)
     for numbers, target in [([1000.0, 0.0], 0), ([0.0, 1000.0], 0)]:
         call = f"cross_entropy({numbers}, {target})"
         expected = losses.cross_entropy(numbers, target).data
@@ -64,6 +61,10 @@ def cross_entropy(answer: Callable) -> None:
         except (ArithmeticError, ValueError) as error:
             raise _too_large(call, error) from None
         same(call, loss.data, expected)
+
+
+def _of(loss: Callable, target: int, logits: list[micrograd.Value]) -> micrograd.Value:
+    return loss(logits, target)
 
 
 @check

@@ -1,11 +1,12 @@
 """The checks of part 5: the bridge."""
 
+import math
 from collections.abc import Callable
 
 import micrograd
 from micrograd import losses
 
-from .answers import NotYet, check, close, row_of, same
+from .answers import NotYet, check, close, row_of, same, same_gradients
 
 
 def _table(call: str, result: object, kind: type, shape: tuple[int, ...]) -> object:
@@ -45,6 +46,7 @@ def bias(answer: Callable, kind: type) -> None:
     result = _table("add_bias(x, b)", answer(x, b), kind, (2, 3))
     same("the first number of add_bias(x, b)", float(result.data[0][0]), 1.5)
     same("the last but one", float(result.data[1][1]), 4.0)
+    same("the last", float(result.data[1][2]), 6.0)
     if len(result._prev) != 2:
         raise NotYet(f"add_bias(x, b) has {len(result._prev)} operands: both x and b want gradients")
     gradient = result.data * 0 + [[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]
@@ -57,23 +59,26 @@ def bias(answer: Callable, kind: type) -> None:
             ) from None
         if x.grad.shape != (2, 3) or b.grad.shape != (3,):
             raise NotYet(f"x.grad has the shape {x.grad.shape} and b.grad {b.grad.shape}: expected (2, 3) and (3,)")
-        same("b.grad for its first column, whose gradients are 1 and 10,", float(b.grad[0]) / times, 11.0)
+        for column, (expected, of) in enumerate([(11.0, "1 and 10"), (22.0, "2 and 20"), (33.0, "3 and 30")]):
+            found = float(b.grad[column]) / times
+            same(f"b.grad for column {column}, whose gradients are {of},", found, expected)
         same("x.grad where the gradient is 20", float(x.grad[1][1]) / times, 20.0)
 
 
 @check
 def attention(answer: Callable) -> None:
     query, keys, values = (
-        [1.0, -1.0, 2.0, 0.5],
-        [[1.0, 0.0, 1.0, 2.0], [0.5, 1.0, -1.0, 0.0]],
-        [[1.0, 5.0], [3.0, -2.0]],
+        [1.0, -1.0, 2.0, 0.5, -0.3],
+        [[1.0, 0.0, 1.0, 2.0, 0.5], [0.5, 1.0, -1.0, 0.0, 1.0], [-0.5, 0.2, 0.3, 1.0, -1.0]],
+        [[1.0, 5.0, 0.5, -1.0], [3.0, -2.0, 1.5, 2.0], [0.0, 1.0, -4.0, 0.7]],
     )
+    root, length = math.sqrt(len(query)), len(query)
 
     def mixed(shares, rows):
         return [sum(share * row[i] for share, row in zip(shares, rows, strict=True)) for i in range(len(rows[0]))]
 
     products = [sum(q * k for q, k in zip(query, key, strict=True)) for key in keys]
-    shares = [p.data for p in losses.softmax([product / 2 for product in products])]
+    shares = [p.data for p in losses.softmax([product / root for product in products])]
     expected = mixed(shares, values)
     result = answer([micrograd.Value(q) for q in query], keys, values)
     if isinstance(result, (list, tuple)) and len(result) == len(query):
@@ -83,10 +88,16 @@ def attention(answer: Callable) -> None:
         mistakes = {
             "without the square root": mixed([p.data for p in losses.softmax(products)], values),
             "divided by the length itself, not its square root": mixed(
-                [p.data for p in losses.softmax([product / 4 for product in products])], values
+                [p.data for p in losses.softmax([product / length for product in products])], values
             ),
-            "with the products for shares, without softmax": mixed([product / 2 for product in products], values),
-            "with equal shares": mixed([0.5, 0.5], values),
+            "with the products for shares, without softmax": mixed([product / root for product in products], values),
+            "with equal shares": mixed([1 / len(keys)] * len(keys), values),
         }
         hints = [f": that is {name}" for name, mistake in mistakes.items() if all(map(close, found, mistake))]
         raise NotYet(f"the result begins with {found[0]:.6g}, not {expected[0]:.6g}{''.join(hints[:1])}")
+    same_gradients("the result", answer, _attend, query=query, keys=keys, values=values)
+
+
+def _attend(query: list, keys: list, values: list) -> list:
+    shares = losses.softmax([micrograd.dot(query, key) / math.sqrt(len(query)) for key in keys])
+    return [micrograd.dot(shares, column) for column in zip(*values, strict=True)]

@@ -13,9 +13,10 @@ def softsign(x):
 
 
 def minimum(f, x):
+    """The size of the second derivative says how far to step; whatever its sign, downhill is against the slope."""
     step = 1.0
     while abs(step) > 1e-9:
-        step = grad(f)(x) / grad(grad(f))(x)
+        step = grad(f)(x) / abs(grad(grad(f))(x))
         x -= step
     return x
 

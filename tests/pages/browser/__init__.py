@@ -95,6 +95,8 @@ def markdown(text: str, known: Collection[str]) -> str:
 
 
 def _block(block: str, known: Collection[str]) -> str:
+    if re.fullmatch(r"<details><summary>[^<]*</summary>|</details>", block.strip()):
+        return block.strip()
     lines = block.strip("\n").split("\n")
     if heading := re.match(r"(#+) (.*)$", block):
         level = len(heading[1])
