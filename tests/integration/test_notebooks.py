@@ -23,12 +23,11 @@ from tests.notebooks import checks, digits, pictures
 from tests.notebooks.checks.engine import ENGINE
 from tests.notebooks.mark import ASKED, mark
 from tests.notebooks.solutions import part_1, part_2, part_3, part_4, part_5, part_6
-from tests.pages import HERE
 
 FIRST = notebooks.read(notebooks.NOTEBOOKS[0])
 
 each_notebook = pytest.mark.parametrize("path", notebooks.NOTEBOOKS, ids=lambda path: path.stem)
-STORED = [*(notebooks.EXECUTED / path.name for path in notebooks.NOTEBOOKS), notebooks.ENGINEERING]
+STORED = [*(notebooks.EXECUTED / path.name for path in notebooks.NOTEBOOKS), *notebooks.FROM_PAGES]
 SLOW = ("4_classes_and_digits", "5_the_bridge")
 each_stored = pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
 
@@ -36,10 +35,10 @@ each_stored = pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem
 @pytest.mark.parametrize(
     "path", [pytest.param(path, marks=[pytest.mark.long] if path.stem in SLOW else [], id=path.stem) for path in STORED]
 )
-def test_it_says_what_it_is_stored_with(path):
+def test_it_says_what_it_is_stored_with_and_nothing_else(path, capfd):
     if path == notebooks.ENGINEERING and not (importlib.util.find_spec("scipy") and shutil.which("gcc")):
         pytest.skip("there is no SciPy or no gcc here")
-    opened = path if path == notebooks.ENGINEERING else notebooks.HERE / path.name
+    opened = path if path in notebooks.FROM_PAGES else notebooks.HERE / path.name
     ran, stored = notebooks.execute(opened), notebooks.read(path)
     if not importlib.util.find_spec("torch"):
         for made, cell in zip(ran.cells, stored.cells, strict=True):
@@ -47,6 +46,8 @@ def test_it_says_what_it_is_stored_with(path):
                 assert "skipped: " in made.outputs[0].text
                 cell.outputs = made.outputs
     assert notebooks.said(ran) == notebooks.said(stored)
+    assert path not in notebooks.FROM_PAGES or ran.metadata.left == []
+    assert capfd.readouterr().err == ""
 
 
 @each_notebook
@@ -71,7 +72,7 @@ def test_what_follows_an_experiment_is_folded(path):
 @each_stored
 def test_it_is_stored_without_anything_about_the_machine_that_it_ran_on(path):
     notebook = notebooks.read(path)
-    assert path.stat().st_size < 100_000
+    assert path.stat().st_size < 150_000
     assert not re.search(r"0x[0-9a-f]{6}|/(home|root|tmp|usr)/|[A-Z]:\\", path.read_text(encoding="utf-8"))
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
     assert [cell.metadata for cell in notebook.cells] == [{}] * len(notebook.cells)
@@ -106,14 +107,15 @@ def test_it_asks_before_it_shows(path):
     assert all(cells[i].cell_type == "markdown" for i in asked)
 
 
-@pytest.mark.parametrize("path", [*notebooks.NOTEBOOKS, notebooks.ENGINEERING], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*notebooks.NOTEBOOKS, *notebooks.FROM_PAGES], ids=lambda path: path.stem)
 def test_the_files_it_links_to_exist(path):
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", "\n".join(cell.source for cell in notebooks.read(path).cells))
     assert [link for link in links if not (path.parent / link).exists()] == []
 
 
-def test_the_page_for_engineers_is_a_notebook_too():
-    made, stored = notebooks.from_page(HERE / "engineering.md"), notebooks.read(notebooks.ENGINEERING)
+@pytest.mark.parametrize(("path", "page"), notebooks.FROM_PAGES.items(), ids=lambda path: path.stem)
+def test_a_page_is_a_notebook_too(path, page):
+    made, stored = notebooks.from_page(page), notebooks.read(path)
     assert [(cell.cell_type, cell.source) for cell in made.cells] == [
         (cell.cell_type, cell.source) for cell in stored.cells
     ]

@@ -1,4 +1,4 @@
-"""The course: six notebooks, in reading order; and a page as one more.
+"""The course: six notebooks, in reading order; and two pages as notebooks.
 
 What students open has no outputs, so that nobody reads an answer before the question. What the cells say is stored in
 the directory `executed`, for teachers and tests. After a change,
@@ -11,6 +11,7 @@ runs all notebooks and stores them again. `python -m tests.notebooks.mark FILE .
 import os
 import re
 import shutil
+import subprocess
 import sys
 from base64 import b64decode
 from collections import Counter
@@ -29,11 +30,21 @@ HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1]
 NOTEBOOKS = sorted(HERE.glob("[0-9]*.ipynb"))
 EXECUTED = HERE / "executed"
-ENGINEERING = HERE / "engineering.ipynb"
+ENGINEERING, LECTURE = HERE / "engineering.ipynb", HERE / "lecture.ipynb"
+FROM_PAGES = {ENGINEERING: pages.HERE / "engineering.md", LECTURE: pages.HERE / "karpathy.md"}
+APART = """\
+import os
+from tempfile import TemporaryDirectory
+
+directory = TemporaryDirectory()  # for the files that this notebook writes; they vanish with it
+os.chdir(directory.name)"""
 
 
 def from_page(page: Path) -> Any:
-    """A page as a notebook without outputs: a cell for each block, but for those that say what a command prints."""
+    """A page as a notebook without outputs: a cell for each block, but for those that say what a command prints.
+
+    A page with commands writes files: the first cell has them written to a directory of their own.
+    """
     text, end, sources = page.read_text(encoding="utf-8"), 0, []
     for block in pages.BLOCK.finditer(text):
         sources.append((nbformat.v4.new_markdown_cell, text[end : block.start()].strip()))
@@ -46,6 +57,8 @@ def from_page(page: Path) -> Any:
             unprinted = re.sub(r"^( *print\(.*\))  # .*$", r"\1", block["text"], flags=re.MULTILINE)
             sources.append((nbformat.v4.new_code_cell, unprinted.rstrip()))
     sources.append((nbformat.v4.new_markdown_cell, text[end:].strip()))
+    if pages.blocks(page, "sh"):
+        sources.insert(1, (nbformat.v4.new_code_cell, APART))
     written = [(cell, re.sub(r"\]\((\w+\.md)\)", r"](../pages/\1)", source)) for cell, source in sources if source]
     return nbformat.v4.new_notebook(cells=[cell(source, id=f"cell-{i}") for i, (cell, source) in enumerate(written)])
 
@@ -69,14 +82,19 @@ def execute(path: Path) -> Any:
 
 
 def run(notebook: Any, *, allow_errors: bool = False) -> Any:
-    """The same of a notebook that need not be stored. With `allow_errors`, a cell that fails does not end the run."""
+    """The same of a notebook that need not be stored. Its metadata tell which files it has `left`.
+
+    With `allow_errors`, a cell that fails does not end the run.
+    """
     search = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")]))
     programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # with this Python as `python`
     with (
         TemporaryDirectory() as directory,
-        patch.dict(os.environ, PATH=programs, PYTHONPATH=search, XDG_CACHE_HOME=directory),
+        TemporaryDirectory() as cache,
+        patch.dict(os.environ, PATH=programs, PYTHONPATH=search, XDG_CACHE_HOME=cache),
     ):
         shutil.copytree(HERE, directory, ignore=shutil.ignore_patterns("*.ipynb"), dirs_exist_ok=True)
+        before = set(os.listdir(directory))
         client = nbclient.NotebookClient(
             notebook,
             timeout=300,
@@ -85,7 +103,8 @@ def run(notebook: Any, *, allow_errors: bool = False) -> Any:
             allow_errors=allow_errors,
             resources={"metadata": {"path": directory}},
         )
-        client.execute()
+        client.execute(stderr=subprocess.DEVNULL)  # a kernel that is told to end gets a Ctrl-C first, and may say so
+        notebook.metadata.left = sorted(set(os.listdir(directory)) - before)
     for cell in notebook.cells:
         if "outputs" in cell:
             cell.outputs = [output for output in cell.outputs if not _is_patience(output)]
@@ -133,6 +152,8 @@ def _said(output: Any) -> Any:
 
 
 def _shown(kind: str, text: str) -> Any:
+    if kind == "image/png":  # a plot of matplotlib, whose bytes differ from version to version
+        return kind
     if image := re.search(';base64,([^"]+)', text):
         return texts(b64decode(image[1]).decode())
     return texts(text) if kind == "image/svg+xml" else _timeless(text)
