@@ -82,7 +82,7 @@ def lifted(other: Any, beside: Any) -> Any:
     if isinstance(other, HasLevel):
         if other._level >= beside._level:
             return other if other._level == beside._level else NotImplemented
-    elif not scalar.is_number(other):
+    elif type(other) not in scalar.ZEROS and not scalar.is_number(other):
         if isinstance(other, (list, tuple)):
             raise TypeError(f"an operand is {shown(other)}: for each number in a list, write [v * x for x in xs]")
         return NotImplemented

@@ -399,7 +399,7 @@ def test_a_batch_in_place_of_an_example_is_answered_with_map():
         fast(xs, ys)
     assert fast.map(xs, ys) == [fast(x, y) for x, y in zip(xs, ys, strict=True)]
     with pytest.raises(
-        ValueError, match=r"\(\(3,\), \(\)\), expected \(\(2,\), \(\)\): Layer.* takes a list of 2 numbers"
+        ValueError, match=r"\(\(3,\), \(\)\), expected \(\(2,\), \(\)\): Layer.* takes a list of length 2"
     ):
         fast([1.0, 2.0, 3.0], 1.0)
 

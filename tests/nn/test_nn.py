@@ -170,7 +170,7 @@ def test_inputs_may_be_lists_tuples_rows_and_values(module):
 @pytest.mark.parametrize(
     ("x", "error", "message"),
     [
-        ([], ValueError, r"not of lengths 2 and 0|takes a list of 2 numbers, such as \[0.0, 0.0\], not \[\]; "),
+        ([], ValueError, r"not of lengths 2 and 0|takes a list of length 2, such as \[0.0, 0.0\], not \[\]; "),
         ([1.0, 2.0, 3.0], ValueError, r"not of lengths 2 and 3|not \[1.0, 2.0, 3.0\]; for a batch, write"),
         (np.ones(3), ValueError, r"not of lengths 2 and 3|not array\(\[1., 1., 1.\]\); "),
         ({0.0: 1.0, 1.0: 2.0}, TypeError, "is of type dict: expected a list"),
@@ -186,7 +186,7 @@ def test_inputs_that_do_not_fit_say_what_was_expected(module, x, error, message)
 
 
 def test_several_arguments_are_no_list_of_inputs():
-    with pytest.raises(ValueError, match=r"takes a list of 3 numbers, .* not \(1, 2, 3\); for a batch"):
+    with pytest.raises(ValueError, match=r"takes a list of length 3, .* not \(1, 2, 3\); for a batch"):
         MLP(3, [4, 1])(1, 2, 3)
 
 

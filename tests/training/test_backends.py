@@ -332,7 +332,7 @@ def test_auto_trains_a_branch_eagerly_and_says_so_once(caplog):
 
 @pytest.mark.parametrize("xs", [[1.0, 2.0], [[1.0, 2.0, 3.0]] * 2])
 def test_what_the_engine_cannot_compute_either_is_only_an_error(xs, caplog):
-    with pytest.raises(ValueError, match=r"takes a list of 2 numbers, such as \[0.0, 0.0\], not .*[\d.]+"):
+    with pytest.raises(ValueError, match=r"takes a list of length 2, such as \[0.0, 0.0\], not .*[\d.]+"):
         fit(nn.MLP(2, [1]), losses.mse_loss, xs, [0.0, 1.0], epochs=1, progress=False, backend="auto")
     assert caplog.messages == []
 

@@ -56,7 +56,7 @@ def test_an_error_of_the_models_own_comes_out(pyplot, error):
 
     with pytest.raises(error, match="^of the user$"):
         plot_boundary(wrong, *xor())
-    with pytest.raises(ValueError, match="takes a list of 3 numbers"):
+    with pytest.raises(ValueError, match="takes a list of length 3"):
         plot_boundary(nn.MLP(3, [1], rng=1), *xor())
 
 
