@@ -86,8 +86,8 @@ def register(kind: type, functions: Any) -> None:
     missing is composed of others if its definition here is (as sigmoid is, of exp), else calling it raises TypeError.
     Such numbers need `+ - * /` and comparisons, and have to be mixed with ints; with floats if your own code does that.
 
-    A comparison may be undecided: None, as for an interval around 0 and the number 0. Then `where` takes the `hull` of
-    both branches, a function (a, b) that is looked up like the others, or raises TypeError if there is none.
+    A comparison may be undecided: None or a ValueError, as for an interval around 0 and the number 0. Then `where`
+    takes the `hull` of both branches, a function (a, b) that is looked up like the others; without it, it is an error.
 
     Raises TypeError if this is not a type of numbers, ValueError if a name in a dict is not that of a function.
     """
@@ -99,10 +99,24 @@ def register(kind: type, functions: Any) -> None:
     for name in functions:
         if name not in names:
             raise ValueError(f"{short(name)} is not a function of micrograd.scalar: expected {', '.join(names)}")
+    if "hull" in functions and "hull" not in REGISTERED.get(kind, ()):
+        _leave_comparisons_undecided(kind)
     REGISTERED.setdefault(kind, {}).update(functions)
     with suppress(TypeError):  # a type without a zero of its own starts from the int
         ZEROS[kind] = kind(0)
         _leave_values_alone(kind)
+
+
+def _leave_comparisons_undecided(kind: type) -> None:
+    """Let comparisons of the type that raise ValueError where they are undecided, as in mpmath 1.4, give None."""
+    for name in ("lt", "le", "gt", "ge"):
+        comparison = getattr(kind, f"__{name}__")
+
+        def compared(self: Any, other: Any, comparison: Any = comparison) -> Any:
+            with suppress(ValueError):
+                return comparison(self, other)
+
+        setattr(kind, f"__{name}__", compared)
 
 
 def _leave_values_alone(kind: type) -> None:

@@ -25,7 +25,7 @@ VERSIONS = {"3.11": "0.23.0", "3.14": "314.0.7", "3.15": "315.0.0-alpha.2"}
 pytestmark = pytest.mark.long
 
 CHECKOUT = Path(__file__).parents[2]
-OTHERS = "numpy|scipy|sklearn|torch|pandas"
+OTHERS = "numpy|scipy|sklearn|torch|pandas|mpmath"
 BLOCKS = [
     [
         source

@@ -490,7 +490,7 @@ def test_what_could_not_be_loaded_as_it_was_is_not_saved(tmp_path, model, messag
 
 def test_swapped_arguments_of_save_are_told_apart(tmp_path):
     path = str(tmp_path / "model.json")
-    with pytest.raises(TypeError, match=r"model is '.*': expected a Module, as in save\(model, 'model.json'\)"):
+    with pytest.raises(TypeError, match=r"model is '.*: expected a Module, as in save\(model, 'model.json'\)"):
         nn.save(path, MLP(1, [1]))
 
 
