@@ -4,7 +4,7 @@ import pickle
 import re
 import weakref
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain, islice
@@ -275,19 +275,18 @@ def _have_own_closures(nodes: Sequence[Value]) -> bool:
 
 
 def _merge_equal(nodes: Sequence[Value]) -> bool:
-    """Let equal nodes pass their gradients on to the first of them; returns whether there are any.
+    """Let equal nodes pass their gradients on to one node in their place; returns whether there are any.
 
     So the derivative of what a program computes twice is computed once, as the trace computes its number once. Nodes
     are equal if their numbers are the same line, and their closures, all this package's own, have equal contents.
     """
     n_nodes = Counter([node.data.id for node in nodes if type(node.data) is Symbol])
-    first: dict[Any, Value] = {}
-    merged: dict[Value, Value] = {}
+    groups: dict[Any, list[Value]] = defaultdict(list)
+    first: dict[Value, Value] = {}
 
     def key(part: Any) -> Any:
         if isinstance(part, Value):
-            part = merged.get(part, part)
-            return ("constant", key(part.data)) if part._is_constant else id(part)
+            return ("constant", key(part.data)) if part._is_constant else id(first.get(part, part))
         if type(part) in (tuple, list):
             return tuple(map(key, part))
         return ("line", part.id) if type(part) is Symbol else repr(part) if type(part) is float else id(part)
@@ -296,10 +295,14 @@ def _merge_equal(nodes: Sequence[Value]) -> bool:
         if type(node.data) is Symbol and n_nodes[node.data.id] > 1:
             closure: Any = node._backward
             contents = tuple([cell.cell_contents for cell in closure.__closure__])
-            original = first.setdefault((node.data.id, closure.__code__, key(contents)), node)
-            if original is not node:
-                merged[node] = original
-                node._op, node._prev, node._backward = "equal", (original,), _passing_on(original)
+            group = groups[node.data.id, closure.__code__, key(contents)]
+            group.append(node)
+            first[node] = group[0]
+    merged = [group for group in groups.values() if len(group) > 1]
+    for group in merged:  # none of them is the one node, so that it adds up their gradients in the order of the program
+        one = group[0]._node(group[0].data, group[0]._prev, group[0]._op, group[0]._backward)
+        for node in group:
+            node._op, node._prev, node._backward = "equal", (one,), _passing_on(one)
     return bool(merged)
 
 

@@ -12,6 +12,7 @@ import micrograd
 from micrograd import Value, scalar, where
 from micrograd.compiler.frontend.graph import traced
 from micrograd.compiler.frontend.tracer import Trace
+from micrograd.compiler.passes import length, program
 from tests.helpers import assert_close, close, eager, flat, moons
 
 
@@ -299,3 +300,21 @@ def test_equal_numbers_with_different_derivatives_are_kept_apart(first, second):
 
     fast = micrograd.compile(function, (1.5,), batch_size=math.inf)
     assert_close(flat(fast.value_and_grad(1.5)), flat(micrograd.value_and_grad(function)(1.5)))
+
+
+def test_the_gradients_of_what_is_computed_twice_are_added_up_in_the_order_of_the_program():
+    def time_warping(xs, ys):
+        costs = [[1e6] * (len(ys) + 1) for _ in range(len(xs) + 1)]
+        costs[0][0] = 0.0
+        for i, x in enumerate(xs):
+            for j, y in enumerate(ys):
+                before = costs[i][j + 1], costs[i + 1][j], costs[i][j]
+                costs[i + 1][j + 1] = (x - y) ** 2 - micrograd.logsumexp([-cost for cost in before])
+        return costs[-1][-1]
+
+    def lines(n):
+        points = [[math.sin(k * i) for i in range(n)] for k in (1, 2)]
+        graph = micrograd.compile(time_warping, tuple(points), batch_size=math.inf)._first_graph()
+        return length(program(graph, graph.ends((0, 1))).kernel)
+
+    assert lines(20) < 1.6 * lines(12)  # in proportion to n, not to n^2
