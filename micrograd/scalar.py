@@ -99,7 +99,7 @@ def register(kind: type, functions: Any) -> None:
     for name in functions:
         if name not in names:
             raise ValueError(f"{short(name)} is not a function of micrograd.scalar: expected {', '.join(names)}")
-    if "hull" in functions and "hull" not in REGISTERED.get(kind, ()):
+    if "hull" in functions:
         _leave_comparisons_undecided(kind)
     REGISTERED.setdefault(kind, {}).update(functions)
     with suppress(TypeError):  # a type without a zero of its own starts from the int
@@ -109,28 +109,33 @@ def register(kind: type, functions: Any) -> None:
 
 def _leave_comparisons_undecided(kind: type) -> None:
     """Let comparisons of the type that raise ValueError where they are undecided, as in mpmath 1.4, give None."""
-    for name in ("lt", "le", "gt", "ge"):
-        comparison = getattr(kind, f"__{name}__")
 
-        def compared(self: Any, other: Any, comparison: Any = comparison) -> Any:
-            with suppress(ValueError):
-                return comparison(self, other)
+    def compared(comparison: Callable[..., Any], x: Any, y: Any) -> Any:
+        with suppress(ValueError):
+            return comparison(x, y)
 
-        setattr(kind, f"__{name}__", compared)
+    for name in ("__lt__", "__le__", "__gt__", "__ge__"):
+        _replace(kind, name, compared)
 
 
 def _leave_values_alone(kind: type) -> None:
     """Let operators of the type that fail on strangers, as those of mpmath's intervals do, leave Values to Value."""
-    for name in ("add", "sub", "mul", "truediv", "pow"):
-        operation = getattr(kind, f"__{name}__")
 
-        def politely(self: Any, other: Any, operation: Any = operation) -> Any:
-            return NotImplemented if hasattr(other, "_level") else operation(self, other)
+    def politely(operation: Callable[..., Any], x: Any, y: Any) -> Any:
+        return NotImplemented if hasattr(y, "_level") else operation(x, y)
 
+    for name in ("__add__", "__sub__", "__mul__", "__truediv__", "__pow__"):
         try:
-            operation(kind(1), object())
+            getattr(kind, name)(kind(1), object())
         except Exception:
-            setattr(kind, f"__{name}__", politely)
+            _replace(kind, name, politely)
+
+
+def _replace(kind: type, name: str, call: Callable[..., Any]) -> None:
+    """Let a method of the type be `call(method, x, y)`, once: a type may be registered again."""
+    method = getattr(kind, name)
+    if getattr(method, "__module__", None) != __name__:
+        setattr(kind, name, lambda x, y: call(method, x, y))
 
 
 def registered(x: Any) -> dict[str, Callable[..., Any]] | None:

@@ -12,6 +12,7 @@ import pytest
 if shutil.which("cc") and os.access(Path(__file__).with_name("quick-cc"), os.X_OK):
     os.environ.setdefault("CC", str(Path(__file__).with_name("quick-cc")))  # before a file asks which compiler there is
 
+from micrograd import scalar
 from micrograd.compiler.native import library, toolchain
 from micrograd.core import levels
 from tests.helpers import has_compiler
@@ -30,6 +31,13 @@ def threads_pay(monkeypatch):
     """Threads share whatever there is to do, however little."""
     monkeypatch.setattr(library, "A_THREAD", 0)
     monkeypatch.setattr(library, "A_GRADIENT", 0)
+
+
+@pytest.fixture
+def no_kinds(monkeypatch):
+    """No types of numbers are registered at first, and those that a test registers are forgotten after it."""
+    monkeypatch.setattr(scalar, "REGISTERED", {})
+    monkeypatch.setattr(scalar, "ZEROS", dict(scalar.ZEROS))
 
 
 @pytest.fixture

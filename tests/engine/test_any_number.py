@@ -29,10 +29,8 @@ def hull(a, b):
 
 
 @pytest.fixture(autouse=True)
-def kinds(monkeypatch):
+def kinds(no_kinds):
     """The types of this file, registered for a test alone."""
-    monkeypatch.setattr(scalar, "REGISTERED", {})
-    monkeypatch.setattr(scalar, "ZEROS", dict(scalar.ZEROS))
     scalar.register(mpf, mpmath)
     scalar.register(mpf, REAL)
     scalar.register(iv.mpf, OF_INTERVALS | {"hull": hull})
@@ -249,6 +247,13 @@ def test_constants_beside_a_number_have_all_its_digits():
     with mp.workdps(DIGITS):
         assert grad(lambda v: 2**v)(mpf(3)) == 8 * mp.log(2)
         assert (Value(mpf("inf")) - 1).data == mpf("inf")
+
+
+def test_a_type_that_is_registered_again_keeps_its_operators():
+    names = ("__add__", "__mul__", "__lt__", "__ge__")
+    before = [getattr(iv.mpf, name) for name in names]
+    scalar.register(iv.mpf, OF_INTERVALS | {"hull": hull})
+    assert [getattr(iv.mpf, name) for name in names] == before
 
 
 @pytest.mark.parametrize("kind", [float, Value, "Decimal", Decimal(1)])

@@ -14,7 +14,7 @@ from codeop import compile_command
 import pytest
 
 import micrograd
-from micrograd import Value, nn, reductions, scalar
+from micrograd import Value, nn, reductions
 from tests.pages import BLOCK, HERE, PAGES, README, ROOT, blocks, printed, run
 
 PYTHON = [page for page in PAGES if blocks(page, "python")]
@@ -51,13 +51,12 @@ def follow(page, directory):
             yield block["text"], done.stdout
 
 
+@pytest.mark.usefixtures("no_kinds")
 @pytest.mark.parametrize("page", PYTHON, ids=name)
 def test_the_python_of_a_page_runs_from_top_to_bottom_and_prints_what_its_comments_say(
     page, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(scalar, "REGISTERED", {})  # a page may add to it
-    monkeypatch.setattr(scalar, "ZEROS", dict(scalar.ZEROS))
     for line, source in run(page, {"__name__": "__main__"}):
         said = capsys.readouterr().out.splitlines()
         if "import torch" in source and not importlib.util.find_spec("torch"):
