@@ -9,7 +9,6 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from micrograd.core.errors import expression
 from micrograd.engine import Value
 from micrograd.support.signals import set_back
 
@@ -86,10 +85,10 @@ class Loop(Protocol):
 
 
 class NotFinite(FloatingPointError):
-    """A loss or a parameter that is infinite or NaN: `what` names it; `origin`, `parameters` are as in a `Failure`."""
+    """A loss or a parameter that is infinite or NaN: `what` names it."""
 
-    def __init__(self, name: str, number: float, origin: str = "", parameters: Sequence[int] = ()) -> None:
-        self.what, self.origin, self.parameters = f"{name} is {number!r}", origin, list(parameters)
+    def __init__(self, name: str, number: float) -> None:
+        self.what = f"{name} is {number!r}"
         super().__init__(
             f"{self.what}: the parameters are those from before this step; "
             "try a lower learning rate, or inputs on a smaller scale"
@@ -107,7 +106,7 @@ class Update:
     def differentiate(self, loss: Value) -> float:
         """Replace all gradients with the loss's. Returns its number; raises NotFinite if that is not finite."""
         if not math.isfinite(loss.data):
-            raise NotFinite("the loss", loss.data, *self._origin(loss))
+            raise NotFinite("the loss", loss.data)
         for parameter in self.all_parameters:  # also those of frozen layers
             parameter.grad = 0.0
         self.optimizer.zero_grad()
@@ -122,7 +121,7 @@ class Update:
             optimizer.step()
             for parameter in self.all_parameters:
                 if not math.isfinite(parameter.data):
-                    raise NotFinite("a parameter", parameter.data, *self._gradients())
+                    raise NotFinite("a parameter", parameter.data)
         except BaseException:
             set_back(self.all_parameters, before)
             for name, value in state.items():
@@ -133,19 +132,6 @@ class Update:
         """The optimizer's `parameters` if that is a list, and not a method as in PyTorch's models; else the model's."""
         changed = getattr(self.optimizer, "parameters", None)
         return changed if isinstance(changed, (list, tuple)) else self.parameters
-
-    def _origin(self, loss: Value) -> tuple[str, list[int]]:
-        """The first number on the way to the loss that is not finite, and the parameters among its operands."""
-        nodes, leaves = loss._topological_order()
-        first = next(value for value in (*leaves, *nodes) if not math.isfinite(value.data))
-        origin = f"{expression(first)} is {first.data!r}" if first._prev else f"an input is {first.data!r}"
-        operands = set(first._prev)
-        return origin, [i for i, parameter in enumerate(self.parameters) if parameter in operands]
-
-    def _gradients(self) -> tuple[str, list[int]]:
-        """The gradients that are not finite, in words, and the parameters they belong to."""
-        bad = [i for i, parameter in enumerate(self.parameters) if not math.isfinite(parameter.grad)]
-        return f"{len(bad)} of {len(self.parameters)} gradients are not finite" if bad else "", bad
 
 
 class StepLoop:

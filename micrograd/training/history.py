@@ -14,17 +14,12 @@ MUCH = 1000  # times the loss of the first epoch
 class Failure:
     """Where a training met an infinity or NaN: after `epoch` epochs, with a fraction for one that was under way.
 
-    `what` names it, as in "the loss is nan"; `message` adds the step and what to try. `origin` is the operation that
-    computed it from finite numbers, an input that was not finite, or the gradients that were not; it is empty if none
-    of these is known. `parameters` has the positions in `model.parameters()` of the parameters that were involved or
-    whose gradients were not finite.
+    `what` names it, as in "the loss is nan"; `message` adds the step and what to try.
     """
 
     epoch: float
     what: str
     message: str
-    origin: str
-    parameters: list[int]
 
 
 @dataclass(repr=False)

@@ -179,4 +179,4 @@ class Trainer:
     def _diverged(self, error: NotFinite, where: str) -> Diverged:
         epoch, seen = self.batches.epoch, self.batches.seen
         progress = epoch - 1 + seen / self.batches.n if seen else 0.0
-        return Diverged(Failure(progress, error.what, f"{error.what} {where}", error.origin, error.parameters))
+        return Diverged(Failure(progress, error.what, f"{error.what} {where}"))

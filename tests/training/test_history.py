@@ -1,4 +1,4 @@
-"""The history of a training: what it shows, and where a number that is not finite comes from."""
+"""The history of a training: what it shows, and how a number that is not finite ends it."""
 
 import math
 import pickle
@@ -11,7 +11,7 @@ from micrograd.optim import SGD
 from micrograd.training import fit
 from micrograd.training.history import Diverged, Failure, History
 
-FAILURE = Failure(1.5, "the loss is nan", "the loss is nan in epoch 2", "", [0])
+FAILURE = Failure(1.5, "the loss is nan", "the loss is nan in epoch 2")
 
 
 @pytest.mark.parametrize(
@@ -36,9 +36,6 @@ def test_a_history_shows_the_outcome_and_not_all_its_numbers(history, shown):
     assert repr(history) == f"History({shown})"
 
 
-# Where a NaN comes from
-
-
 def diverged(model, xs, ys, loss=mse_loss, rate=0.1, **options):
     with pytest.raises(Diverged) as caught:
         fit(
@@ -51,36 +48,16 @@ def diverged(model, xs, ys, loss=mse_loss, rate=0.1, **options):
     return caught.value.history
 
 
-def test_an_input_that_is_not_finite_is_found():
+def test_an_input_that_is_not_finite_ends_it():
     history = diverged(nn.Neuron(2, rng=1), [[1.0, 2.0], [1.0, math.nan]], [0.0, 0.0])
     assert history.failure.what == "the loss is nan"
-    assert history.failure.origin == "an input is nan"
-    assert history.failure.parameters == []
     assert history.failure.epoch in (0.0, 0.5)
     assert history.losses == []
 
 
-def test_the_operation_that_was_too_large_is_found_with_its_parameters():
-    model = nn.Neuron(2, "linear", rng=1)
-    model.w[1].data = -1e200
-    history = diverged(model, [[0.0, 1e200]], [0.0], loss=lambda p, y: p * 1.0)
-    assert history.failure.origin.startswith("dot(")
-    assert history.failure.origin.endswith(" is -inf")
-    assert history.failure.parameters == [0, 1, 2]
-
-
-def test_the_gradients_that_are_not_finite_are_found():
-    model = nn.Neuron(2, "linear", rng=1)
-    model.w[1].data = 1e-200
-    history = diverged(model, [[0.0, 1e200]], [0.0], loss=lambda p, y: p * 1e200)
-    assert history.failure.origin == "1 of 3 gradients are not finite"
-    assert history.failure.parameters == [1]
-    assert model.w[1].grad == math.inf
-
-
-def test_a_step_too_far_has_no_other_origin():
+def test_a_step_too_far_ends_it():
     history = diverged(nn.Neuron(1, "linear", rng=1), [[1e10]], [0.0], loss=lambda p, y: p * 1e-5, rate=1e305)
-    assert (history.failure.origin, history.failure.parameters) == ("", [])
+    assert history.failure.what == "a parameter is -inf"
 
 
 def test_a_validation_loss_that_is_not_finite_is_told():

@@ -114,7 +114,7 @@ def test_names_at_the_ends_of_lines_do_not_overlap():
 
 @pytest.mark.parametrize(("epoch", "anchor"), [(1, "start"), (9.5, "end")])
 def test_a_failure_is_marked_within_the_chart(epoch, anchor):
-    svg = curves(History([1.0], failure=Failure(epoch, "the loss is <inf>", "", "", [])), "", 5)
+    svg = curves(History([1.0], failure=Failure(epoch, "the loss is <inf>", "")), "", 5)
     [mark], _ = parts(svg, "mg-alarm")
     assert (mark.text, mark.get("text-anchor")) == ("the loss is <inf>", anchor)
     assert 63 - 4 <= float(mark.get("x")) <= 496 + 4
