@@ -7,7 +7,7 @@ from pathlib import Path
 from micrograd import Value, mean, nn
 from micrograd.losses import mse_loss
 from micrograd.optim import SGD
-from micrograd.viz import draw_graph, remember_lines, save_html, save_playground, save_svg, sparkline
+from micrograd.viz import draw_graph, save_html, save_playground, save_svg, sparkline
 
 XOR = [((0.0, 0.0), 0.0), ((0.0, 1.0), 1.0), ((1.0, 0.0), 1.0), ((1.0, 1.0), 0.0)]  # inputs and target
 STEPS = 1000
@@ -49,9 +49,8 @@ def write_playground(model: nn.MLP) -> None:
 
 
 def write_steps(model: nn.MLP) -> None:
-    """Write a page that steps through the loss, forward and backward, with the line that made each Value."""
-    with remember_lines():
-        loss = loss_of(model)
+    """Write a page that steps through the loss, forward and backward."""
+    loss = loss_of(model)
     loss.label = "loss"
     save_html(loss, "xor.html", learning_rate=LEARNING_RATE)
 

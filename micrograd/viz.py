@@ -5,14 +5,11 @@
 """
 
 import os
-import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from micrograd.core.errors import shown, users_line
-from micrograd.core.number import Number
+from micrograd.core.errors import shown
 from micrograd.draw import dot
 from micrograd.draw.dot import draw_graph
 from micrograd.draw.graph.drawn import LIMIT
@@ -26,8 +23,8 @@ if TYPE_CHECKING:
     import graphviz  # type: ignore[import-untyped]
 
 __all__ = [
-    "draw_dot", "draw_graph", "plot_boundary", "plot_history", "remember_lines", "save_html", "save_playground",
-    "save_svg", "sparkline", "to_svg",
+    "draw_dot", "draw_graph", "plot_boundary", "plot_history", "save_html", "save_playground", "save_svg", "sparkline",
+    "to_svg",
 ]  # fmt: skip
 
 SIDES = {"LR": "e", "TB": "s", "RL": "w", "BT": "n"}  # where edges leave a node, for each direction of the drawing
@@ -93,8 +90,7 @@ def save_html(root: Value, path: str | os.PathLike[str], *, learning_rate: float
 
     It shows the graph folded, as `to_svg` does, and runs forward and then backward, operation by operation. "Take a
     step" moves the weights and biases of neurons against their gradients; without neurons, all leaves other than
-    constants. The gradients are those that `backward()` left, or would leave; the Values' own do not change. For Values
-    made within `remember_lines`, each step names the line that made them.
+    constants. The gradients are those that `backward()` left, or would leave; the Values' own do not change.
 
     Raises what `save_svg` raises and what `backward()` would raise, and ValueError if the learning rate is not above 0.
     """
@@ -102,30 +98,6 @@ def save_html(root: Value, path: str | os.PathLike[str], *, learning_rate: float
 
     _require_kind(path, ".html")
     replace(path, page(root, learning_rate, limit).encode())
-
-
-@contextmanager
-def remember_lines() -> Iterator[None]:
-    """Have each Value remember the line of your code that made it, for `save_html` to show.
-
-    This applies to Values of every thread until the `with` block ends. Each takes about five times as long to make.
-    """
-    init, node = Value.__init__, Number._node
-
-    def remember(value: Any) -> Any:
-        value.line = re.sub(r"^.*?([^/\\]*:\d+), `(.*)`$", r"\1: \2", users_line())
-        return value
-
-    def remembering_init(self: Value, *args: Any, **options: Any) -> None:
-        init(self, *args, **options)
-        remember(self)
-
-    Value.__init__ = remembering_init  # type: ignore[method-assign]
-    Number._node = lambda self, *operation: remember(node(self, *operation))  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        Value.__init__, Number._node = init, node  # type: ignore[method-assign]
 
 
 def save_playground(

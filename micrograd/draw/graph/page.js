@@ -152,8 +152,7 @@ function sentence() {
       ? ["Start", "The inputs and weights are given. Step forward to compute each operation, and then, backward, each gradient."]
       : ["A leaf alone", "It was computed from nothing."];
   const example = stacks.find(stack => stack.examples.has(i)),
-    place = example ? `Example ${example.examples.get(i)[0] + 1}, ` : "",
-    code = graph.lines[i] ? [html("code", { textContent: graph.lines[i] })] : [];
+    place = example ? `Example ${example.examples.get(i)[0] + 1}, ` : "";
   if (step <= n) {
     const formula = operation(i)[1],
       names = formula && named(formula, i),
@@ -163,7 +162,6 @@ function sentence() {
       `${names && names !== nameOf(i) ? `${nameOf(i)} = ` : ""}${names ? `${names} = ` : ""}` +
         `${numbers || `${opName(i)} of ${operands(i).length} operands = `}${datum(i)}`,
       ...(isChoice(i) ? [`Python made the choice of ${opName(i)}() when the graph was built; it is fixed here.`] : []),
-      ...code,
     ];
   }
   if (step === n + 1)
@@ -194,7 +192,7 @@ function sentence() {
   if (places.length > 12) parts.push(`And so on for ${places.length - 12} more.`);
   if (step === end)
     parts.push(`These are the gradients that backward() ${graph.called && !changes.size ? "left" : "leaves"}.`);
-  return [`${place}backward: ${partial(root, i)} = ${text(G[i])}`, ...parts, ...code];
+  return [`${place}backward: ${partial(root, i)} = ${text(G[i])}`, ...parts];
 }
 
 function show(to) {
@@ -668,7 +666,6 @@ function facts(i) {
     rows.push(["formula", `${named(operation(i)[1], i)} = ${filled(operation(i)[1], i)} = ${datum(i)}`]);
   if (canCompute() && !constants.has(i)) rows.push(["finite difference", text(difference(i), 20)]);
   if (isChoice(i)) rows.push(["choice", "fixed: Python made it, by a condition outside the graph"]);
-  if (graph.lines[i]) rows.push(["made in", graph.lines[i]]);
   const list = html("dl", {});
   for (const [term, told] of rows)
     list.append(

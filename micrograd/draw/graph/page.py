@@ -36,7 +36,6 @@ def page(root: Value, learning_rate: float = 0.1, limit: float = LIMIT) -> str:
         "data": [_number(value.data) for value in graph.values],
         "operands": graph.operands[graph.first :],
         "constants": sorted(graph.constants),
-        "lines": {i: value.line for i, value in enumerate(graph.values) if hasattr(value, "line")},
         "exact": {i: exact(value) for i, value in enumerate(graph.values) if type(innermost(value)) is not float},
         **operations,
         **_gradients(graph),
