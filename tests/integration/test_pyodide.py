@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.pages import PAGES, blocks, printed
+from tests.pages import browser as course
 
 pytest.importorskip("nbclient")
 
@@ -117,17 +118,12 @@ NEWEST = "3.14"
 
 def run(version, directory, programs):
     """The lines that each program prints in a Pyodide, which npm brings where it can; and all errors."""
-    if not shutil.which("node") or not shutil.which("npm"):
+    if not shutil.which("node"):
         pytest.skip("there is no Node.js here")
-    pyodide = directory / "node_modules" / "pyodide"
-    if not (pyodide / "pyodide.mjs").exists():
-        install = ["npm", "install", "--no-audit", "--no-fund", "--fetch-retries=0", f"--prefix={directory}"]
-        try:
-            done = subprocess.run([*install, f"pyodide@{version}"], capture_output=True, text=True, timeout=120)
-        except subprocess.TimeoutExpired:
-            pytest.skip(f"npm does not come to an end with Pyodide {version}")
-        if done.returncode:
-            pytest.skip(f"npm cannot install Pyodide {version}: {done.stderr[-300:]}")
+    try:
+        pyodide = course.pyodide(directory, version)
+    except RuntimeError as error:
+        pytest.skip(str(error))
     command = ["node", os.fspath(CHECKOUT / "tests" / "pyodide.mjs"), os.fspath(pyodide), os.fspath(CHECKOUT)]
     done = subprocess.run(command, input=json.dumps(programs), capture_output=True, text=True, timeout=900)
     return dict(map(json.loads, done.stdout.splitlines())), done.stderr

@@ -12,8 +12,10 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import zipfile
 from collections.abc import Collection
+from contextlib import suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -30,24 +32,29 @@ FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "pyodide-lock.jso
 """What a page loads of Pyodide."""
 
 
-def pyodide(directory: Path | None = None) -> Path:
+def pyodide(directory: Path | None = None, version: str = PYODIDE) -> Path:
     """Pyodide, which npm installs in the directory where it is not yet; by default, in the user's cache.
+
+    It appears there whole, since another process may look for it, or install it, at the same time.
 
     Raises RuntimeError if there is no npm, or it cannot install it.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "micrograd"
-    directory = directory or cache / f"pyodide-{PYODIDE}"
-    installed = directory / "node_modules" / "pyodide"
-    if not (installed / "pyodide.mjs").exists():
+    directory = directory or cache / f"pyodide-{version}"
+    modules = directory / "node_modules"
+    if not modules.exists():
         npm = shutil.which("npm")
         if npm is None:
             raise RuntimeError("Pyodide is installed by npm, which comes with Node.js: install that, and try again")
         directory.mkdir(parents=True, exist_ok=True)
-        command = [npm, "install", "--no-audit", "--no-fund", f"--prefix={directory}", f"pyodide@{PYODIDE}"]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(f"npm cannot install Pyodide {PYODIDE}: {done.stderr[-500:]}")
-    return installed
+        with tempfile.TemporaryDirectory(dir=directory) as apart:
+            command = [npm, "install", "--no-audit", "--no-fund", f"--prefix={apart}", f"pyodide@{version}"]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                raise RuntimeError(f"npm cannot install Pyodide {version}: {done.stderr[-500:]}")
+            with suppress(OSError):  # the other process has done it
+                Path(apart, "node_modules").rename(modules)
+    return modules / "pyodide"
 
 
 def build(directory: Path, installed: Path) -> None:
