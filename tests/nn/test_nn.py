@@ -474,8 +474,8 @@ Imposter = type("MLP", (nn.MLP,), {})
         (altered(lambda layers: layers[0].neurons.append(layers[0].neurons[0])), "shared parts"),
         (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", math.nan)), "0.b is nan: expected a finite"),
         (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", -math.inf)), "-inf: expected a finite"),
-        (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", Fraction(1, 3))), "or no floats"),
-        (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", 2**53 + 1)), "or no floats"),
+        (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", Fraction(1, 3))), "numbers of another type "),
+        (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", 2**53 + 1)), "numbers of another type "),
         (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", 10**400)), "too large"),
     ],
 )  # fmt: skip
