@@ -299,7 +299,7 @@ def document(model: Module) -> dict[str, Any]:
     """What `save` writes. Raises ValueError, OverflowError or RecursionError if `load` could not read it."""
     content = _encoded(model)
     if _decoded(content, Module).state_dict() != model.state_dict():
-        raise ValueError("it has constants or numbers of another type (pickle.dump keeps them), or shared or own parts")
+        raise ValueError("it has shared parts, parts of your own, constants or no floats (pickle keeps all)")
     return {"format": "micrograd", "version": 1, "content": content}
 
 
