@@ -1,11 +1,12 @@
 """Drawings of the graph that leads to a Value, as SVG, as DOT text and as a page; plots of a training; the playground.
 
-`to_svg`, `save_svg` and `save_html` draw the graph folded, so that a network stays readable, and need no other package.
-`draw_graph` and `draw_dot` show every Value; `draw_dot` needs the package graphviz, and plots need matplotlib.
+`to_svg`, `save_svg` and `save_html` draw the graph folded, so that a network stays readable, and need no other package;
+so does `draw_dot`, which needs the package graphviz. `draw_graph` shows every Value. Plots need matplotlib.
 """
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,12 +32,15 @@ SIDES = {"LR": "e", "TB": "s", "RL": "w", "BT": "n"}  # where edges leave a node
 KINDS = {".svg", ".html", ".htm", ".png", ".jpg", ".jpeg", ".gif", ".pdf", ".eps", ".dot"}  # of pictures and pages
 
 
-def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: float = dot.LIMIT) -> "graphviz.Digraph":
-    """The drawing of `draw_graph` as a `graphviz.Digraph`. A notebook displays it.
+def draw_dot(
+    root: Value, format: str = "svg", rankdir: str = "LR", *, folded: bool = True, limit: float | None = None
+) -> "graphviz.Digraph":
+    """The cards of `to_svg` or, if not `folded`, the drawing of `draw_graph`, as a `graphviz.Digraph`.
 
-    `.render("name")` writes it to a file and `.pipe()` returns it as bytes, in any `format` that Graphviz's program
-    `dot` knows. On a machine without `dot`, SVG is the only format, and `to_svg` draws it. `rankdir` is the direction
-    from operands to results: LR, from left to right, or TB, RL, BT.
+    A notebook displays it, `.render("name")` writes it to a file and `.pipe()` returns it as bytes, in any `format`
+    that Graphviz's program `dot` knows. On a machine without `dot`, SVG is the only format, and `to_svg` draws it.
+    `rankdir` is the direction from operands to results: LR, from left to right, or TB, RL, BT. `limit` is the largest
+    number of Values to draw, by default that of `to_svg` or of `draw_graph`.
 
     Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit, or the format or
     direction is unknown.
@@ -52,7 +56,7 @@ def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: fl
             except ExecutableNotFound:
                 if (format or self.format) != "svg":
                     raise
-            return to_svg(root) if encoding else to_svg(root).encode()
+            return svg() if encoding else svg().encode()
 
         def render(self, *args: Any, outfile: str | os.PathLike[str] | None = None, **options: Any) -> str:
             try:
@@ -61,17 +65,19 @@ def draw_dot(root: Value, format: str = "svg", rankdir: str = "LR", *, limit: fl
                 path = Path(outfile or f"{self.filepath}.{options.get('format') or self.format}")
                 if path.suffix != ".svg":
                     raise
-            path.write_text(to_svg(root), encoding="utf-8")
+            path.write_text(svg(), encoding="utf-8")
             return str(path)
 
     if rankdir not in SIDES:
         raise ValueError(f"unknown rankdir {rankdir!r}: expected one of {', '.join(SIDES)}")
+    limit = limit if limit is not None else LIMIT if folded else dot.LIMIT
+    svg = partial(to_svg, root, folded=folded, limit=limit)
     return Drawing(
         format=format,
         graph_attr=dot.STYLE["graph"] | {"rankdir": rankdir},
         node_attr=dot.STYLE["node"],
         edge_attr=dot.STYLE["edge"] | {"tailport": SIDES[rankdir]},
-        body=dot.body(root, limit),
+        body=dot.cards(root, limit, rankdir) if folded else dot.body(root, limit),
     )
 
 

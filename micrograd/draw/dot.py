@@ -1,18 +1,23 @@
-"""The graph that leads to a Value as DOT text, the language of Graphviz: every Value is drawn, nothing is folded."""
+"""The graph that leads to a Value as DOT text, the language of Graphviz: every Value, or folded to cards."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from html import escape
+from itertools import groupby
 
 from micrograd.draw import text
+from micrograd.draw.graph.card import SIZES, Slot
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.layout import columns
-from micrograd.draw.shell import read
+from micrograd.draw.graph.svg import drawn, lines, tip, written
+from micrograd.draw.graph.views import Item, Views
+from micrograd.draw.shell import COLOURS, read
 from micrograd.engine import Value
 
 LIMIT = 2000  # nodes: with more, Graphviz runs for minutes, and nobody can read the drawing
 
 # The attributes of the graph, its nodes and its edges. Graphviz knows Verdana's metrics even where the font is missing;
-# DejaVu Sans, its substitute, is no wider.
+# DejaVu Sans, which it and browsers take instead, is no wider.
 STYLE: dict[str, dict[str, str]] = json.loads(read(__package__, "dot.json"))
 FAST_LAYOUT = 'mclimit="0.1" nslimit="0" splines="line"'  # for graphs whose best layout would take minutes
 LEAF, OPERATION, ROOT = "#ddf4ff", "#fff8c5", "#dafbe1"  # blue goes in, yellow works, green comes out
@@ -29,11 +34,11 @@ def draw_graph(root: Value, *, limit: float = LIMIT) -> str:
 
     Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit.
     """
-    lines = []
+    parts = []
     for part, style in STYLE.items():
         attributes = " ".join(f'{name}="{value}"' for name, value in style.items())
-        lines.append(f"\t{part} [{attributes}]\n")
-    return f"digraph {{\n{''.join([*lines, *body(root, limit)])}}}\n"
+        parts.append(f"\t{part} [{attributes}]\n")
+    return f"digraph {{\n{''.join([*parts, *body(root, limit)])}}}\n"
 
 
 def body(root: Value, limit: float) -> list[str]:
@@ -65,3 +70,43 @@ def _roles(graph: DrawnGraph, i: int) -> Iterable[tuple[int, str]]:
     n = len(operands) // 2
     pairs = [(operands[k + side * n], f"{'wx'[side]}{k}") for k in range(n) for side in (0, 1)]
     return ((operand, f' [label="{role}"]') for operand, role in [*pairs, (operands[-1], "b")])
+
+
+def cards(root: Value, limit: float, rankdir: str) -> list[str]:
+    """The lines of DOT for the cards of the folded graph and their edges; the weights have ports in LR alone."""
+    views, found = drawn(root, limit), ["\tnode [shape=box margin=0 width=0]\n", '\tgraph [ranksep="0.5"]\n']
+    for k, item in enumerate(views.views[0].items):
+        stack = " peripheries=2" * item.shape.stacked
+        fill = COLOURS[item.kind if item.kind in COLOURS else "node"][0]
+        words = tip(views, item).translate(ESCAPES)
+        found.append(f'\tc{k} [label=<{_table(views, item)}> fillcolor="{fill}"{stack} tooltip="{words}"]\n')
+    for edge, kind, thickness in lines(views):
+        shape = views.views[0].items[edge.target].shape
+        has_port = shape.divider and edge.port in shape.ports and rankdir == "LR"
+        port = f":p{shape.ports.index(edge.port)}:w" if has_port else ""
+        look = f'color="{COLOURS[kind or "line"][0]}"' + " style=dashed" * (kind == "down")
+        found.append(f"\tc{edge.source} -> c{edge.target}{port} [penwidth={thickness} {look}]\n")
+    return found
+
+
+def _table(views: Views, item: Item) -> str:
+    """A card as a table of HTML, as Graphviz reads it: its weights, if it has any, on the left of what it says."""
+    slots = sorted(item.shape.slots, key=lambda slot: (slot.y, slot.x))
+    sides = [[slot for slot in slots if (slot.x < item.shape.divider) == is_left] for is_left in (True, False)]
+    cells = "<vr/>".join(f"<td>{_rows(views, item, side)}</td>" for side in sides if side)
+    return f'<table border="0" cellspacing="0" cellpadding="2"><tr>{cells}</tr></table>'
+
+
+def _rows(views: Views, item: Item, slots: Sequence[Slot]) -> str:
+    """The slots of one side of a card as a table: what ends at the right has a column of its own."""
+    rows = ""
+    for i, (_, row) in enumerate(groupby(slots, lambda slot: slot.y)):
+        texts = {"start": "", "end": ""}
+        for slot in row:
+            words, sign = written(views, item, slot)
+            colour = COLOURS[sign or ("soft" if slot.look in ("title", "word") else "ink")][0]
+            font = f'<font color="{colour}" point-size="{SIZES[slot.look]:g}">'
+            texts[slot.anchor] += f"{font}{escape(words.translate(text.CONTROLS)) or ' '} </font>"
+        right = f'<td align="right">{texts["end"]}</td>' if texts["end"] else ""
+        rows += f'<tr><td port="p{i}" align="left" colspan="{2 - bool(right)}">{texts["start"]}</td>{right}</tr>'
+    return f'<table border="0" cellborder="0" cellspacing="0" cellpadding="2">{rows}</table>'

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from micrograd import Value, nn, viz
 from micrograd.viz import draw_dot, draw_graph, save_svg, to_svg
-from tests.draw.graphs import TEXTS, VISIBLE, example
+from tests.draw.graphs import TEXTS, VISIBLE, example, loss, network, recurrence
 from tests.helpers import random_examples
 
 dot_program = pytest.mark.skipif(not shutil.which("dot"), reason="Graphviz's program dot is not installed")
@@ -26,6 +26,11 @@ SAVE_SVG, SAVE_HTML = partial(save_svg, path=os.devnull), partial(viz.save_html,
 def texts(svg):
     """The texts of a drawing."""
     return [t.text for t in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def words(svg):
+    """The texts of a drawing, sorted, without spaces, of which Graphviz drops some, and as many as its font has."""
+    return sorted(filter(None, (re.sub(r"\s", "", line or "") for line in texts(svg))))
 
 
 def test_the_drawing_is_the_same_from_run_to_run():
@@ -40,7 +45,7 @@ def test_the_drawing_is_the_same_from_run_to_run():
 
 @pytest.mark.parametrize(
     ("draw", "limit"),
-    [(draw_graph, 2000), (draw_dot, 2000), (to_svg, 200_000), (SAVE_SVG, 200_000), (SAVE_HTML, 200_000)],
+    [(draw_graph, 2000), (draw_dot, None), (to_svg, 200_000), (SAVE_SVG, 200_000), (SAVE_HTML, 200_000)],
 )
 def test_a_graph_too_large_to_draw_is_refused_with_its_size_the_limit_and_the_remedy(draw, limit):
     assert inspect.signature(draw).parameters["limit"].default == limit
@@ -56,12 +61,26 @@ def test_a_graph_too_large_to_draw_is_refused_with_its_size_the_limit_and_the_re
 # Graphviz's Digraph
 
 
-def test_draw_dot_is_a_digraph_of_the_same_nodes_and_edges_as_draw_graph():
-    drawing = draw_dot(example())
+def test_draw_dot_is_a_digraph_of_the_cards_of_to_svg_or_of_the_nodes_and_edges_of_draw_graph():
+    drawing = draw_dot(loss())
     assert isinstance(drawing, graphviz.Digraph)
-    assert "".join(drawing.body) in draw_graph(example())
     assert drawing.format == "svg"
-    assert "rankdir=TB" in draw_dot(example(), rankdir="TB").source
+    assert drawing.source.count("[label=<") == to_svg(loss()).count("<g class=")
+    assert re.findall(r"(?<=\tc[01] -> )c4.*", drawing.source) == [
+        'c4:p0:w [penwidth=0.818 color="#c05a10" style=dashed]',
+        'c4:p1:w [penwidth=0.996 color="#c05a10" style=dashed]',
+    ]
+    assert drawing.source.count("peripheries=2") == 9
+    assert re.search(r"rankdir=TB.*c0 -> c4 \[", draw_dot(loss(), rankdir="TB").source, re.DOTALL)
+    assert "".join(draw_dot(example(), folded=False).body) in draw_graph(example())
+
+
+def test_a_large_graph_has_a_limit_of_its_own_where_every_value_is_drawn():
+    root = nn.MLP(50, [50, 1], rng=1)([1.0] * 50)
+    assert draw_dot(root).source.count("[label=<") < 60
+    with pytest.raises(ValueError, match="and the limit is 2000"):
+        draw_dot(root, folded=False)
+    assert draw_dot(root, folded=False, limit=10_000).source.count("data") > 2000
 
 
 @pytest.mark.parametrize(
@@ -82,8 +101,7 @@ def test_graphviz_draws_where_it_is_installed(format, tmp_path):
     assert (tmp_path / "name").read_text() == drawing.source
     drawing.render(outfile=tmp_path / "other.svg")
     [shown] = drawing._repr_mimebundle_().values()
-    written = ["x", "data 3", "grad 5", "y", "data 1", "grad -3", "data 2", "grad 3", "-", "data 6", "grad 1", "*"]
-    assert sorted(texts(shown)) == sorted(texts((tmp_path / "other.svg").read_text())) == sorted(written)
+    assert words(shown) == words((tmp_path / "other.svg").read_text()) == words(to_svg(example()))
 
 
 @pytest.fixture
@@ -93,8 +111,9 @@ def without_dot(tmp_path_factory, monkeypatch):
 
 
 @pytest.mark.usefixtures("without_dot")
-def test_where_it_is_not_installed_the_drawing_is_that_of_to_svg(tmp_path):
-    drawing, svg = draw_dot(example(), rankdir="TB"), to_svg(example())
+@pytest.mark.parametrize("folded", [True, False])
+def test_where_it_is_not_installed_the_drawing_is_that_of_to_svg(tmp_path, folded):
+    drawing, svg = draw_dot(example(), rankdir="TB", folded=folded), to_svg(example(), folded=folded)
     assert drawing._repr_mimebundle_() == {"image/svg+xml": svg}
     assert drawing.pipe() == svg.encode()
     assert drawing.render(filename="name", directory=tmp_path) == str(tmp_path / "name.svg")
@@ -120,12 +139,15 @@ def test_any_text_is_found_literally_in_the_drawing(names):
         root = Value(0.0, (root,), operation, label=label)
         lines = [line for name in (label, operation) for line in name.translate(VISIBLE).split("\n")]
         expected += [*lines, "data 0"]
+    expected = sorted(filter(None, (re.sub(r"\s", "", line) for line in expected)))
+    assert words(draw_dot(root, folded=False).pipe()) == expected
+    assert words(draw_dot(root).pipe()) == words(to_svg(root))
 
-    def words(lines):
-        """The lines without their spaces, of which Graphviz drops some."""
-        return sorted(filter(None, (re.sub(r"\s", "", line) for line in lines)))
 
-    assert words(texts(draw_dot(root).pipe())) == words(expected)
+@dot_program
+@pytest.mark.parametrize("root", [network, loss, recurrence])
+def test_cards_say_the_same_with_graphviz_and_without(root):
+    assert words(draw_dot(root()).pipe()) == words(to_svg(root()))
 
 
 # Files

@@ -50,14 +50,14 @@ class Card:
 class Folded:
     """The graph as `cards`, each after those of its inputs, and its `stacks` of examples.
 
-    A card belongs to the first example of its stacks. `stacked` has the means and sums of these, `twins` by each Value
-    of another example the one in its place in the first.
+    If it `folds` nothing, each Value is a card. A card belongs to the first example of its stacks. `stacked` has the
+    means and sums of these, `twins` by each Value of another example the one in its place in the first.
     """
 
-    def __init__(self, graph: DrawnGraph) -> None:
-        self.graph = graph
+    def __init__(self, graph: DrawnGraph, *, folds: bool = True) -> None:
+        self.graph, self.folds = graph, folds
         self.cards: list[Card] = []
-        self._scopes = ExampleScopes(graph)
+        self._scopes = ExampleScopes(graph, stacks=folds)
         self.stacks = self._scopes.stacks
         self.stacked = {stack.node for stack in self.stacks}
         pairs = [zip(other, first, strict=True) for _, (first, *others) in self.stacks for other in others]
@@ -65,7 +65,7 @@ class Folded:
         self._card_of: dict[tuple[int, Scope], int] = {}  # the card of a Value in a scope
         nodes = range(graph.first, len(graph.values))
         shown = [i for i in nodes if not self._scopes.is_hidden(i)]
-        neurons = {i: found for i in shown if (found := self._terms(i))}
+        neurons = {i: found for i in shown if folds and (found := self._terms(i))}
         swallowed = {k for nodes, _ in neurons.values() for k in nodes}
         swallowed |= {k for node in self.stacked for k in graph.chain(node)[:-1]}
         for i in shown:
@@ -151,7 +151,7 @@ class Folded:
             chain = self.graph.chain(i)
             title = f"{title if title != '+' else 'sum'} of {len(self.graph.terms(i))}"
             return Card(i, chain, title, self._operands(chain[0])[:1])
-        if len(inputs) == 2:
+        if len(inputs) == 2 and self.folds:
             for place, side in ((1, "{0} {1}"), (0, "{1} {0}")):
                 operand = inputs[place].source
                 if operand in self.graph.constants:

@@ -35,14 +35,14 @@ class Stack(NamedTuple):
 
 
 class ExampleScopes:
-    """The scope of each Value as `of`, and as `stacks` the means and sums whose examples are alike."""
+    """The scope of each Value as `of`, and as `stacks`, if there are to be any, the means and sums of like examples."""
 
-    def __init__(self, graph: DrawnGraph) -> None:
+    def __init__(self, graph: DrawnGraph, *, stacks: bool = True) -> None:
         self.graph = graph
         self.stacks: list[Stack] = []
         self.of: dict[int, Scope] = {len(graph.values) - 1: ()}
         self._aliases: dict[int, set[int]] = {}  # in the first example of a stack's node
-        candidates = self._candidates()
+        candidates = self._candidates() if stacks else set[int]()
         self._find_scopes(candidates)
         for node in sorted(candidates, reverse=True):  # outer stacks before those inside them
             self._match_examples(node)

@@ -9,7 +9,7 @@ from typing import Any
 from micrograd.draw.graph.card import SIZES, Slot
 from micrograd.draw.graph.drawn import LIMIT, DrawnGraph
 from micrograd.draw.graph.fold import Folded, given_names
-from micrograd.draw.graph.views import Item, Views
+from micrograd.draw.graph.views import Edge, Item, Views
 from micrograd.draw.shell import COLOURS, read
 from micrograd.draw.text import CONTROLS, EMS, exact, label, number, real, width
 from micrograd.engine import Value
@@ -32,24 +32,29 @@ def style(scope: str) -> str:
     return f"{themed(sizes + STYLE, 0)}@media(prefers-color-scheme:dark){{{dark}}}"
 
 
-def to_svg(root: Value, *, limit: float = LIMIT) -> str:
+def to_svg(root: Value, *, folded: bool = True, limit: float = LIMIT) -> str:
     """The graph that leads to `root`, folded, as SVG: the same from run to run, whatever is installed.
 
     A neuron (dot, bias and activation) is one card, with the weights on its edges: blue if they are positive, orange
     and dashed if negative, the thicker the larger. Of the examples of a mean or sum, the first is drawn. If there are
     too many cards to read, some are merged into one. A tooltip on each card lists its Values. Gradients are shown once
-    `backward()` has been called. `limit` is the largest number of Values to draw.
+    `backward()` has been called. With `folded=False`, every Value is a card. `limit` is the largest number of Values to
+    draw.
 
     Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit.
     """
-    graph = DrawnGraph(root, limit)
-    folded = Folded(graph)
-    views = Views(folded, given_names(folded), deep=False)
-    *_, width, height = views.places[0]
+    views = drawn(root, limit, folded=folded)
+    graph, (*_, width, height) = views.graph, views.places[0]
     size = f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}"'
     title = _escaped(f"The graph that leads to {label(root) or 'a Value'}: {counted(graph)}")
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} class="micrograd" role="img"><title>{title}</title>'
     return f"{head}<style>{style('.micrograd')}</style>\n{''.join([*_edges(views), *_items(views)])}</svg>\n"
+
+
+def drawn(root: Value, limit: float, *, folded: bool = True) -> Views:
+    """The views of a still drawing: only the first, the whole, is shown."""
+    cards = Folded(DrawnGraph(root, limit), folds=folded)
+    return Views(cards, given_names(cards), deep=False)
 
 
 def counted(graph: DrawnGraph) -> str:
@@ -58,12 +63,21 @@ def counted(graph: DrawnGraph) -> str:
     return f"{n:,} Values, {n - graph.first:,} operations"
 
 
-def _edges(views: Views) -> Iterable[str]:
-    view, placed = views.views[0], views.places[0]
-    leaves = [edge.inputs[0].weight if len(edge.inputs) == 1 else None for edge in view.edges]
+def lines(views: Views) -> Iterable[tuple[Edge, str, str]]:
+    """Each edge, with its kind, "up" for a weight above 0, "down" for one below, else "", and its thickness."""
+    edges = views.views[0].edges
+    leaves = [edge.inputs[0].weight if len(edge.inputs) == 1 else None for edge in edges]
     weights = [math.nan if leaf is None else real(views.graph.values[leaf]) for leaf in leaves]
     largest = max(map(abs, filter(math.isfinite, weights)), default=0.0)
-    for edge, weight, passes in zip(view.edges, weights, placed.passes, strict=True):
+    for edge, weight in zip(edges, weights, strict=True):
+        thickness = 0.8 + 2 * abs(weight / largest) if largest and math.isfinite(weight) else 1.2
+        kind = "" if math.isnan(weight) else "down" if weight < 0 else "up"
+        yield edge, kind, f"{3 if len(edge.inputs) > 1 else thickness:.3g}"
+
+
+def _edges(views: Views) -> Iterable[str]:
+    view, placed = views.views[0], views.places[0]
+    for (edge, kind, thickness), passes in zip(lines(views), placed.passes, strict=True):
         (x, y), shape = placed.corners[edge.source], view.items[edge.source].shape
         x, y = x + shape.width, y + shape.height / 2
         end, top = placed.corners[edge.target]
@@ -74,18 +88,14 @@ def _edges(views: Views) -> Iterable[str]:
             if right > left:
                 path += f"H{right:.0f}"
             x, y = right, level
-        kind = "" if math.isnan(weight) else " down" if weight < 0 else " up"
-        thickness = 0.8 + 2 * abs(weight / largest) if largest and math.isfinite(weight) else 1.2
-        yield (
-            f'<path class="edge{kind}" stroke-width="{3 if len(edge.inputs) > 1 else thickness:.3g}" '
-            f'd="{path}m-4-2.5 4 2.5-4 2.5"/>\n'
-        )
+        look = f"edge {kind}".rstrip()
+        yield f'<path class="{look}" stroke-width="{thickness}" d="{path}m-4-2.5 4 2.5-4 2.5"/>\n'
 
 
 def _items(views: Views) -> Iterable[str]:
     for item, (x, y) in zip(views.views[0].items, views.places[0].corners, strict=True):
         shape = item.shape
-        yield f'<g class="{item.kind}" transform="translate({x:g} {y:g})"><title>{_escaped(_tip(views, item))}</title>'
+        yield f'<g class="{item.kind}" transform="translate({x:g} {y:g})"><title>{_escaped(tip(views, item))}</title>'
         for shift in (6, 3, 0) if shape.stacked else (0,):
             size = f'width="{shape.width:g}" height="{shape.height:g}"'
             yield f'<rect class="box" x="{shift}" y="{shift}" {size} rx="6"/>'
@@ -95,23 +105,28 @@ def _items(views: Views) -> Iterable[str]:
         yield "</g>\n"
 
 
+def written(views: Views, item: Item, slot: Slot) -> tuple[str, str]:
+    """What a card says in a slot, and "plus" or "minus" for the number of a weight or a gradient, else ""."""
+    if slot.kind == "text":
+        return item.texts[slot.of], ""
+    if slot.of < 0:
+        return slot.kind, ""
+    value = views.graph.values[item.values[slot.of]]
+    text = number(value.data if slot.kind == "data" else value.grad, slot.room)
+    return text, ("minus" if text.startswith("−") else "plus") * (slot.look in ("weight", "grad"))
+
+
 def _slot(views: Views, item: Item, slot: Slot) -> str:
-    """One text of a card."""
-    look, text = slot.look, slot.kind
-    if text == "text":
-        text = item.texts[slot.of]
-    elif slot.of >= 0:
-        value = views.graph.values[item.values[slot.of]]
-        text = number(value.data if text == "data" else value.grad, slot.room)
-        if look in ("weight", "grad"):
-            look += " minus" if text.startswith("−") else " plus"
+    """One text of a card as SVG."""
+    text, sign = written(views, item, slot)
+    look = f"{slot.look} {sign}".rstrip()
     end = ' text-anchor="end"' * (slot.anchor == "end")
     if not EMS.keys() >= set(text):  # the width of some characters is not known in every font: force it
         end += f' textLength="{width(text) * SIZES[slot.look]:.4g}" lengthAdjust="spacingAndGlyphs"'
     return f'<text class="{look}" x="{slot.x:g}" y="{slot.y:g}"{end}>{_escaped(text)}</text>'
 
 
-def _tip(views: Views, item: Item) -> str:
+def tip(views: Views, item: Item) -> str:
     """The tooltip of a card: each of its Values, in full."""
     if not item.values:
         return ", ".join(item.texts)

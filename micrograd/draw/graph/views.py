@@ -69,7 +69,7 @@ class Views:
         self.cards = list(folded.cards)
         self.views = [View("", None, list(range(len(self.cards))))]
         self.grad = deep or graph.has_gradients()
-        self._deep = deep
+        self._deep, self._most = deep, MOST if folded.folds else len(self.cards)
         self._layouts: dict[Any, int] = {}  # the number of each, by the arguments of `layout.place`
         self._columns = layout.columns([[x.card for x in card.inputs] for card in self.cards])
         self._takers: list[list[tuple[int, Input]]] = [[] for _ in self.cards]
@@ -85,8 +85,8 @@ class Views:
     def _arrange(self, view: View) -> None:
         column_of = self._columns.__getitem__
         found = [list(cards) for _, cards in groupby(sorted(view.members, key=column_of), column_of)]
-        if len(found) > MOST:
-            runs = [[card for cards in run for card in cards] for run in _runs(found, MOST)]
+        if len(found) > self._most:
+            runs = [[card for cards in run for card in cards] for run in _runs(found, self._most)]
             parts = [[(run, self._range(run))] for run in runs]
         else:
             parts = [self._in_column(cards, alone=len(found) == 1) for cards in found]
@@ -112,13 +112,13 @@ class Views:
 
     def _in_column(self, cards: list[int], *, alone: bool) -> list[tuple[list[int], str]]:
         """The cards of a column in groups with titles: one card each, or if that is too many, by kind or in runs."""
-        if len(cards) <= MOST:
+        if len(cards) <= self._most:
             return [([card], "") for card in cards]
         kinds = defaultdict(list)
         for card in cards:
             kinds[self.cards[card].title, len(self.cards[card].inputs)].append(card)
-        if len(kinds) > MOST or (alone and len(kinds) == 1):
-            return [(run, self._range(run)) for run in _runs(cards, MOST)]
+        if len(kinds) > self._most or (alone and len(kinds) == 1):
+            return [(run, self._range(run)) for run in _runs(cards, self._most)]
         return [(its, f"{len(its)} × {title}" if title else f"{len(its)} inputs") for (title, _), its in kinds.items()]
 
     def _group(self, view: View, cards: list[int], column: int, title: str) -> Item:
