@@ -58,47 +58,34 @@ def compile(
     Parameters
     ----------
     function
-        Takes Values, or nested lists and dicts of Values, in the shapes of the example, and NumPy arrays of Values
-        (dtype object) where the example has an array or a table; returns a Value, or lists, dicts or arrays of Values.
-        It runs when it is compiled, and again for each new shape of arguments: whatever else it does, such as drawing a
-        random number or calling `isinstance`, `is` and `str` on its arguments, happens only then. C may compute only
-        the chosen branch of a `where`, and miss an error in the other one. With a computed index, all values of a
-        `take` are differentiated: one that is not chosen raises an error if it has no derivative, and an infinite
-        derivative gives NaN. In a training, the engine takes such steps, since it differentiates only the chosen value,
-        and the log says so.
+        Takes Values in the shapes of the example, in nested lists, dicts, and NumPy arrays of dtype object; returns a
+        Value or several, in the same ways. It runs once for each shape of arguments: whatever else it does, such as
+        drawing a random number, happens only then. C may miss an error in the branch that a `where` does not choose.
+        With a computed index, all values of a `take` are differentiated, also one that has no derivative.
     example_args
-        One example of the arguments: numbers, nested lists and dicts of numbers, arrays. All that matters is their
-        shapes, and which are arrays: whatever you call it with, the function gets arrays in place of these, and lists
-        in place of lists. For several numbers where the example has one, it gets an array. Keys of a dict are sorted.
+        One example of the arguments: numbers, nested lists and dicts of numbers, arrays. Only their shapes count, and
+        which are arrays: the function always gets arrays in place of these. Keys of a dict are sorted.
     parameters
-        Leaf Values that get gradients; `Compiled.parameters` lists them. By default, the function's `parameters()`, if
-        it has that method, as a Module does; then all others that it uses, in the order of a walk back from the result,
-        operands from left to right. The numbers of all leaf Values are read at each call; if you give parameters, the
-        others get no gradient. Everything else that the function reads is constant: numbers, what `detach` returns, and
-        Values that it makes itself.
+        Leaf Values that get gradients; by default all that the function uses, its own `parameters()` first. The numbers
+        of all leaf Values are read at each call; everything else that the function reads is constant.
     backend
-        "c" for C (this needs a C compiler); "python" for Python; "auto" for C if there is a compiler, otherwise Python;
-        or a `Backend` to choose the threads, the precision and the workers as well.
+        "c" for C, "python" for Python, "auto" for C if there is a compiler, otherwise Python; or a `Backend`, to choose
+        the threads, the precision and the workers as well.
     batch_size
-        If given, a C compiler starts now, in the background, on the code for `backward` with this many examples, and
-        the first call waits for it. Otherwise it starts at the first call.
+        If given, a C compiler starts now, in the background, on the code for `backward` with this many examples.
     finite
         True promises that no number in any call is infinite or NaN, and that no divisor is 0. Then products with 0.0
-        and sums with 0.0 are not computed; no result changes except for the sign of a zero. If the promise is broken, a
-        failure may go unnoticed, and a result may be finite that should be NaN.
+        and sums with 0.0 are not computed. If the promise is broken, a failure may go unnoticed.
     errors
-        "raise" for the same errors as the engine, and so Python's floats: a sum or a product beyond 1.8e308 is infinite
-        without an error, and `check` finds it. Operations that no result needs are left out, so they raise no errors:
-        the compiled `grad` of a logarithm, 1 / x, takes negative numbers. Or "ieee" for calls that raise no arithmetic
-        errors: their results and gradients are infinite or NaN where NumPy's are, so an optimizer may try a step that
-        is too long. A `take` of an index that does not exist is NaN. Training steps still raise.
+        "raise" for the same errors as the engine, except in operations that no result needs. Or "ieee" for calls whose
+        results and gradients are infinite or NaN where NumPy's are, so that an optimizer may try a step that is too
+        long. A `take` of an index that does not exist is then NaN. Training steps still raise.
     in_axes
-        For each argument, 0 if `map`, `pack`, `backward` and training get an example of it for each result, or None if
-        they get one for all: `in_axes=(None, 0)`, as in JAX's `vmap`. 0 alone stands for all arguments.
+        For each argument, 0 if there is one for each result, or None if all results share one, as in JAX's `vmap`. 0
+        alone stands for all arguments. Training, `map`, `pack` and `backward` follow it.
     sparse
-        True for a function `jacobian(f)` or `hessian(f)` of a list of numbers (and a list as the result of `f` in a
-        jacobian). Structural zeros, including products with a constant 0.0, are not computed, and only half of a
-        hessian is. A call returns a `scipy.sparse.csr_array`, `map` a list of them; `pattern` has their positions.
+        True for `jacobian(f)` or `hessian(f)` of a list of numbers. Structural zeros are not computed, and only half of
+        a hessian is. A call returns a `scipy.sparse.csr_array`, `map` a list of them; `pattern` has their positions.
 
     Raises
     ------
@@ -116,14 +103,12 @@ def compile(
 class Compiled(Function):
     """A compiled function, as `compile` returns it; `compile` documents what it does.
 
-    `fast(x, y)` computes one example, and returns a number or nested lists and dicts of numbers. Each new shape of
-    arguments is traced and compiled once. If an argument is a NumPy array, results and gradients of calls are arrays of
-    the precision's type, and contiguous arrays of that type are read in place. Called with Values, inside a derivative
-    or another function that is being compiled, it calls the original function.
+    `fast(x, y)` computes one example, and returns a number or nested lists and dicts of numbers; arrays if an argument
+    is one. Contiguous arrays of the precision's type are read in place. Called with Values, inside a derivative or
+    another function that is being compiled, it calls the original function.
 
-    It can be copied, and pickled together with the model whose parameters it has: `pickle.dumps((model, fast))`. The
-    pickle holds the trace instead of the function, so in another process it works for the shapes that it was compiled
-    for; without a C compiler there, it runs in Python. As with all pickles, load only what you trust.
+    It can be copied, and pickled together with the model whose parameters it has: `pickle.dumps((model, fast))`. A
+    pickle holds the traces instead of the function, so elsewhere it works for the shapes that it was compiled for.
     """
 
     def map(self, *batches: Any, in_axes: Any = None, executor: Any = None, out: Any = None) -> Any:
@@ -131,13 +116,13 @@ class Compiled(Function):
 
             fast.map(cameras, points, observations, in_axes=(camera_index, point_index, 0))
 
-        Give a list or array of examples for each argument, or the result of `pack`; or an iterator of chunks: each is a
-        batch or, for a function of several arguments, a tuple with a batch for each. The workers of an `executor`, by
-        default the `Backend`'s, compute a part of the examples each, or some chunks in advance. `out` is a C-contiguous
-        NumPy array that receives the values and is returned; if an operation fails, some of them may be written.
+        Give a list or array of examples for each argument, or the result of `pack`; or an iterator of chunks, with a
+        batch, or for several arguments a tuple of batches, in each. The workers of an `executor`, by default the
+        `Backend`'s, compute a part of the examples each, or some chunks in advance. `out` is a C-contiguous NumPy array
+        that receives the values, and is returned.
 
-        `in_axes` has for each argument what `compile` was given, or instead of 0, a list or an array of ints: for each
-        example, the row of that argument, counted from 0. Examples then use rows of a table. It is not copied.
+        In place of a 0 in `in_axes`, an argument may have a list or an array of ints: for each example, the row of that
+        argument, counted from 0. The argument is then a table, and is not copied.
 
         Raises ValueError or TypeError if the examples do not fit the arguments, or `out` does not fit the values;
         IndexError if there is no such row.
@@ -167,9 +152,8 @@ class Compiled(Function):
     def backward(self, *batches: Any, executor: Any = None, out: Any = None) -> float:
         """The mean of the function over the examples. Adds its gradients to the parameters' `grad`.
 
-        The examples are a list or array for each argument, the result of `pack`, or an iterator of chunks; these and
-        the `executor` are as for `map`. Gradients from its workers are added in a fixed order. With `out`, a
-        C-contiguous NumPy array, the gradients are written to it instead, in the order of `parameters`.
+        The examples and the `executor` are as for `map`. Gradients from workers are added in a fixed order. With `out`,
+        a C-contiguous NumPy array, the gradients are written to it instead, in the order of `parameters`.
 
         Raises TypeError if the function does not return a single Value, or the `grad` of a parameter is not a number;
         ValueError if the examples do not fit its arguments, or `out` does not fit the parameters.
@@ -199,10 +183,9 @@ class Compiled(Function):
     ) -> tuple[float, Any]:
         """The function's value for one example, and its gradient with respect to the arguments, in their shape.
 
-        `argnum` is the position of the argument to differentiate by, as for `grad`, or a tuple of positions, for a
-        tuple of gradients. Other gradients are not computed and raise no errors. None means the only argument, or a
-        tuple of all. `out` is a C-contiguous NumPy array that receives the gradient, or a tuple of them, and is
-        returned in its place.
+        `argnum` is the position of the argument to differentiate by, or a tuple of positions, for a tuple of gradients;
+        None means the only argument, or a tuple of all. `out` is a C-contiguous NumPy array that receives the gradient,
+        or a tuple of them, and is returned in its place.
 
         Raises TypeError if the function does not return a single Value, or `argnum` is anything else; TypeError or
         ValueError if `out` does not fit the gradients.
@@ -214,9 +197,8 @@ class Compiled(Function):
     def vjp(self, *args: Any, argnum: int | Sequence[int] | None = None, out: Any = None) -> tuple[Any, Any]:
         """The function's value for one example, and the gradient of value . vector: a vector times the jacobian.
 
-        The vector follows the function's arguments, in the shape of the value: `fast.vjp(x, vector)`. The function may
-        return nested lists. `argnum` and `out` are as for `value_and_grad`; the gradient of each `argnum` is compiled
-        when it is first used, by `micrograd.functional.vjp`, which raises the errors.
+        The vector follows the arguments, in the shape of the value: `fast.vjp(x, vector)`. `argnum` and `out` are as
+        for `value_and_grad`, errors as for `micrograd.functional.vjp`.
         """
         places, is_one = _places(argnum, len(args) - 1)
         if self._entries:
@@ -238,8 +220,7 @@ class Compiled(Function):
             fast.load(found.x)
 
         `fun(vector)` returns the mean and its gradient, an array if the vector is one, else a list. `x0` has the
-        parameters' present numbers: an array, or without NumPy a list. The Values do not change until you call `load`.
-        The batches are lists or arrays of examples for each argument, or the result of `pack`.
+        parameters' numbers: an array, or without NumPy a list. The Values do not change until you call `load`.
 
         Raises TypeError if the function does not return a single Value; ValueError if the examples do not fit its
         arguments. `fun` raises ValueError if the vector does not have a number for each parameter.
@@ -264,23 +245,19 @@ class Compiled(Function):
                 for batch in batches:
                     loss = step(batch)
 
-        Each call takes a step along the gradient of the mean over the batch, and returns that mean: like `zero_grad`,
-        `backward` and the optimizer's `step`, but several times as fast. In the block, the parameters and their
-        gradients show the numbers of the latest step, and what you assign to them or to the optimizer takes effect in
-        the next one. The optimizer must keep its parameters. After the block, however it ends, everything is as if the
-        steps had been taken outside of it.
-
-        The `optimizer` is an `Optimizer` whose parameters are among the function's.
+        Each call takes a step along the gradient of the mean over the batch, and returns that mean. In the block, the
+        parameters and their gradients show the numbers of the latest step, and what you assign to them or to the
+        optimizer takes effect in the next one. After it, however it ends, everything is as if the steps had been taken
+        outside of it.
 
         Raises
         ------
         TypeError
-            If the optimizer has its own `step` or `zero_grad`, since these may do more than apply its `rule`.
-            On entering the block in C, if its rule does more than return the new numbers, or looks at numbers that are
-            not known yet.
+            If the optimizer has its own `step` or `zero_grad`. On entering the block in C, if its rule does more than
+            return the new numbers, or looks at numbers that are not known yet.
         ValueError
-            If it has other parameters. On entering the block, if another block is training them; with the backend "c",
-            also if another block in C is training a function that has one of this function's parameters.
+            If it has parameters that are not the function's. On entering the block, if another block is training them;
+            in C, also if another block trains a function that has one of them.
         """
         return Training(self, optimizer)
 
@@ -292,11 +269,10 @@ class Compiled(Function):
                 for x in xs:
                     y = fast(x)
 
-        With many parameters, reading them takes longer than a call; the block pays off after some dozens of calls. In
-        it, assigning to a parameter's `data` raises RuntimeError in any thread, and so does a training step that
-        changes one; their `grad` may change. Blocks may be nested, and several threads may begin them. Copies and
-        pickles made in the block are not frozen. A `training` block in C is as fast without it. Entering the block
-        raises TypeError if a parameter does not hold a number, OverflowError if one is too large for the precision.
+        With many parameters, reading them takes longer than a call. In the block, assigning to a parameter's `data`
+        raises RuntimeError, in any thread, and so does a training step that changes one; their `grad` may change.
+        Blocks may be nested. Entering the block raises TypeError if a parameter does not hold a number, OverflowError
+        if one is too large for the precision.
         """
         with frozen(self.leaves) as block:
             block.buffers["data"] = memoryview(
@@ -308,8 +284,8 @@ class Compiled(Function):
         """A data set as buffers of numbers. `backward`, `map` and training steps use it without further conversion.
         `in_axes` selects rows, as for `map`.
 
-        A C-contiguous array of doubles, or of floats for single precision (NumPy, PyTorch, or the buffer protocol), is
-        used in place, so later changes to it count. Lists, other arrays, and pandas tables and Series are copied.
+        A C-contiguous array of the precision's type (NumPy, PyTorch, or the buffer protocol) is used in place, so later
+        changes to it count. Lists, other arrays, and pandas tables and Series are copied.
 
         Raises ValueError if there are no examples, or the arguments differ in their number, or the examples in shape;
         TypeError if an argument is not a list, array or table of real numbers; IndexError if there is no such row.
@@ -342,20 +318,16 @@ class Compiled(Function):
 
     @property
     def ir(self) -> str:
-        """What `backward` computes for an example, as the assignments and loops that C is written from.
-
-        The arrays are "p", the parameters; "x", the numbers of the arguments; "g", the gradients to add to; "y", the
-        results; "c", constants; "t0", "t1" and so on, intermediate results. If the function has no gradients, this is
-        what a call computes.
+        """What `backward` computes for an example, as the assignments and loops that C is written from; a call, if the
+        function has no gradients. `micrograd.compiler.ir` has the names of the arrays.
         """
         graph = self._first_graph()
         return show(program(graph, graph.ends("backward")).kernel)
 
     @property
     def stages(self) -> dict[str, str]:
-        """How `backward` becomes C for many examples: the "trace", and the assignments and loops after each pass.
-
-        If something is computed once for all examples, it is in "before" and "after".
+        """How `backward` becomes C for many examples: the "trace", and the assignments and loops after each pass;
+        "before" and "after" have what is computed once for all examples.
         """
         return stages(self._first_graph(), [axis is None for axis in self._axes])
 
@@ -367,13 +339,11 @@ class Compiled(Function):
     def export_c(self, path: str | Path, *, precision: str | None = None) -> None:
         """Write the function as one C99 file, and its declarations to a header beside it: `model.c` and `model.h`.
 
-        The names in it begin with the file's, so that several such files can go into one program: `model_forward`,
-        `model_backward`, `model_parameters`. Other Values that the function uses are constants.
+        The names in it begin with the file's: `model_forward`, `model_backward`, `model_parameters`. Other Values that
+        the function uses are constants. `precision` is "double" or "single", by default that of the function.
 
-        `precision` is "double" or "single", for numbers of type double or float; by default that of the function.
-        Raises ValueError if the path does not end in .c (C++ is another language, and the header has the same stem), or
-        its stem is not a valid start for names in C; OverflowError if a parameter or a constant is too large for single
-        precision.
+        Raises ValueError if the path does not end in .c, or its stem is not a valid start for names in C; OverflowError
+        if a parameter or a constant is too large for single precision.
         """
         path = Path(path)
         if path.suffix != ".c":
@@ -387,19 +357,16 @@ class Compiled(Function):
         """Write the function as an ES module in JavaScript without dependencies, for browsers, Node and the like.
 
         It has the parameters' numbers and `forward`; if the function returns a single Value, `backward` and
-        `valueAndGrad`; with an optimizer, `update`. A comment at its top documents them. All numbers are doubles. Other
-        Values that the function uses are constants.
-
-        The file's name ends in .js, or in .mjs, so that Node takes it for a module anywhere. `update` takes the steps
-        of an `Optimizer` of the function's parameters; its options are fixed, except for the learning rate.
+        `valueAndGrad`; with an optimizer of the function's parameters, `update`. A comment at its top documents them.
+        All numbers are doubles. Other Values that the function uses, and the optimizer's options except for the
+        learning rate, are constants.
 
         Raises
         ------
         ValueError
-            If the path ends in anything else, or the optimizer has other parameters than the function.
+            If the path ends in anything else than .js or .mjs, or the optimizer has other parameters than the function.
         TypeError
-            If the optimizer does more than apply its `rule`, or the rule does more than return the new numbers or looks
-            at numbers that are not known yet; or if the function does not return a single Value to optimize.
+            If the function does not return a single Value to optimize, or the optimizer is one that `training` refuses.
         """
         path = Path(path)
         if path.suffix not in (".js", ".mjs"):
