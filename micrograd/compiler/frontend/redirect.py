@@ -199,6 +199,7 @@ def stored(values: Sequence[Value], data: memoryview, grad: memoryview) -> Itera
 
         def take_back() -> None:
             with GRADIENT_LOCK:
+                grad = storage.buffers["grad"]  # which may be another one by now
                 for value, number, gradient, old, new in zip(values, data, grad, before, bits, strict=True):
                     if new != old:
                         set_data(value, number)

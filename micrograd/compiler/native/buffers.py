@@ -1,4 +1,4 @@
-"""The numbers of a training in C: parameters, moments and gradients, one after the other in one buffer."""
+"""The numbers of a training in C: parameters and moments, one after the other in one buffer, and gradients."""
 
 from array import array
 from collections.abc import Iterator, Sequence
@@ -13,11 +13,11 @@ from micrograd.optim import Optimizer
 
 
 class Buffers:
-    """The buffer, and the Values and the optimizer that show its numbers while it is in use.
+    """The buffers, and the Values and the optimizer that show its numbers while it is in use.
 
-    `numbers` has the `n` parameters and constants, then their first moments, and so on, then the gradients. The numbers
-    of the `n_trainable` parameters live here; those of constants are only read. `indices` has the positions of the
-    optimizer's parameters.
+    `numbers` has the `n` parameters and constants, then their first moments, and so on. `grads` has the gradients, and
+    `spare` is room for the next ones. The numbers of the `n_trainable` parameters live here; those of constants are
+    only read. `indices` has the positions of the optimizer's parameters.
     """
 
     def __init__(
@@ -45,11 +45,12 @@ class Buffers:
         data = self.precision.array([p.data for p in self.parameters], "a parameter")
         before = [p.grad or 0.0 for p in self.parameters]  # or None before the first backward pass
         grads = self.precision.array(before, "the gradient of a parameter")
-        numbers = data + self.precision.zeros(n * len(self.optimizer.moments)) + grads
-        held = slice(self.n_trainable), slice(-n, len(numbers) - n + self.n_trainable)
-        with stored(self.parameters[: self.n_trainable], *[memoryview(numbers)[part] for part in held]) as storage:
-            self.lock = storage.lock
-            self.numbers, self.data, self.grads = numbers, memoryview(numbers)[:n], memoryview(numbers)[-n:]
+        numbers = data + self.precision.zeros(n * len(self.optimizer.moments))
+        held = [memoryview(each)[: self.n_trainable] for each in (numbers, grads)]
+        with stored(self.parameters[: self.n_trainable], *held) as self.storage:
+            self.numbers, self.data = numbers, memoryview(numbers)[:n]
+            self.grads, spare = held[1], self.precision.zeros(n)
+            self.spare = memoryview(spare)[: self.n_trainable]
             self.moments = {name: Moments(self, k * n) for k, name in enumerate(self.optimizer.moments, 1)}
             try:
                 self.take_moments()
@@ -57,6 +58,11 @@ class Buffers:
             finally:  # what the user has assigned since the last step stays
                 shown = [name for name in self.moments if isinstance(attributes.get(name), Moments)]
                 attributes.update({name: attributes[name][:] for name in shown})
+
+    def swap_gradients(self) -> None:
+        """Show the gradients in `spare`, and spare those shown so far."""
+        self.storage.buffers["grad"] = self.spare
+        self.grads, self.spare = self.spare, self.grads
 
     def read_constants(self) -> None:
         """Read the numbers of the parameters that do not live here."""

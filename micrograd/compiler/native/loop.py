@@ -40,16 +40,17 @@ class LoopArguments(ctypes.Structure):
     """What the loop in C is called with; its declaration in loop.c documents the fields."""
 
     _fields_ = (
-        *((name, POINTER) for name in ("p", "g", "before", "y", "indices", "programs", "bucket", "slot", "ranges")),
-        *((name, POINTER) for name in ("order", "spare", "random", "rates", "losses")),
-        *((name, ctypes.c_int64) for name in ("n", "n_before", "n_programs", "n_ranges", "n_examples")),
-        *((name, ctypes.c_int64) for name in ("size", "position", "steps", "taken")),
+        *((name, POINTER) for name in ("p", "g", "spare_g", "before", "y", "indices", "programs", "bucket")),
+        *((name, POINTER) for name in ("slot", "ranges", "order", "spare", "random", "rates", "losses")),
+        *((name, ctypes.c_int64) for name in ("n", "n_programs", "n_ranges", "n_examples", "size")),
+        *((name, ctypes.c_int64) for name in ("position", "steps", "taken")),
     )
 
 
 def source(kernel: UpdateKernel, precision: Precision = DOUBLE) -> str:
     """The C of the loop."""
     update, head = kernel.c_source(precision)
+    options = {"CLIPS": int(kernel.clips), "CHANGED": 1 + kernel.n_changed}
     in_doubles = "" if precision == DOUBLE else definitions(head, DOUBLE, vectors=False)
     text = "\n".join([
         *(f"#include <{name}.h>" for name in ("math", "stdint", "string")),
@@ -58,7 +59,7 @@ def source(kernel: UpdateKernel, precision: Precision = DOUBLE) -> str:
         f"typedef {precision.type} real;\n",
         PARTS["vectors"],
         definitions(update, precision, vectors=True),
-        spelling.source("loop.c", CALL=PARTS["call"], ADDITION=PARTS["add"], UPDATE=update, CLIPS=int(kernel.clips)),
+        spelling.source("loop.c", CALL=PARTS["call"], ADDITION=PARTS["add"], UPDATE=update, **options),
     ])  # fmt: skip
     return spelling.filled(text, PASSES=FOR_TILES, INTEGER=precision.integer)
 
@@ -131,16 +132,15 @@ class NativeLoop:
         library = started.task.result() if started and started.text == text else build(text)
         self._library, self._kernel = library, kernel
         self._train, self._add = function_of(library, "train", TRAIN), function_of(library, "add", ADD)
-        before = buffers.precision.zeros(n * (2 + kernel.n_changed))
+        before = buffers.precision.zeros(len(buffers.numbers))
         ranges = buffers.ranges()
-        numbers = address(buffers.numbers)
         self._arguments = LoopArguments(
-            p=numbers,
-            g=numbers + buffers.precision.size * (len(buffers.numbers) - n),
+            p=address(buffers.numbers),
+            g=address(buffers.grads),
+            spare_g=address(buffers.spare),
             before=address(before),
             ranges=address(ranges),
             n=n,
-            n_before=n * (1 + kernel.n_changed),
             n_ranges=len(ranges) // 2,
             n_examples=1,
             size=1,
@@ -192,11 +192,14 @@ class NativeLoop:
         for i, rate in enumerate(rates):
             self._rates[i] = rate
         arguments.steps, arguments.taken = n, attributes["steps"]
-        with self._buffers.lock, random_state(rng) if rng else NO_STATE as arguments.random:
+        gradients = arguments.g
+        with self._buffers.storage.lock, random_state(rng) if rng else NO_STATE as arguments.random:
             try:
                 done = self._train(self._address)
             finally:  # also on a Ctrl-C, which Python notices when C has taken the steps
                 attributes["steps"] = arguments.taken
+                if arguments.g != gradients:
+                    self._buffers.swap_gradients()
         return self._losses[:done]
 
     def _kernel_call(self, batch: Batch, examples: Buckets) -> KernelCall:

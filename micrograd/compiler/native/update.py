@@ -71,19 +71,20 @@ class UpdateKernel:
 
         A step fails if a parameter is not finite then, or in single precision, a moment.
         """
-        places = ["p", "g", *(f"m + {k} * all" for k in range(len(self.moments)))]
-        lines = [f"const V x{i} = *(const W *)({place} + i);" for i, place in enumerate(places)]
+        places = [f"{k} * all + i" for k in range(1 + len(self.moments))]
+        read = [f"p + {places[0]}", "g + i", *[f"p + {place}" for place in places[1:]]]
+        lines = [f"const V x{i} = *(const W *)({place});" for i, place in enumerate(read)]
         lines += self._lines(precision, vectors=True)
-        places.append(places.pop(1))
-        for k, (place, id) in enumerate(zip(places, self.results, strict=False)):
+        for k, (place, id) in enumerate(zip(places, self.results, strict=True)):
             lines.append(f"const V r{k} = {self._name(id, precision, vectors=True)};")
             if k <= self.n_changed:  # the others are moments that stay as they are
-                lines.append(f"*(W *)({place} + i) = r{k};")
+                lines.append(f"*(W *)(before + {place}) = x{k + (k > 0)};")
+                lines.append(f"*(W *)(p + {place}) = r{k};")
                 if k and precision != DOUBLE:
                     lines.append(f"sums += r{k} - r{k};")
         head = "".join(f"    {line}\n" for line in self._lines(DOUBLE, vectors=False))
         rule = "".join(f"        {line}\n" for line in lines)
-        return source("update.c", HEAD=head, RULE=rule, MOMENTS=len(self.moments)), head
+        return source("update.c", HEAD=head, RULE=rule, NUMBERS=len(places)), head
 
     def _lines(self, precision: Precision, *, vectors: bool) -> Iterator[str]:
         """The statements in the loop, on vectors, or those before it, on doubles."""

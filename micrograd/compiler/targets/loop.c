@@ -6,8 +6,9 @@ typedef struct {
     real *work;      /* room for its temporaries */
 } program;
 typedef struct {
-    real *p, *g;               /* the parameters, followed by their moments; their gradients */
-    real *before;              /* room to save the numbers that steps change */
+    real *p;                   /* the parameters, followed by their moments */
+    real *g, *spare_g;         /* the gradients of the latest step; room for those of the next, which then is g */
+    real *before;              /* the parameters and moments as the latest step read them */
     real *y;                   /* room for the losses of a batch */
     int64_t *indices;            /* room for those of its examples in the batch of a program */
     const program *programs;     /* one for each shape of examples; none if gradients and losses are given */
@@ -17,7 +18,7 @@ typedef struct {
     uint32_t *random;            /* the state of the generator that shuffles them for new epochs; NULL for none */
     const double *rates;           /* the learning rate of each step */
     double *losses;                /* receives the loss of each step */
-    int64_t n, n_before, n_programs, n_ranges; /* how many parameters, numbers to save, programs and ranges there are */
+    int64_t n, n_programs, n_ranges; /* how many parameters, programs and ranges there are */
     int64_t n_examples, size;    /* in an epoch; in a batch, of which the last one of an epoch may be smaller */
     int64_t position;            /* of the next batch in the epoch */
     int64_t steps;               /* how many to take */
@@ -96,66 +97,66 @@ static double losses(const job *t, const int64_t *batch, int64_t n)
     return failed ? NAN : sum;
 }
 
-/* Takes the steps, up to one that fails. Returns how many it has taken. */
-static int64_t steps(const job *t)
+static void swap_gradients(job *t)
 {
-    int64_t position = t->position;
-    for (int64_t s = 0; s < t->steps; s++) {
-        if (position == t->n_examples) {
-            position = 0;
-            if (t->random)
-                shuffle(t->random, t->order, t->n_examples);
+    real *g = t->g;
+    t->g = t->spare_g;
+    t->spare_g = g;
+}
+
+/* Updates the parameters, or if that fails, none of them. */
+static int updated(const job *t, double rate, double taken)
+{
+    double sum = 0.0;
+    if (CLIPS)
+        for (int64_t r = 0; r < t->n_ranges; r++)
+            sum += squares(t->g + t->ranges[2 * r], t->ranges[2 * r + 1]);
+    int whole = isfinite(sum) != 0;
+    int64_t r = 0;
+    for (; whole && r < t->n_ranges; r++) {
+        int64_t first = t->ranges[2 * r], many = t->ranges[2 * r + 1];
+        whole = update(t->p + first, t->g + first, t->before + first, t->n, many, rate, taken, sqrt(sum));
+    }
+    for (; !whole && r--;)
+        for (int64_t k = 0; k < CHANGED; k++) {
+            int64_t first = k * t->n + t->ranges[2 * r];
+            memcpy(t->p + first, t->before + first, sizeof(real) * (size_t)t->ranges[2 * r + 1]);
         }
+    return whole;
+}
+
+/* Takes the steps, up to one that fails, which changes nothing. Returns how many it has taken. */
+int64_t train(job *t)
+{
+    int64_t position = t->position, s = 0;
+    for (; s < t->steps; s++) {
+        int shuffles = position == t->n_examples && t->random;
+        size_t order = sizeof(int64_t) * (size_t)t->n_examples;
+        uint32_t state[625];
+        if (shuffles) {
+            memcpy(state, t->random, sizeof state);
+            memcpy(t->spare, t->order, order);
+            shuffle(t->random, t->order, t->n_examples);
+        }
+        if (position == t->n_examples)
+            position = 0;
         int64_t n = t->size < t->n_examples - position ? t->size : t->n_examples - position;
         if (t->n_programs) {
+            swap_gradients(t);
             memset(t->g, 0, sizeof(real) * (size_t)t->n);
             t->losses[s] = losses(t, t->order ? t->order + position : 0, n) / (double)n;
         }
-        int whole = isfinite(t->losses[s]) != 0;
-        double sum = 0.0;
-        if (CLIPS)
-            for (int64_t r = 0; r < t->n_ranges; r++)
-                sum += squares(t->g + t->ranges[2 * r], t->ranges[2 * r + 1]);
-        double norm = sqrt(sum);
-        whole &= isfinite(norm);
-        for (int64_t r = 0; whole && r < t->n_ranges; r++) {
-            int64_t first = t->ranges[2 * r], many = t->ranges[2 * r + 1];
-            real *p = t->p + first;
-            double rate = t->rates[s], taken = (double)(t->taken + s);
-            whole = update(p, t->g + first, p + t->n, t->n, many, rate, taken, norm);
+        if (!isfinite(t->losses[s]) || !updated(t, t->rates[s], (double)(t->taken + s))) {
+            if (t->n_programs)
+                swap_gradients(t);
+            if (shuffles) {
+                memcpy(t->random, state, sizeof state);
+                memcpy(t->order, t->spare, order);
+            }
+            break;
         }
-        if (!whole)
-            return s;
         position += n;
     }
-    return t->steps;
-}
-
-/* Takes the steps, and returns how many. If one fails, it goes back to where all began and takes only those before it:
-   so the step that failed changes nothing. */
-int64_t train(job *t)
-{
-    size_t size = sizeof(real) * (size_t)t->n_before, gradients = sizeof(real) * (size_t)t->n;
-    size_t order = sizeof(int64_t) * (size_t)t->n_examples;
-    uint32_t state[625];
-    memcpy(t->before, t->p, size);
-    memcpy(t->before + t->n_before, t->g, gradients);
-    if (t->random) {
-        memcpy(state, t->random, sizeof state);
-        memcpy(t->spare, t->order, order);
-    }
-    int64_t done = steps(t);
-    if (done < t->steps) {
-        job again = *t;
-        again.steps = done;
-        memcpy(t->p, t->before, size);
-        memcpy(t->g, t->before + t->n_before, gradients);
-        if (t->random) {
-            memcpy(t->random, state, sizeof state);
-            memcpy(t->order, t->spare, order);
-        }
-        steps(&again);
-    }
-    t->taken += done;
-    return done;
+    t->taken += s;
+    return s;
 }

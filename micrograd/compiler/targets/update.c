@@ -1,8 +1,8 @@
-/* Updates n of the parameters; m has the moments, each with a number for all of them. Returns 1, or 0 if a parameter is
-   infinite or NaN afterwards, or an operation failed. */
-static int update(real *p, real *g, real *m, int64_t all, int64_t n, double rate, double steps, double norm)
+/* Updates n of the parameters, each followed after `all` numbers by its moments, and saves those that change to `before`.
+   Returns 1, or 0 if a parameter is infinite or NaN afterwards, or an operation failed. */
+static int update(real *p, const real *g, real *before, int64_t all, int64_t n, double rate, double steps, double norm)
 {
-    (void)m; (void)all; (void)rate; (void)steps; (void)norm;
+    (void)rate; (void)steps; (void)norm;
     W sums = {0.0};
     real sum = 0.0; /* of x - x for all that is checked: 0 if x is finite, NaN if not */
 HEAD
@@ -15,15 +15,15 @@ RULE
         sum += sums[l];
     if (i == n)
         return sum == 0.0;
-    real rest[(2 + MOMENTS) * LANES]; /* those that fill no vector; the first of them fills the other lanes */
-    for (int64_t k = 0; k < 2 + MOMENTS; k++) {
-        const real *from = k == 0 ? p : k == 1 ? g : m + (k - 2) * all;
-        for (int64_t l = 0; l < LANES; l++)
-            rest[k * LANES + l] = from[l < n - i ? i + l : i];
+    real rest[NUMBERS + 1][LANES]; /* those that fill no vector; the first of them fills the other lanes */
+    for (int64_t l = 0; l < LANES; l++) {
+        const int64_t from = l < n - i ? i + l : i;
+        for (int64_t k = 0; k < NUMBERS; k++)
+            before[k * all + from] = rest[k][l] = p[k * all + from];
+        rest[NUMBERS][l] = g[from];
     }
-    int whole = update(rest, rest + LANES, rest + 2 * LANES, LANES, LANES, rate, steps, norm);
-    for (int64_t k = 0; k < 2 + MOMENTS; k++)
-        for (int64_t l = 0; l < n - i; l++)
-            (k == 0 ? p : k == 1 ? g : m + (k - 2) * all)[i + l] = rest[k * LANES + l];
+    int whole = update(rest[0], rest[NUMBERS], rest[0], LANES, LANES, rate, steps, norm);
+    for (int64_t k = 0; k < NUMBERS; k++)
+        memcpy(p + k * all + i, rest[k], sizeof(real) * (size_t)(n - i));
     return whole && sum == 0.0;
 }
