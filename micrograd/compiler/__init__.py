@@ -14,7 +14,7 @@ The rooms, in the order of the work; each imports only from those above it:
     calls.py       calls with one example: its buffers, and the generated code that works on them, prepared once
     function.py    all of it for one function, in this process; where there is no compiler, in Python
     session.py     training: compiled gradients, and in C whole steps, in the block of a compiled function
-    distributed/   a function on many processes and machines: worker, tasks, shards, map
+    distributed/   a function on many processes and machines: workers, shards, map
     stages.py      the trace, and the kernel after each pass, as text
     compiled.py    the public face: `compile` and `Compiled`, with its code as text and in files
 """

@@ -55,7 +55,7 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
             trial = Trial(engine)
             if not trial.differ:
                 try:
-                    loop = CompiledLoop(stack, engine, backend, batches)
+                    loop = CompiledLoop(engine, backend, batches)
                 finally:
                     trial.call(0)  # this also replaces traced numbers that the model stored, such as activations
                 trial.compare(0, LOSS, *loop.first_loss())
@@ -83,7 +83,7 @@ class CompiledLoop:
     `depends` says whether a loss depends on one of the model's parameters.
     """
 
-    def __init__(self, stack: ExitStack, engine: Engine, backend: Backend, batches: Batches) -> None:
+    def __init__(self, engine: Engine, backend: Backend, batches: Batches) -> None:
         self._engine, self._batches, (xs, ys) = engine, batches, engine.data
         example, options = (as_lists(xs[0]), as_lists(ys[0])), Options(replace(backend, executor=None))
         parameters = engine.update.all_parameters
@@ -97,7 +97,7 @@ class CompiledLoop:
         self._validation: Any = validation and function._examples(validation, kind="forward")
         self._shards: Shards | None = None
         if backend.executor is not None:
-            self._shards = stack.enter_context(Shards(backend.executor, function, batches.examples))
+            self._shards = Shards(backend.executor, function, batches.examples)
         n = len(set(map(id, engine.update.parameters)))
         self.depends = any(any(function._graph_of(each).uses[:n]) for each in batches.examples.batches)
 

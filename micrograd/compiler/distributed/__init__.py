@@ -1,9 +1,8 @@
 """Compiled functions on many processes and machines, with any executor like those of `concurrent.futures`.
 
-    worker.py    the worker's side: it runs tasks, and keeps the programs and examples that came with them
-    tasks.py     the caller's side: tasks go to the executor, and answers come in their order
-    shards.py    training: examples in shards, and the sums of their gradients at each step
-    map.py       `map` and `backward`: examples in chunks, each computed once
+    workers.py    tasks go to an executor, and answers come in their order
+    shards.py     training: examples in shards, and the sums of their gradients at each step
+    map.py        `map` and `backward`: examples in chunks, each computed once
 
 A task has the same answer on every worker and at any time, and answers are added up in a fixed order, so the results do
 not depend on which worker answers first. Whether a task is tried again is up to the executor, as with Dask's `retries`.

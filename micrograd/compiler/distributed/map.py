@@ -16,8 +16,7 @@ from operator import add
 from typing import Any
 
 from micrograd.compiler.dataset import Batch, Shapes
-from micrograd.compiler.distributed.tasks import Workers
-from micrograd.compiler.distributed.worker import Task
+from micrograd.compiler.distributed.workers import Task, Workers
 from micrograd.compiler.function import Function
 from micrograd.core.errors import shown
 from micrograd.support.arrays import as_ndarray

@@ -9,17 +9,15 @@ import uuid
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from itertools import pairwise
 from typing import Any
 
 from micrograd.compiler.dataset import Buckets
-from micrograd.compiler.distributed.tasks import Workers
-from micrograd.compiler.distributed.worker import Task, forget
+from micrograd.compiler.distributed.workers import Task, Workers
 from micrograd.compiler.function import Function
 
 
-class Shards(AbstractContextManager["Shards"]):
+class Shards:
     """The examples of a training, in parts. The workers of an executor get them with the first step."""
 
     def __init__(self, executor: Any, program: Function, examples: Buckets) -> None:
@@ -28,9 +26,6 @@ class Shards(AbstractContextManager["Shards"]):
         self._starts = [n * k // parts for k in range(parts + 1)]  # the last one is where the examples end
         self._examples = [examples.part(range(*ends)) for ends in pairwise(self._starts)]
         self._token, self._program = uuid.uuid4().hex, pickle.dumps(program)
-
-    def __exit__(self, *error: object) -> None:
-        forget(self._token)  # if the workers are threads of this process; others forget it when new programs come
 
     def sums(
         self, parameters: "array[float]", batch: Sequence[int], size: int

@@ -1,18 +1,59 @@
-"""The caller's side: tasks go to an executor, and their answers come in the order of the tasks.
+"""Tasks for the workers of an executor, and their answers, in the order of the tasks.
 
-A worker keeps what came with a task, so that is sent only once. If it is missing, as in a new process, the worker
-answers None, and everything is sent again.
+A worker keeps the program and the examples that came with a task, so they are sent only once. If it lacks them, as a
+new process does, it answers None, and everything is sent again. A program is a compiled function: it travels as its
+traces, and is built where it arrives.
 """
 
 import os
+import pickle
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from micrograd.compiler.distributed.worker import Answer, Task, run_task
 from micrograd.core.errors import shown
+
+MOST_KEPT = 2  # programs with their shards: one in training, and one that is called between its steps
+
+_kept: dict[str, dict[int | None, Any]] = {}
+"""What came with tasks, by token, the most recently used last: the program under None, and shards by their keys."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A call of a function, with a program and examples, for a worker to make."""
+
+    name: str  # of the examples, for messages
+    do: Callable[..., Any]  # is called with the program, the examples and the arguments
+    arguments: tuple[Any, ...]
+    token: str  # the key under which the worker keeps the program
+    program: bytes | None  # None if the worker should have it already
+    shard: int | None  # the key under which it keeps the examples; None if it does not
+    examples: Any  # None if the worker should have them already
+
+
+def run_task(task: Task) -> tuple[Any, Exception | None] | None:
+    """On a worker: the result of a task, and the error that it raised; None if something is missing here."""
+    kept = _kept[task.token] = _kept.pop(task.token, {})
+    for token in list(_kept)[:-MOST_KEPT]:
+        _kept.pop(token, None)
+    try:
+        if task.program and None not in kept:
+            kept[None] = pickle.loads(task.program)
+        examples = task.examples
+        if task.shard is not None:
+            if examples is not None:
+                kept[task.shard] = examples
+            examples = kept.get(task.shard)
+        if None not in kept or examples is None:
+            return None
+        return task.do(kept[None], examples, *task.arguments), None
+    except Exception as error:
+        error.add_note(f"in {task.name}")
+        return None, error
 
 
 class Workers:
@@ -49,25 +90,27 @@ class Workers:
                         submitted[i] = task, self._submit(task, whole=True)
                 if answer is not None:
                     task, _ = submitted.popleft()
-                    if answer.error:
-                        raise answer.error
+                    result, error = answer
+                    if error:
+                        raise error
                     self.sent.add((task.token, task.shard))
-                    yield answer.result
+                    yield result
         finally:
             for _, future in submitted:
                 future.cancel()  # if it has not begun
 
     def _submit(self, task: Task, whole: bool = False) -> Any:
         """Submit a task, whole or without what was sent before; return its future."""
-        is_kept = not whole and (task.token, task.shard) in self.sent
+        if not whole and (task.token, task.shard) in self.sent:
+            task = replace(task, program=None, examples=task.examples if task.shard is None else None)
         try:
-            return self.executor.submit(run_task, task.without_kept() if is_kept else task)
+            return self.executor.submit(run_task, task)
         except RuntimeError as error:  # it was shut down
             raise self._broken(error) from error
 
-    def _answer(self, future: Any) -> Answer | None:
+    def _answer(self, future: Any) -> tuple[Any, Exception | None] | None:
         try:
-            answer: Answer | None = future.result()
+            answer: tuple[Any, Exception | None] | None = future.result()
         except Exception as error:
             raise self._broken(error) from error
         self._has_answered = True
