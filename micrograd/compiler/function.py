@@ -21,7 +21,6 @@ from micrograd.compiler.frontend.interpret import GraphFunction
 from micrograd.compiler.frontend.redirect import any_block, data_buffer, reads
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
 from micrograd.compiler.frontend.wrappers import Entries, on_arrays
-from micrograd.compiler.native.background import BackgroundTask
 from micrograd.compiler.native.library import CBackend
 from micrograd.compiler.native.toolchain import CompilerError, notice, require_compiler, warn_once
 from micrograd.compiler.options import Options, each_axis
@@ -64,8 +63,8 @@ class Function:
         self._entries = Entries(function) if options.sparse else None
         self._function = on_arrays(self._entries or function, example_args)
         self._name: str = getattr(self._function, "__name__", "function")
-        self.in_c = not options.backend.in_python  # until there turns out to be no compiler
         self._backends: dict[Shapes, Backend] = {}
+        self.in_c = not options.backend.in_python and self._finds_compiler(is_required=options.backend.name == "c")
         self._axes = options.axes(len(example_args))
         self._products: dict[tuple[int, ...], Function] = {}  # of a vector and the jacobian, by argnums
         self._singles = defaultdict[CallSpec, list[Single]](list)  # prepared by earlier calls, and free
@@ -97,11 +96,9 @@ class Function:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        try:
-            if self.in_c:
-                require_compiler()
-        except CompilerError as error:  # it was pickled on another machine
-            self._use_python(error)
+        if self.in_c and not self._finds_compiler():  # it was pickled on another machine
+            self.in_c = False
+            self._backends = {shapes: PythonBackend(backend.stored) for shapes, backend in self._backends.items()}
 
     def __call__(self, *args: Any) -> Any:
         """The function's value for one example: a number or a nested list of numbers; arrays if an argument is one.
@@ -109,15 +106,14 @@ class Function:
         For Values, as within a derivative or a function that is compiled, it is what the function itself returns.
         """
         try:
-            return self._called("forward", args, self._matrix if self._entries else Single.value)
+            return self._called("forward", args, self._value)
         except TracedError:
             if self._entries:
                 raise
             return self._function(*map(as_lists, args))
 
-    def _matrix(self, single: Single) -> Any:
-        assert self._entries
-        return self._entries.matrices(single.packed.shapes, 1, single.copy())[0]
+    def _value(self, single: Single) -> Any:
+        return self._entries.matrices(single.packed.shapes, 1, single.copy())[0] if self._entries else single.value()
 
     def _numbers(self) -> Sequence[float]:
         """The leaves' numbers, as one buffer if they are in one. Raises TracedError if they are being traced."""
@@ -210,19 +206,8 @@ class Function:
 
     @gc_paused()  # until the graph is freed
     def _compile(self, shapes: Shapes) -> None:
-        """Trace the function for arguments of these shapes. The backend builds each function at its first call.
-
-        The first trace decides between C and Python: the search for a C compiler goes on beside it.
-        """
-        search = BackgroundTask(require_compiler) if self.in_c and not self._backends else None
+        """Trace the function for arguments of these shapes. The backend builds each function at its first call."""
         graph = self._traced(shapes)
-        if search:
-            try:
-                search.result()
-            except CompilerError as error:
-                if self.options.backend.name == "c":
-                    raise
-                self._use_python(error)
         self._backends[shapes] = CBackend(graph, self.options) if self.in_c else PythonBackend(SerializedGraph(graph))
 
     def _traced(self, shapes: Shapes) -> Graph:
@@ -265,12 +250,17 @@ class Function:
         if self._finds_parameters:
             self.parameters += found
 
-    def _use_python(self, error: CompilerError) -> None:
-        """Compute in Python from now on, since there is no C compiler here."""
-        self.in_c = False
-        self._backends = {shapes: PythonBackend(backend.stored) for shapes, backend in self._backends.items()}
-        doubles = "" if self.precision == DOUBLE else ", in double precision"
-        warn_once(f"compiled to Python instead of C{doubles}: {error}")
+    def _finds_compiler(self, *, is_required: bool = False) -> bool:
+        """Whether there is a C compiler here. If not, the log says so, or if it is required, raises CompilerError."""
+        try:
+            require_compiler()
+        except CompilerError as error:
+            if is_required:
+                raise
+            doubles = "" if self.precision == DOUBLE else ", in double precision"
+            warn_once(f"compiled to Python instead of C{doubles}: {error}")
+            return False
+        return True
 
     def _graph_of(self, packed: Batch) -> SerializedGraph:
         return self._backends[packed.shapes].stored
