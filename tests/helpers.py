@@ -127,6 +127,14 @@ def attention(ws, xs, dot):
     return total
 
 
+def lookups(xs):
+    """Numbers taken among those that lie evenly spaced, and among others."""
+    waves = [x.sin() for x in xs]
+    i = (xs[1] > 0.1) + (xs[2] > 0.2) + (xs[3] > xs[4])
+    rows = [waves, waves[::2], waves[::-1], [xs[4], *waves], xs, [2.5] * 4, *(waves[k : k + 4] for k in range(1, 5))]
+    return [take(row, i) for row in rows]
+
+
 NESTS = [layers, convolution, recurrent, attention]
 
 

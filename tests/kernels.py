@@ -79,10 +79,16 @@ class Machine:
             step, size = map(int, sizes)
             array, base = place(row, rounds)
             return self._cells[array.removeprefix("&"), base + step * self._index(self._value(index, rounds), size)]
-        operands = [self._value(operand, rounds) for operand in value.operands]
+        operands = [number for operand in value.operands for number in self._operand(operand, rounds)]
         if op[:2] == "**" and len(op) > 2:
             return OPERATIONS["**"](operands[0], float(op[2:]))
         return {**OPERATIONS, **SPECIAL}[op](*operands)
+
+    def _operand(self, operand: Any, rounds: tuple[int, ...]) -> Iterator[Any]:
+        if isinstance(operand, Loop):
+            yield from (self._read(operand.body[0], (*rounds, i)) for i in range(operand.rounds))
+        else:
+            yield self._value(operand, rounds)
 
     def _terms(self, terms: Sequence[Any], rounds: tuple[int, ...]) -> Iterator[float]:
         for term in terms:

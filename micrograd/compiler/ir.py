@@ -35,7 +35,7 @@ class Sum(NamedTuple):
 
 
 class Call(NamedTuple):
-    """An operation, by its name in the trace, on references and other operations."""
+    """An operation, by its name in the trace, on references and other operations; "take" may have a loop of values."""
 
     op: str
     operands: tuple[Any, ...]
@@ -76,7 +76,7 @@ class Scatter(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """Steps, or terms of a sum, repeated for so many rounds."""
+    """Steps, terms of a sum, or a reference, repeated for so many rounds."""
 
     rounds: int
     body: "tuple[Any, ...]"
@@ -196,6 +196,8 @@ def _text(value: Any) -> str:
         return (
             f"({operands[0]} {sign} {operands[1]})" if sign in INFIX else f"{sign}({', '.join(map(_bare, operands))})"
         )
+    if isinstance(value, Loop):
+        return f"{_text(value.body[0])} for {_counter(len(value.body[0].strides) - 1)} in {value.rounds}"
     if value.array[0] == "=":
         return str(value.array[1:])
     factors = {1: "", -1: "-"}

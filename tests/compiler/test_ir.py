@@ -19,7 +19,7 @@ from micrograd.compiler.passes.sums import in_steps
 from micrograd.support.trees import flat as flatten
 from micrograd.support.trees import unflatten
 from tests.benchmarks.programs import PROGRAMS, UNTUNED, differentiated, predators
-from tests.helpers import attention, random_examples, softmaxes
+from tests.helpers import attention, lookups, random_examples, softmaxes
 from tests.kernels import IN_TRACE_ORDER, everything, graph_of, interpreted, straight
 from tests.operations import OPERATIONS
 
@@ -106,6 +106,8 @@ def test_lookups_choices_and_conditions():
 
     made = check(function, (2.0, [0.5, -0.3, 0.7]), parameters)
     assert any(isinstance(step, Scatter) for step in flat(made.kernel))
+    for xs in ([0.0, 0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [0.0, 0.3, 0.4, 0.5, 0.3, 0.2, 0.1, 0.7]):
+        check(lambda xs: micrograd.sum(lookups(xs)), (xs,))
 
 
 def flat(kernel):

@@ -55,6 +55,8 @@ def test_the_last_pass_before_c_has_the_copies_of_results_and_what_take_adds_to_
     table = [Value(1.0), Value(2.0), Value(3.0)]
     chosen = micrograd.compile(lambda i: take(table, i) ** 2, (1.0,), parameters=table, backend="c")
     given = micrograd.compile(lambda x: [x, x * 2.0], (1.0,), backend="c")
-    for fast, words in (chosen, "g[0][::1][x[0]] += "), (given, "y[0] = x[0]"):
+    among = micrograd.compile(lambda i, xs: take([x.exp() for x in xs], i), (1.0, [1.0] * 5), backend="c")
+    texts = "g[0][::1][x[0]] += ", "y[0] = x[0]", "y[0] = take(x[0], t0[i] for i in 5)"
+    for fast, words in zip((chosen, given, among), texts, strict=True):
         assert words in fast.stages["roll"]
         assert fast.stages["roll"] == fast.ir

@@ -22,6 +22,7 @@ take more than 16 GB. The numbers of one example were traced one by one: a long 
 import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import groupby, zip_longest
+from typing import Any
 
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import Graph
@@ -30,6 +31,7 @@ from micrograd.compiler.ir import (
     ARRAYS,
     Accumulate,
     Assign,
+    Call,
     Loop,
     Ref,
     Scatter,
@@ -78,7 +80,7 @@ def templates(precision: Precision = DOUBLE, *, vectors: bool, checks: bool = Fa
             "**-1": "checked_quotient(U(1), {0}, failed)",
             "**": "checked_pow({0}, {1}, failed)",
             "%": "checked_remainder({0}, {1}, failed)",
-            **{op: found[op].replace("{0}", "checked_index({0}, SIZE, failed)") for op in ("take", "take_at")},
+            **{op: found[op].replace("{0}", "checked_index({0}, SIZE, failed)") for op in found if "take" in op},
         }
     return {op: template.replace("SUFFIX", precision.suffix) for op, template in found.items()}
 
@@ -200,6 +202,13 @@ class Writer(Printer):
             yield from (f"{self.type} {step.target.array};", f"{self.for_lane}{target} = {text};")
         else:
             yield f"real {target} = {text};"
+
+    def take(self, index: Any, first: Ref, step: int, size: int) -> Call:
+        """The number at an index; where each lane has numbers of its own, those of its lane."""
+        if not self.vectors or first.array in self.uniform:
+            return super().take(index, first, step, size)
+        tile = "" if self.once and first.array == "t" else "TILE*"
+        return Call(f"v_take {tile}{step} {size}", (index, first))
 
     def ref(self, ref: Ref) -> str:
         """A reference: in vectors, one number for all lanes is U(number)."""

@@ -113,12 +113,13 @@ class Writer(Printer):
 
     def ref(self, ref: Ref) -> str:
         """A reference; for an array that begins with "&", the array and the index."""
-        array = ref.array
+        array = ref.array.removeprefix("&")
         if array[0] == "=":
             return literal(float(array[1:]))
-        if array[0] == "&":
-            return f"{array[1:]}, {index(ref)}"
-        return f"{self._table if array == 'c' else array}[{index(ref)}]" if array in ARRAYS else array
+        name = self._table if array == "c" else array
+        if array != ref.array:
+            return f"{name}, {index(ref)}"
+        return f"{name}[{index(ref)}]" if array in ARRAYS else array
 
 
 def size(part: Any) -> int:

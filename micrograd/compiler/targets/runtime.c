@@ -155,11 +155,11 @@ static inline V v_take_at(const real *row, long step, long size, V index)
 }
 
 /* PART v_take */
-static inline V v_take(const V *values, long size, V index)
+static inline V v_take(const V *values, long step, long size, V index)
 {
     V r;
     for (int l = 0; l < LANES; l++)
-        r[l] = take_atSUFFIX((const real *)values + l, LANES, size, index[l]);
+        r[l] = take_atSUFFIX((const real *)values + l, step * LANES, size, index[l]);
     return r;
 }
 

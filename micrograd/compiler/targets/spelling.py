@@ -123,6 +123,9 @@ class Printer(ABC):
 
     def value(self, value: Expression) -> str:
         """A value as text: a sum of terms, or the largest of all, or an operation."""
+        if isinstance(value, Call) and isinstance(row := value.operands[-1], Loop):
+            array, base, (*outer, step) = row.body[0]
+            value = self.take(value.operands[0], Ref(array, base, tuple(outer)), step, row.rounds)
         if not isinstance(value, Sum):
             return call(value, self.ref, self.templates)
         text = ""
@@ -134,6 +137,10 @@ class Printer(ABC):
             else:
                 text = self.templates["larger"].format(text, product) if text else product
         return text.strip().removeprefix("+ ")
+
+    def take(self, index: Any, first: Ref, step: int, size: int) -> Call:
+        """The number at an index, of numbers that are so far apart."""
+        return Call(f"take_at {step} {size}", (index, first._replace(array=f"&{first.array}")))
 
     @abstractmethod
     def loop(self, loop: Loop, depth: int) -> str:

@@ -10,7 +10,7 @@ import micrograd
 from micrograd import Backend, Value, dot, logsumexp, maximum, take, where
 from micrograd.compiler.passes import hoisted
 from micrograd.optim import SGD
-from tests.helpers import assert_close, grads, large, needs_compiler
+from tests.helpers import assert_close, grads, large, lookups, needs_compiler
 from tests.kernels import graph_of
 
 N = 4
@@ -85,7 +85,8 @@ def all_the_same(xs, w):
 def chosen(xs, w):
     rates = [each.exp() for each in w[:3]]
     larger = maximum(rates[0], rates[1] / 3)
-    return take(rates, w[0] * 0) * xs[0] + larger * xs[1] - softplus(w[5]) * xs[2] / (2 - rates[2])
+    found = micrograd.sum(lookups([each.exp() for each in w[3:11]]))
+    return take(rates, w[0] * 0) * xs[0] * found + larger * xs[1] - softplus(w[5]) * xs[2] / (2 - rates[2])
 
 
 PROGRAMS = [mixture, weight_normalized, penalized, tied, quantized, table, cholesky, all_the_same, chosen]

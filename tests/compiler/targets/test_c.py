@@ -22,6 +22,7 @@ from tests.helpers import (
     grads,
     graphs,
     large,
+    lookups,
     needs_compiler,
     products,
     random_examples,
@@ -252,7 +253,7 @@ def in_reverse(xs):
 
 LOOPS = [
     last_of_a_loop, lambda xs: list(accumulate(xs)), lambda xs: list(accumulate(xs, lambda s, x: s + x * x)),
-    products_of_sums, every_other, in_reverse,
+    products_of_sums, every_other, in_reverse, lookups,
 ]  # fmt: skip
 
 
