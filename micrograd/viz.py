@@ -5,7 +5,7 @@ so does `draw_dot`, which needs the package graphviz. `draw_graph` shows every V
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,6 +109,7 @@ def save_html(root: Value, path: str | os.PathLike[str], *, learning_rate: float
 def save_playground(
     model: Any, loss: Callable[[Any, Any], Any], xs: Sequence[Any], ys: Sequence[Any], path: str | os.PathLike[str], *,
     optimizer: Any = None, validation: tuple[Sequence[Any], Sequence[Any]] | None = None,
+    choices: Mapping[str, Any] | None = None, lesson: Sequence[Mapping[str, Any]] = (),
 ) -> None:  # fmt: skip
     """Write a page that trains a model in the browser: one HTML file that works offline.
 
@@ -122,13 +123,26 @@ def save_playground(
     shape. The optimizer is an `Optimizer` of the model's parameters or, for several models, a function that takes
     parameters and returns one; by default Adam with a learning rate of 0.01.
 
+    With `choices`, the model is a class or function that makes one, and the reader chooses its keyword arguments: of
+    each, a dict has the values by their labels, or a list the strings. Lists of sizes are shown as layers and units.
+
+        def make(hidden, activation):
+            return nn.MLP(2, [*hidden, 1], activation, rng=1)
+
+        choices = {"hidden": {"none": [], "4": [4], "4-4": [4, 4]}, "activation": ["tanh", "relu"]}
+
+    A `lesson` asks before it lets the reader train: each of its parts is a dict with a `text`, its `answers`, and what
+    is set for it: a `choice`, as in `{"hidden": "4-4"}`, and `model`, `rate`, `batch`, `decay`, `data`, `noise`, `n`
+    and `seed`, as the page's button Link writes them. What it has in `after` is shown once the reader has trained.
+
     Raises TraceError if the model or the loss cannot be compiled, ValueError if there are more parameters or numbers
-    than above or they are not finite, and what `save_svg` raises about the file.
+    than above or they are not finite, or a lesson has what the page cannot show; what the class or function raises for
+    its choices, and what `save_svg` raises about the file.
     """
     from micrograd.draw.playground.page import page  # not at the top: it needs the compiler
 
     _require_kind(path, ".html")
-    replace(path, page(model, loss, xs, ys, optimizer, validation).encode())
+    replace(path, page(model, loss, xs, ys, optimizer, validation, choices, lesson).encode())
 
 
 def _require_kind(path: str | os.PathLike[str], kind: str, other: str = "") -> None:

@@ -41,8 +41,9 @@ class Network {
   layOut() {
     if (!this.model || !this.model.units.length) return;
     const { columns, units } = this.model, width = this.place.clientWidth, fullest = Math.max(...columns.map((c) => Math.min(c.length, 16)));
-    const below = innerHeight - scrollY - this.place.getBoundingClientRect().top - 196; // without the losses
-    const room = matchMedia("(min-width:46rem)").matches ? Math.max(240, Math.min(376, below)) : 376;
+    const below = innerHeight - scrollY - this.place.getBoundingClientRect().top, isAlone = !!this.place.closest(".embed");
+    const isBeside = matchMedia("(min-width:46rem)").matches; // above the losses
+    const room = isAlone ? below - 16 : isBeside ? Math.max(240, Math.min(376, below - 196)) : 376;
     const pitch = Math.max(24, Math.min(84, room / fullest)), named = pitch > 44;
     const side = Math.min(named ? pitch - 20 : pitch - 4, (0.55 * width) / columns.length);
     const height = pitch * fullest + (columns.some((c) => c.length > 16) ? 20 : 6), gap = columns.length > 1 ? (width - side - 16) / (columns.length - 1) : 0;

@@ -5,6 +5,8 @@
    await micrograd.step()              takes one step
    await micrograd.reset(7)            draws new weights by this seed, those of rng=7 in Python; without one, back to
                                        the weights that Python wrote
+   micrograd.choices                   the choices of a model: of each keyword, its labels
+   await micrograd.choose({hidden: "4-4"})   makes a choice; what is not named stays
    micrograd.loss()                    the mean loss of all examples
    micrograd.parameters()              the parameters, a Float64Array, in the order of model.parameters()
    await micrograd.setParameters(p)    sets them to as many numbers
@@ -15,12 +17,14 @@
    it takes the steps of `fit(..., batch_size=10, rng=7)` after `reset(7)`. */
 (async () => {
   readColours();
+  const isEmbedded = new URLSearchParams(location.hash.slice(1)).has("embed"); // only the network, the output and two buttons
+  document.documentElement.classList.toggle("embed", isEmbedded);
+  const ROWS = 20; // of the table
   const content = JSON.parse(new TextDecoder().decode(await unpacked("document")));
-  const { models, kinds, inputs } = content, isPlane = kinds !== null;
+  const { models, kinds, inputs } = content, isPlane = inputs === 2 && kinds !== null;
   const flat = (rows) => Float64Array.from(rows.flat());
   const heights = isPlane ? content.rows.map((row) => row[2]) : [];
   const height = heights.reduce((most, x) => Math.max(most, Math.abs(x)), 0) || 1;
-  const at = content.at;
 
   const now = { model: 0, playing: false, seed: null, speed: 60, rate: models[0].rate, batch: Infinity, decay: 0, data: "yours", noise: 0, n: 0 };
   let points = content.rows, held = content.validation;
@@ -29,7 +33,7 @@
 
   // The worker
 
-  const worker = new Worker(URL.createObjectURL(new Blob([find("#worker").textContent], { type: "text/javascript" })));
+  const worker = new Worker(URL.createObjectURL(new Blob([content.worker], { type: "text/javascript" })));
   const waiting = new Map();
   worker.onmessage = ({ data }) => {
     waiting.get(data.id)(data);
@@ -41,20 +45,21 @@
   // Has the worker do something with a model, and shows its state then.
   async function request(what = {}) {
     const model = what.model ?? now.model;
-    const settings = { learningRate: now.rate, batchSize: now.batch, weightDecay: now.decay };
-    const area = isPlane ? { ...plane.area, kinds, at, height } : undefined;
-    const table = isPlane ? undefined : points.slice(0, 20).map((row) => row.slice(0, inputs));
+    const taken = { learningRate: now.rate, batchSize: now.batch, weightDecay: now.decay };
+    const area = isPlane ? { ...plane.area, height } : undefined;
+    const table = isPlane ? undefined : points.slice(0, ROWS).map((row) => row.slice(0, inputs));
     const id = ++asked;
     const answer = await new Promise((resolve) => {
       waiting.set(id, resolve);
-      worker.postMessage({ id, settings, area, cards: models[model].units.length, table, probe: probe ?? undefined, ...what, model });
+      worker.postMessage({ id, settings: taken, area, cards: models[model].units.length, table, probe: probe ?? undefined, ...what, model });
     });
-    const state = states[model], { curve } = state, point = [answer.steps, answer.loss ?? NaN, answer.validation ?? NaN];
+    const state = states[model], { curve } = state;
     if (what.reset !== undefined) curve.length = 0;
-    if (curve.length && curve.at(-1)[0] === answer.steps) curve.pop();
-    curve.push(point);
+    if (curve.length && curve.at(-1)[0] === answer.curve[0][0]) curve.pop();
+    curve.push(...answer.curve);
     if (curve.length > 800) state.curve = curve.filter((_, i) => i % 2 === 0 || i === curve.length - 1);
     state.answer = answer;
+    if (what.steps) lesson?.trained();
     if (!answer.ok) {
       pause();
       notice("Some numbers are no longer finite: lower the learning rate, and press Reset.");
@@ -84,15 +89,21 @@
     if (busy || !steps) return;
     due = now.speed === Infinity ? 0 : due - steps;
     busy = true;
-    request({ steps, milliseconds: 12 }).then(() => (busy = false));
+    request({ steps, milliseconds: 12, every: Infinity }).then(() => (busy = false));
   }
   function play() {
-    if (!points.length) return notice("There is nothing to learn from: add points, or choose a data set.");
+    if (!isReady()) return;
     find("#notice").hidden = true;
     now.playing = true;
     due = 0;
     showPlaying();
     wake();
+  }
+  // Whether there are examples, and no question is open.
+  function isReady() {
+    if (!points.length) notice("There is nothing to learn from: add points, or choose a data set.");
+    else if (lesson && !lesson.isAnswered) notice("Answer the question first: what do you expect?");
+    return points.length > 0 && (lesson?.isAnswered ?? true);
   }
   function pause() {
     now.playing = false;
@@ -122,7 +133,7 @@
   const step = () => {
     pause();
     find("#notice").hidden = true;
-    return request({ steps: 1 });
+    return request({ steps: 1, milliseconds: Infinity, every: Infinity });
   };
   function notice(words, mild = false) {
     const place = find("#notice");
@@ -288,17 +299,17 @@
   function stepThrough() {
     const row = points[find("#example").value - 1], { steps } = models[now.model], { parameters } = states[now.model].answer;
     if (!row) return notice(`Choose an example from 1 to ${points.length}.`);
-    const { html, places } = steps[row[inputs]] ?? steps.any ?? {}, numbers = [...parameters, ...row];
-    if (!html) return notice("There is no page with the steps of this example: its target is none that Python has shown.");
+    const { html: middle, places } = steps[row[inputs]] ?? steps.any ?? {}, numbers = [...parameters, ...row];
+    if (!places) return notice("There is no page with the steps of this example: its target is none that Python has shown.");
     const leaves = JSON.stringify(places.map((place, i) => [place, numbers[i]]).filter(([place]) => place >= 0));
     const script = `for (const [i, x] of ${leaves}) V0[i] = x; forward(V0); backward(V0)[0].forEach((x, i) => { G0[i] = x; }); C0.length = 0; graph.exact = {}; at("rate").value = ${now.rate}; compute();`;
-    const page = html.replace("</body>", () => `<script>${script}</${"script"}></body>`);
+    const page = (content.frame[0] + middle + content.frame[1]).replace("</body>", () => `<script>${script}</${"script"}></body>`);
     window.open(URL.createObjectURL(new Blob([page], { type: "text/html" })));
   }
 
   // Settings
 
-  const choices = {
+  const settings = {
     speed: [...[1, 10, 60, 600].map((x) => [x, text(x)]), [Infinity, "fastest"]],
     rate: [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10].map((x) => [x, text(x)]),
     batch: [...[1, 2, 5, 10, 20, 50, 100].map((x) => [x, text(x)]), [Infinity, "all"]],
@@ -307,8 +318,8 @@
   function set(name, value) {
     const isFine = name === "batch" ? value >= 1 && (value % 1 === 0 || value === Infinity) : value >= 0 && (name === "speed" || value < Infinity);
     if (!isFine) throw new RangeError(`${name} cannot be ${value}`);
-    if (!choices[name].some(([known]) => known === value)) choices[name] = [...choices[name], [value, text(value)]].sort(([a], [b]) => a - b);
-    find(`#${name}`).replaceChildren(...choices[name].map(([known, words]) => html("option", { value: known, selected: known === value }, words)));
+    if (!settings[name].some(([known]) => known === value)) settings[name] = [...settings[name], [value, text(value)]].sort(([a], [b]) => a - b);
+    find(`#${name}`).replaceChildren(...settings[name].map(([known, words]) => html("option", { value: known, selected: known === value }, words)));
     now[name] = value;
     due = 0;
   }
@@ -318,11 +329,12 @@
     if (!/^\d{1,15}$/.test(typed)) return notice("A seed is a whole number from 0, or nothing for the weights that Python wrote.");
     return +typed;
   };
-  function choose(model) {
+  function open(model) {
     now.model = model;
     hovered = -1;
     find("#network-part").hidden = !models[model].units.length;
     find("#network-name").textContent = models.length > 1 ? models[model].title : "Network";
+    choices?.show(model);
     find("#count").textContent = models[model].names.length;
     find("#through").hidden = !models[model].steps;
     all("#models input").forEach((input, k) => (input.checked = k === model));
@@ -335,7 +347,8 @@
   let linked = "";
   function link() {
     const { model, seed, rate, batch, decay, data, noise, n } = now, parts = { rate, batch, decay };
-    if (models.length > 1) parts.model = models[model].name;
+    if (choices) Object.assign(parts, choices.labelsOf(model));
+    else if (models.length > 1) parts.model = models[model].name;
     if (seed !== null) parts.seed = seed;
     if (data !== "edited") Object.assign(parts, { data, noise }, isMade(data) ? { n } : {});
     linked = `#${new URLSearchParams(parts)}`;
@@ -344,14 +357,17 @@
     navigator.clipboard?.writeText(location.href).catch(() => {});
     notice("The address of this page now has these settings: copy it, or bookmark it.", true);
   }
-  async function follow() {
-    const parts = new URLSearchParams(location.hash.slice(1));
+  // Sets what the address, or a part of a lesson, says; what cannot be set stays as it is.
+  async function follow(address) {
+    const parts = new URLSearchParams(address), data = parts.get("data");
     for (const name of ["rate", "batch", "decay"])
-      if (parts.has(name)) try { set(name, Number(parts.get(name))); } catch { /* what cannot be stays as it is */ }
-    const model = models.findIndex(({ name }) => name === parts.get("model")), data = parts.get("data");
+      if (parts.has(name)) try { set(name, Number(parts.get(name))); } catch { /* it stays */ }
+    const model = models.findIndex(({ name }) => name === parts.get("model"));
     const number = (name, least, most, other) => (parts.has(name) && Number(parts.get(name)) >= least && Number(parts.get(name)) <= most ? Number(parts.get(name)) : other);
-    if (model >= 0) await choose(model);
-    if (isPlane && (isMade(data) || data === "yours")) await setData(data, number("noise", 0, 0.5, 0), Math.round(number("n", 1, 10000, 100)));
+    if (model >= 0) await open(model);
+    for (const [name, labels] of content.choices)
+      if (labels.includes(parts.get(name))) await choices.change({ [name]: parts.get(name) });
+    if (isPlane && (isMade(data) || data === "yours")) await setData(data, number("noise", 0, 0.5, fresh[data]?.[0] ?? 0), Math.round(number("n", 1, 10000, fresh[data]?.[1] ?? 100)));
     if (/^\d{1,15}$/.test(parts.get("seed") ?? "")) await reset(+parts.get("seed"));
   }
 
@@ -366,14 +382,14 @@
 
   // The page, connected
 
-  for (const name in choices) {
+  for (const name in settings) {
     set(name, now[name]);
     find(`#${name}`).onchange = (event) => set(name, Number(event.target.value));
   }
   const keys = { Home: "first", " ": "play", ArrowRight: "forward" };
   find("#first").onclick = () => { const seed = readSeed(); if (seed !== undefined) reset(seed); };
   find("#play").onclick = () => (now.playing ? pause() : play());
-  find("#forward").onclick = step;
+  find("#forward").onclick = () => isReady() && step();
   find("#seed").onchange = find("#first").onclick;
   find("#dice").onclick = () => reset((now.seed ?? -1) + 1);
   find("#save").onclick = save;
@@ -390,7 +406,7 @@
     find(`#${keys[event.key]}`).click();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); changed = true; wake(); });
-  window.addEventListener("hashchange", () => location.hash !== linked && follow());
+  window.addEventListener("hashchange", () => location.hash !== linked && follow(location.hash.slice(1)));
   new ResizeObserver(() => { changed = true; wake(); }).observe(find("#chart"));
 
   if (isPlane) {
@@ -409,22 +425,32 @@
     find("#cards-show").textContent = "In each card: the unit's bias.";
     find("#head").append(...["inputs", "target", "prediction"].map((words) => html("th", { scope: "col" }, words)));
   }
-  if (models.length > 1) {
+  const choices = content.choices.length ? new Choices(find("#choices"), content.choices, open) : null;
+  const lesson = content.lesson.length ? new Lesson(find("#lesson"), content.lesson, async ({ text, answers, after, choice, ...more }) => {
+    await follow(new URLSearchParams({ ...choice, ...more }));
+    if (!("seed" in more)) await reset(null);
+  }) : null;
+  if (!choices && models.length > 1) {
     find("#models").hidden = false;
     find("#models").append(...models.map(({ name }, k) => {
-      const input = html("input", { type: "radio", name: "model", onchange: () => choose(k) });
+      const input = html("input", { type: "radio", name: "model", onchange: () => open(k) });
       return html("label", {}, input, name, html("span", { className: "loss" }));
     }));
   }
   window.micrograd = {
     async train(steps) {
       pause();
-      const most = Math.max(1, Math.ceil(steps / 60)); // between points of the chart
-      for (let left = steps; left > 0; left -= most) await request({ steps: Math.min(left, most) });
+      const every = Math.max(1, Math.ceil(steps / 60)); // between points of the chart
+      for (let left = steps; left > 0 && points.length; ) {
+        const before = states[now.model].answer.steps, { ok, steps: taken } = await request({ steps: left, milliseconds: 200, every });
+        left = ok ? left - (taken - before) : 0;
+      }
       return this.loss();
     },
     async step() { return (await step()).loss; },
     async reset(seed = null) { await reset(seed); return this.loss(); },
+    choices: Object.fromEntries(content.choices),
+    async choose(labels) { await choices.change(labels); return this.loss(); },
     loss: () => states[now.model].answer.loss,
     parameters: () => states[now.model].answer.parameters.slice(),
     async setParameters(numbers) {
@@ -437,9 +463,12 @@
     get batchSize() { return now.batch; },
     set batchSize(size) { set("batch", size); },
   };
-  for (let k = models.length - 1; k >= 0; k--)
-    await sendExamples({ model: k, ...(k === models.length - 1 ? { open: models.map(({ starts, outputs }) => ({ starts, outputs })), inputs } : {}) });
-  await choose(0);
-  if (location.hash.length > 1) await follow();
+  network.open(models[0]);
+  const ofAll = (name) => models.map((model) => model[name]);
+  await sendExamples({ open: { starts: ofAll("starts"), outputs: ofAll("outputs"), kinds, at: content.at }, inputs });
+  if (!choices) for (let model = models.length - 1; model > 0; model--) await request({ model });
+  await open(0);
+  if (lesson) await lesson.go(0);
+  if (location.hash.length > 1) await follow(location.hash.slice(1));
   document.documentElement.dataset.ready = "";
 })();

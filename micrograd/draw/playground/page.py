@@ -1,6 +1,6 @@
 """The playground: a page that trains models in the browser, by the JavaScript that the compiler makes of them.
 
-That JavaScript and worker.js lie in a script of type text/plain, of which page.js makes a Web Worker.
+That JavaScript and worker.js are among the data of the page, and page.js makes a Web Worker of them.
 """
 
 import base64
@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
+from itertools import chain, product
 from typing import Any
 
 from micrograd.compiler import compile
@@ -19,7 +20,8 @@ from micrograd.core.errors import shown
 from micrograd.draw import shell
 from micrograd.draw.graph import page as graph_page
 from micrograd.draw.graph.drawn import DrawnGraph
-from micrograd.draw.text import real
+from micrograd.draw.graph.formulas import operation
+from micrograd.draw.text import label, number, real
 from micrograd.draw.training.network import described, layers_of, names, units_and_outputs
 from micrograd.engine import Value
 from micrograd.nn import Embedding, Layer, Module, Neuron, document, walk, weight_limit
@@ -32,36 +34,128 @@ WEIGHTS = 20_000  # of a model: tracing so many takes some seconds
 SMALL = 1000  # parameters, above which the graph of an example is too large to read
 TARGETS = 10  # of which there are graph pages, each some tens of kilobytes
 NORMAL = -1  # the start of a parameter that is drawn normally distributed; others are drawn up to a limit from 0
-SCRIPTS = ("maps.js", "random.js", "data.js", "chart.js", "network.js", "plane.js")  # before page.js
+SCRIPTS = (
+    "maps.js",
+    "random.js",
+    "data.js",
+    "chart.js",
+    "network.js",
+    "plane.js",
+    "choices.js",
+    "lesson.js",
+)  # before page.js
 OF_LOSS = "inputs, parameters, learningRate, forward, backward, createState, update"
 OF_UNITS = "outputs, forward"
+# What a part of a lesson may have; from `model` on, as in the page's address.
+LESSON = ("text", "answers", "after", "choice", "model", "rate", "batch", "decay", "data", "noise", "n", "seed")
+source = partial(shell.read, __package__)
 
 
-def page(model: Any, loss: Any, xs: Any, ys: Any, optimizer: Any = None, validation: Any = None) -> str:
+def page(
+    model: Any, loss: Any, xs: Any, ys: Any, optimizer: Any = None, validation: Any = None, choices: Any = None,
+    lesson: Any = (),
+) -> str:  # fmt: skip
     """The page as HTML. Parameters and errors are as for `viz.save_playground`."""
-    models = model if isinstance(model, Mapping) else {"": model}
+    offered = _offered(choices)
+    models = made(model, offered) if offered else model if isinstance(model, Mapping) else {"": model}
     table, rows = _table(loss, xs, ys)
     held = [] if validation is None else _table(loss, *validation, size=len(rows[0]), kind="validation ")[1]
     trained = [_trained(str(name), each, loss, table, optimizer) for name, each in models.items()]
     parts, codes = zip(*trained, strict=True)
     inputs = len(flat(table[0][0]))
-    kinds = kinds_of(rows, parts[0]["outputs"]) if inputs == 2 else None
-    at = boundary(loss, kinds) if kinds else 0
-    content = {"models": parts, "inputs": inputs, "rows": rows, "validation": held, "kinds": kinds, "at": at}
-    source = partial(shell.read, __package__)
+    kinds = kinds_of([row[inputs:] for row in rows], parts[0]["outputs"])
+    content = {
+        "models": parts,
+        "frame": _frame([page for part in parts for page in (part["steps"] or {}).values() if page]),
+        "choices": [[name, [*values], sizes_of(values)] for name, values in offered.items()],
+        "lesson": checked(lesson, offered, models),
+        "inputs": inputs,
+        "rows": rows,
+        "validation": held,
+        "kinds": kinds,
+        "at": boundary(loss, kinds) if kinds else 0,
+        "worker": "\n".join(map(source, ("random.js", "worker.js"))) + f"\nserve([\n{', '.join(codes)}]);\n",
+    }
     packed = base64.b64encode(zlib.compress(json.dumps(content).encode(), 9))
-    worker = f"{source('random.js')}\n{source('worker.js')}\nserve([\n{', '.join(codes)}]);\n"
     return shell.page(
         __package__,
         title="Playground" if len(models) > 1 else f"Playground: {parts[0]['title']}",
         summary="Press Train: in each step, the weights move a little so that the output fits the examples better. "
         "Change anything.",
         main=source("page.html"),
-        data=f'<script type="text/plain" id="document">{packed.decode()}</script>\n'
-        f'<script type="text/plain" id="worker">{worker}</script>\n',
+        data=f'<script type="text/plain" id="document">{packed.decode()}</script>\n',
         style=shell.CHART_STYLE,
         script="\n".join(map(source, SCRIPTS)),
     )
+
+
+def _frame(pages: list[dict[str, Any]]) -> list[str]:
+    """What all graph pages begin and end with, which is most of them; it is taken off them."""
+    ends = []
+    for step in (1, -1):
+        texts = sorted(page["html"][::step] for page in pages) or [""]
+        pairs = enumerate(zip(texts[0], texts[-1], strict=False))
+        n = next((i for i, (a, b) in pairs if a != b), len(texts[0]))
+        ends.append(texts[0][:n][::step])
+        for page in pages:
+            page["html"] = page["html"][::step][n:][::step]
+    return ends
+
+
+# Choices and lessons
+
+
+def _offered(choices: Any) -> dict[str, dict[str, Any]]:
+    """The values of each keyword to choose from, by their labels. Raises ValueError for any other kind of choices."""
+    offered = {}
+    for name, values in (choices or {}).items():
+        if not isinstance(values, (Mapping, list, tuple)) or not values:
+            expected = "a dict of labels and values, or a list of strings"
+            raise ValueError(f"choices[{name!r}] is {shown(values)}: expected {expected}")
+        labelled = values.items() if isinstance(values, Mapping) else ((value, value) for value in values)
+        offered[name] = {str(label): value for label, value in labelled}
+    return offered
+
+
+def made(make: Any, offered: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The model of each combination of choices. Raises what `make` raises, with the choices that it was called with."""
+    models = {}
+    for labels in product(*offered.values()):
+        given = {name: offered[name][label] for name, label in zip(offered, labels, strict=True)}
+        try:
+            models[" · ".join(labels)] = make(**given)
+        except (TypeError, ValueError) as error:
+            call = ", ".join(f"{name}={value!r}" for name, value in given.items())
+            raise type(error)(f"a model of these choices cannot be made, {call}: {error}") from error
+    return models
+
+
+def sizes_of(values: dict[str, Any]) -> list[list[int]] | None:
+    """The sizes of layers, if all values are lists of them."""
+    lists = [[*value] for value in values.values() if isinstance(value, (list, tuple))]
+    are_sizes = len(lists) == len(values) and all(type(size) is int for size in chain(*lists))
+    return lists if are_sizes else None
+
+
+def checked(lesson: Any, offered: dict[str, dict[str, Any]], models: Mapping[Any, Any]) -> list[dict[str, Any]]:
+    """The lesson as the page takes it. Raises ValueError for a part that it cannot show or set."""
+    found = []
+    for i, given in enumerate(lesson):
+        part = {"after": "", **given}
+        if unknown := part.keys() - {*LESSON}:
+            raise ValueError(f"lesson[{i}] has {shown(sorted(unknown))}: expected {', '.join(LESSON)}")
+        if not part.get("text") or len(part.get("answers", ())) < 2:
+            raise ValueError(f"lesson[{i}] is {shown(given)}: expected a text and two answers or more")
+        for name, chosen in part.get("choice", {}).items():
+            if chosen not in offered.get(name, ()):
+                known = [f"{name}={each!r}" for name, values in offered.items() for each in values]
+                raise ValueError(f"lesson[{i}] chooses {name}={chosen!r}: expected {', '.join(known) or 'no choice'}")
+        if part.get("model", "") not in ("", *map(str, models)):
+            raise ValueError(
+                f"lesson[{i}] has the model {part['model']!r}: expected one of {', '.join(map(str, models))}"
+            )
+        found.append(part)
+    return found
 
 
 # Examples
@@ -86,12 +180,12 @@ def _table(loss: Any, xs: Any, ys: Any, *, size: int = 0, kind: str = "") -> tup
     return table, rows
 
 
-def kinds_of(rows: list[list[float]], outputs: int) -> list[float] | None:
-    """The targets to choose from in the plane: [] if any number is one, None if the examples do not lie in a plane."""
-    targets = sorted({row[2] for row in rows})
-    if len(rows[0]) != 3 or (outputs > 1 and not set(targets) <= set(range(outputs))):
+def kinds_of(targets: list[list[float]], outputs: int) -> list[float] | None:
+    """The classes among targets: [] if any number is one, None if each is several, or they are none of the outputs."""
+    numbers = sorted({target[0] for target in targets})
+    if len(targets[0]) != 1 or (outputs > 1 and not set(numbers) <= set(range(outputs))):
         return None
-    return [*range(outputs)] if outputs > 1 else targets if len(targets) == 2 else []
+    return [*range(outputs)] if outputs > 1 else numbers if len(numbers) == 2 else []
 
 
 def boundary(loss: Any, kinds: list[float]) -> float:
@@ -118,13 +212,12 @@ def _trained(name: str, model: Any, loss: Any, table: Any, optimizer: Any) -> tu
     named = names(model) if is_module else [f"p{i}" for i in range(len(parameters))]
     fast = compile(lambda x, y: loss(model(x), y), (x, y), parameters=parameters, backend="python")
     layers = layers_of(model)
-    outputs = partial(units_and_outputs, layers) if layers else model
-    units = compile(outputs, (x,), parameters=parameters, backend="python")
+    units = compile(partial(units_and_outputs, model, layers), (x,), parameters=parameters, backend="python")
     part = {
         "name": name,
         "title": f"{model!r:.200}" if is_module else type(model).__name__,
         "outputs": len(flat(model(x))),
-        **described(model),
+        **_network(model, layers, x),
         "starts": _starts(model, parameters),
         "names": named,
         "steps": _steps(model, loss, table, named),
@@ -135,8 +228,36 @@ def _trained(name: str, model: Any, loss: Any, table: Any, optimizer: Any) -> tu
     return part, f"{{ loss: {training},\nunits: {_module(units.js_source(), OF_UNITS)} }}"
 
 
+def _network(model: Any, layers: Any, x: Any) -> dict[str, Any]:
+    """The network for the page. What goes into its first layer is named by its formula, if it is computed."""
+    found = described(model)
+    if layers:
+        inputs = labelled("x", x)
+        for name, unit in zip(units_and_outputs(model, layers, inputs), found["units"], strict=False):
+            if unit[3] == 0:
+                found["columns"][0][found["units"].index(unit)] = unit[0] = _formula(name) or unit[0]
+    return found
+
+
+def _formula(value: Any) -> str:
+    """The label of a Value, or its formula of operands that have one; "" if there is none."""
+    if value.label or not value._prev:
+        return label(value)
+    operands = [label(each) or number(each) for each in value._prev]
+    return operation(value)[1].format(*operands) if not any(each._prev for each in value._prev) else ""
+
+
+def labelled(name: str, tree: Any) -> Any:
+    """The numbers of an example as Values, with x01 as the label of x[0][1]."""
+    made = mapped(lambda number: Value(float(number)), tree)
+    for path, leaf in leaves(name, made):
+        leaf.label = re.sub(r"\W", "", path)
+    return made
+
+
 def _module(source: str, names: str) -> str:
-    """A module as an expression: an object with these names."""
+    """A module as an expression: an object with these names. Gradients by inputs are none of them."""
+    source = re.sub(r"^/\*.*?\*/|(export )?function valueAndGrad.*?\n}\n", "", source, flags=re.DOTALL)
     return f"(() => {{\n{source.replace('export ', '')}return {{ {names} }};\n}})()"
 
 
@@ -144,10 +265,7 @@ def steps(model: Any, loss: Any, x: Any, y: Any, names: list[str]) -> dict[str, 
     """The page of the loss of an example, and where its leaves are among the page's numbers; None if it has no page."""
     if len(names) > SMALL:
         return None
-    inputs, target = (mapped(lambda number: Value(float(number)), part) for part in (x, y))
-    given = dict([*leaves("x", inputs), *leaves("y", target)])
-    for path, leaf in given.items():
-        leaf.label = re.sub(r"\W", "", path)  # x01 in place of x[0][1]
+    inputs, target = labelled("x", x), labelled("y", y)
     try:
         model = copy.deepcopy(model)
         parameters = model.parameters()
@@ -160,7 +278,7 @@ def steps(model: Any, loss: Any, x: Any, y: Any, names: list[str]) -> dict[str, 
         html = graph_page.page(root)
     except (ArithmeticError, AttributeError, TypeError, ValueError):  # the engine may refuse what the compiler takes
         return None
-    return {"html": html, "places": [places.get(id(leaf), -1) for leaf in (*parameters, *given.values())]}
+    return {"html": html, "places": [places.get(id(leaf), -1) for leaf in (*parameters, *flat(inputs), *flat(target))]}
 
 
 def _steps(model: Any, loss: Any, table: Any, named: list[str]) -> dict[str, Any] | None:

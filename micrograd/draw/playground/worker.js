@@ -6,6 +6,9 @@ class Trainer {
     Object.assign(this, { loss, units, starts });
     this.p = loss.parameters.slice();
     this.g = new Float64Array(this.p.length);
+    this.fixed = [];
+    this.cut = { off: [], still: [], held: [] };
+    this.dormant = new Map();
     this.reset(null);
   }
 
@@ -13,48 +16,85 @@ class Trainer {
   // known but its number gets that.
   reset(seed) {
     this.random = new Random(seed ?? 0);
-    this.p.set(this.loss.parameters);
+    const before = this.whole(), p = this.loss.parameters.slice();
     if (seed !== null)
       this.starts.forEach((limit, i) => {
-        if (limit === 0) this.p[i] = 0;
-        else if (limit !== null) this.p[i] = limit < 0 ? this.random.gauss(0, 1) : this.random.uniform(-limit, limit);
+        if (limit === 0) p[i] = 0;
+        else if (limit !== null) p[i] = limit < 0 ? this.random.gauss(0, 1) : this.random.uniform(-limit, limit);
       });
+    for (const i of this.cut.held) p[i] = before[i];
+    this.set(p);
     if (seed !== null) this.random = new Random(seed); // which shuffles the examples
     this.state = this.loss.createState();
     this.steps = 0;
-    this.taken = Infinity; // examples of this epoch
+    this.order = []; // of the examples, in this epoch
   }
 
-  // The examples of the next batch, in a new order in each epoch, or undefined for all.
+  // The parameters, with those in place that wait.
+  whole() {
+    const parameters = this.p.slice();
+    this.dormant.forEach((x, i) => (parameters[i] = x));
+    return parameters;
+  }
+
+  // Sets the parameters. Those that lead from a unit that is switched off are 0: theirs wait until it is switched on.
+  set(parameters) {
+    this.p.set(parameters);
+    this.dormant = new Map(this.cut.off.map((i) => [i, parameters[i]]));
+    for (const i of this.cut.off) this.p[i] = 0;
+    this.stay = this.fixed.map((i) => this.p[i]);
+  }
+
+  // Cuts into the network: the parameters that lead from units that are `off` are 0, and the others of these units are
+  // `still`, so that nothing else sees them; those that are `held` keep their numbers, when weights are drawn too.
+  fix(cut) {
+    const parameters = this.whole();
+    this.cut = cut;
+    this.fixed = [...cut.off, ...cut.still, ...cut.held];
+    this.set(parameters);
+  }
+
+  // The examples of the next batch, in a new order in each epoch, or undefined for all. Their numbers are in one array
+  // for all epochs, which the batches are views of.
   batch(n, size) {
     if (size >= n) return undefined;
-    if (this.taken >= n || this.order.length !== n) {
-      this.order = this.random.shuffle(Uint32Array.from({ length: n }, (_, i) => i));
-      this.taken = 0;
+    if (this.order.length !== n || this.size !== size) {
+      this.order = new Uint32Array(n);
+      this.batches = Array.from({ length: Math.ceil(n / size) }, (_, k) => this.order.subarray(k * size, (k + 1) * size));
+      Object.assign(this, { size, next: Infinity });
     }
-    return this.order.subarray(this.taken, (this.taken += size));
+    if (this.next >= this.batches.length) {
+      for (let i = 0; i < n; i++) this.order[i] = i;
+      this.random.shuffle(this.order);
+      this.next = 0;
+    }
+    return this.batches[this.next++];
   }
 
   // Takes a step along the gradient of the mean loss of a batch, and returns that loss.
   step(examples, { learningRate, batchSize, weightDecay }) {
-    const { loss, p, g } = this;
+    const { loss, p, g, fixed } = this;
     g.fill(0);
     const mean = loss.backward(p, examples, g, this.batch(examples.length / loss.inputs, batchSize));
     if (weightDecay) for (let i = 0; i < p.length; i++) g[i] += weightDecay * p[i];
+    for (const i of fixed) g[i] = 0;
     loss.update(p, g, this.state, learningRate);
+    for (let k = 0; k < fixed.length; k++) p[fixed[k]] = this.stay[k]; // which momentum would move
     this.steps++;
     return mean;
   }
 
-  // Takes so many steps, or as many as so many milliseconds allow. Returns whether all numbers are finite still.
-  train(examples, settings, steps, milliseconds = Infinity) {
+  // Takes so many steps, or as many as so many milliseconds allow, and calls `passed` after each `every` of them. Returns
+  // whether all numbers are finite still.
+  train(examples, settings, steps, milliseconds, every, passed) {
     const end = performance.now() + milliseconds;
-    for (let taken = 0, together = 1; taken < steps; ) {
-      const start = performance.now(), last = Math.min(steps, taken + together);
+    for (let taken = 0, together = 1, next = every; taken < steps; ) {
+      const start = performance.now(), last = Math.min(steps, taken + together, next);
       let loss = 0;
       for (; taken < last; taken++) loss = this.step(examples, settings);
       const now = performance.now();
       if (!Number.isFinite(loss) || !this.p.every(Number.isFinite)) return false;
+      if (taken === next) passed((next += every));
       if (now > end) break;
       if (now - start < 1) together *= 2; // looks at the clock no more often than needed
     }
@@ -71,14 +111,13 @@ class Trainer {
   }
 
   // The share of examples whose class the model tells.
-  accuracy(examples, { kinds, at }) {
-    const n = examples.length / 3, xs = new Float64Array(2 * n);
-    for (let i = 0; i < n; i++) xs.set(examples.subarray(3 * i, 3 * i + 2), 2 * i);
-    const outputs = this.outputs(xs, 2);
+  accuracy(examples, inputs) {
+    const { kinds, at } = this, n = examples.length / (inputs + 1), xs = new Float64Array(inputs * n);
+    for (let i = 0; i < n; i++) xs.set(examples.subarray((inputs + 1) * i, (inputs + 1) * i + inputs), inputs * i);
     let right = 0;
-    outputs.forEach((output, i) => {
+    this.outputs(xs, inputs).forEach((output, i) => {
       const k = output.length > 1 ? output.indexOf(Math.max(...output)) : +(output[0] > at);
-      right += kinds[k] === examples[3 * i + 2];
+      right += kinds[k] === examples[(inputs + 1) * i + inputs];
     });
     return right / n;
   }
@@ -93,8 +132,8 @@ class Trainer {
 
   // The plane as maps.js has it: the margin of each class at n by n points, as numbers, and a map of half as many for each
   // unit that has a card. Targets of any height have a map of the output before these, in which `height` is the largest.
-  maps({ left, right, bottom, top, kinds, at, height }, n, cards) {
-    const { units, p, count } = this, points = n * n, xs = new Float64Array(2 * points);
+  maps({ left, right, bottom, top, height }, n, cards) {
+    const { units, p, count, kinds, at } = this, points = n * n, xs = new Float64Array(2 * points);
     for (let i = 0; i < points; i++) {
       xs[2 * i] = left + ((right - left) * (i % n)) / (n - 1);
       xs[2 * i + 1] = bottom + ((top - bottom) * Math.floor(i / n)) / (n - 1);
@@ -109,9 +148,10 @@ class Trainer {
       return x - other;
     }));
     const half = n / 2, coarse = Array.from({ length: half * half }, (_, i) => 2 * Math.floor(i / half) * n + 2 * (i % half));
-    const shown = !cards ? [] : [0, 1].map((k) => xs.filter((_, i) => i % 2 === k));
-    for (let k = 0; shown.length < cards; k++) shown.push(column(k));
-    const maps = shown.map((numbers) => bytes(coarse.map((i) => numbers[i])));
+    const maps = Array.from({ length: cards }, (_, k) => {
+      const numbers = column(k), from = k === hidden && count === 1 ? at : 0; // the line, where the plane changes its colour, too
+      return bytes(coarse.map((i) => (numbers[i] - from) / (Math.abs(from) || 1)));
+    });
     if (kinds.length) return { maps, margins };
     return { maps, map: bytes(outputs[0].map((x) => Math.max(-1, Math.min(1, x / height)))) };
   }
@@ -131,16 +171,21 @@ function serve(models) {
   const grids = [48, 36, 24, 12]; // points along each side of a map: fewer, if these take long
   let grid = 0;
   self.onmessage = ({ data: { id, model, ...asked } }) => {
-    const answer = { id, model, ok: true };
+    const answer = { id, model, ok: true, curve: [] };
     if (asked.open) {
-      trainers = models.map((made, i) => Object.assign(new Trainer(made, asked.open[i].starts), { count: asked.open[i].outputs }));
+      const { starts, outputs, kinds, at } = asked.open;
+      trainers = models.map((made, i) => Object.assign(new Trainer(made, starts[i]), { count: outputs[i], kinds, at }));
       inputs = asked.inputs;
     }
     if (asked.examples) [examples, held] = [asked.examples, asked.held];
     const trainer = trainers[model];
+    const mark = () => answer.curve.push([trainer.steps, trainer.mean(examples) ?? NaN, trainer.mean(held) ?? NaN]);
     if (asked.reset !== undefined) trainer.reset(asked.reset);
-    if (asked.parameters) trainer.p.set(asked.parameters);
-    if (asked.steps && examples.length) answer.ok = trainer.train(examples, asked.settings, asked.steps, asked.milliseconds);
+    if (asked.parameters) trainer.set(asked.parameters);
+    if (asked.weight) trainer.set(trainer.whole().with(...asked.weight));
+    if (asked.fixed) trainer.fix(asked.fixed);
+    if (asked.steps && examples.length)
+      answer.ok = trainer.train(examples, asked.settings, asked.steps, asked.milliseconds, asked.every, mark);
     if (asked.area) {
       const start = performance.now();
       answer.n = grids[grid];
@@ -148,13 +193,13 @@ function serve(models) {
       const took = performance.now() - start;
       if (took > 8 && grid + 1 < grids.length) grid++;
       else if (took < 1 && grid) grid--;
-      if (asked.area.kinds.length && examples.length < 15000) answer.accuracy = trainer.accuracy(examples, asked.area);
     }
+    if (trainer.kinds?.length && examples.length && examples.length < 45000) answer.accuracy = trainer.accuracy(examples, inputs);
     if (asked.probe) answer.probe = trainer.outputs(Float64Array.from(asked.probe), inputs)[0];
-    if (asked.table)
-      answer.table = trainer.outputs(Float64Array.from(asked.table.flat()), inputs);
-    answer.loss = trainer.mean(examples);
-    answer.validation = trainer.mean(held);
+    if (asked.table) answer.table = trainer.outputs(Float64Array.from(asked.table.flat()), inputs);
+    mark();
+    answer.loss = examples.length ? answer.curve.at(-1)[1] : null;
+    answer.validation = held.length ? answer.curve.at(-1)[2] : null;
     answer.parameters = trainer.p.slice();
     answer.steps = trainer.steps;
     self.postMessage(answer);

@@ -8,7 +8,9 @@ from typing import Any
 
 from micrograd.draw.text import number, real
 from micrograd.draw.training.charts import text
-from micrograd.nn import MLP, Layer, Neuron
+from micrograd.engine import Value
+from micrograd.nn import MLP, Layer, Neuron, walk
+from micrograd.support.trees import flat
 
 CARDS = 16  # the most cards in a column; further units are counted below it
 COLUMN, SIDE, TOP, LINE = 150, 24, 12, 17  # from one column to the next, the margins, a line of text
@@ -23,14 +25,20 @@ Card = tuple[Unit, float, float]  # with its upper left corner
 
 
 def layers_of(model: Any) -> list[list[Neuron]]:
-    """The neurons of each layer of an MLP, a Layer or a Neuron; [] for another model, or if weights are computed."""
-    layers = model.layers if type(model) is MLP else [model] if type(model) is Layer else []
-    found = [[model]] if type(model) is Neuron else [layer.neurons for layer in layers]
-    return [] if any(w._prev for neuron in chain(*found) for w in (*neuron.w, neuron.b)) else found
+    """The neurons of each layer of an MLP, a Layer or a Neuron, or of a Module with just one and no other parameters.
+
+    [] for another model, or if weights are computed.
+    """
+    part = next((part for _, part, _ in walk(model) if isinstance(part, (MLP, Layer, Neuron))), None)
+    layers = part.layers if isinstance(part, MLP) else [part] if isinstance(part, Layer) else []
+    found = [[part]] if isinstance(part, Neuron) else [layer.neurons for layer in layers]
+    weights = [weight for neuron in chain(*found) for weight in (*neuron.w, neuron.b)]
+    is_all = bool(found) and len(weights) == len(model.parameters())
+    return found if is_all and not any(weight._prev for weight in weights) else []
 
 
 def columns(model: Any) -> list[list[Unit]]:
-    """The units of the inputs and of each layer of an MLP, a Layer or a Neuron; [] for another model."""
+    """The units of the inputs and of each layer of a model that `layers_of` knows; [] for another model."""
     layers = layers_of(model)
     found: list[list[Unit]] = [[(f"x{i}", None) for i in range(len(layers[0][0].w))]] if layers else []
     for k, neurons in enumerate(layers, 1):
@@ -61,13 +69,21 @@ def described(model: Any) -> dict[str, Any]:
     return {"columns": [[name for name, _ in column] for column in every], "units": units}
 
 
-def units_and_outputs(layers: Sequence[Sequence[Neuron]], x: Any) -> list[Any]:
-    """The outputs of the units that have a card, in all layers before the last, and all outputs of the last."""
-    found: list[Any] = []
-    for i, neurons in enumerate(layers, 1):
-        x = [neuron(x) for neuron in neurons]
-        found += x[: CARDS if i < len(layers) else None]
-    return found
+def units_and_outputs(model: Any, layers: Sequence[Sequence[Neuron]], x: Any) -> list[Any]:
+    """What goes into each layer of a model, of units that have a card; then all outputs of the model."""
+    inputs: dict[int, Any] = {}
+    call = Neuron.__call__
+
+    def remembering(self: Neuron, x: Sequence[Any]) -> Value:
+        inputs[id(self)] = x
+        return call(self, x)
+
+    Neuron.__call__ = remembering  # type: ignore[method-assign]
+    try:
+        outputs = model(x)
+    finally:
+        Neuron.__call__ = call  # type: ignore[method-assign]
+    return [unit for neurons in layers for unit in inputs[id(neurons[0])][:CARDS]] + flat(outputs)
 
 
 def network(model: Any) -> str:

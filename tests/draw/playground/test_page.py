@@ -3,11 +3,14 @@
 The browser is that of test_page.py. Without it, or without Node, the tests that need it are skipped.
 """
 
+import base64
 import json
 import math
 import random
 import re
+import zlib
 from importlib.resources import files
+from itertools import product
 
 import numpy as np
 import pytest
@@ -28,8 +31,9 @@ def model_of(sizes=(2, 3, 1), seed=1, **options):
     return nn.MLP(sizes[0], sizes[1:], rng=seed, **options)
 
 
-def worker_of(html):
-    return re.search('<script type="text/plain" id="worker">(.*?)</script>', html, re.DOTALL)[1]
+def content_of(html):
+    packed = re.search('<script type="text/plain" id="document">(.*?)</script>', html, re.DOTALL)[1]
+    return json.loads(zlib.decompress(base64.b64decode(packed)))
 
 
 def numbers_of(model):
@@ -69,24 +73,28 @@ TRAINED = """
 const answers = [];
 globalThis.self = { postMessage: answer => answers.push(answer) };
 const rows = ROWS, settings = { learningRate: RATE, batchSize: BATCH, weightDecay: DECAY };
-function ask(what) { self.onmessage({ data: { id: 0, model: 0, settings, ...what } }); return answers.pop(); }
+const always = { id: 0, model: 0, settings, milliseconds: Infinity, every: Infinity };
+function ask(what) { self.onmessage({ data: { ...always, ...what } }); return answers.pop(); }
+const open = { starts: STARTS, outputs: STARTS.map(() => 1), kinds: [0, 1], at: 0.5 };
+ask({ open, inputs: 2, examples: Float64Array.from(rows.flat()), held: [] });
 """
 ASKED = """
-ask({ open: [{ starts: STARTS, outputs: 1 }], inputs: 2, examples: Float64Array.from(rows.flat()), held: [] });
 if (SEED !== null) ask({ reset: SEED });
 const { parameters, loss, steps, ok } = ask({ steps: 100 });
 const results = { parameters: [...parameters], loss, steps, ok };
 """
 
 
-def trained_in_node(tmp_path, model, loss, optimizer, *, seed=None, batch=math.inf, decay=0.0):
-    """What a worker has after 100 steps."""
-    script = TRAINED + worker_of(playground.page(model, loss, XS, YS, optimizer)) + ASKED
+def trained_in_node(tmp_path, html, rate, asked=ASKED, *, seed=None, batch=math.inf, decay=0.0):
+    """What a worker has after 100 steps, or what a script asks it."""
+    content = content_of(html)
+    start, then = TRAINED.split("const open", 1)
+    script = f"{start}{content['worker']}const open{then}{asked}"
     for name, number in {
         "ROWS": [[*x, y] for x, y in zip(XS, YS, strict=True)],
-        "RATE": (optimizer or optim.Adam(model.parameters(), 0.01)).learning_rate,
+        "RATE": rate,
         "BATCH": "Infinity" if batch == math.inf else batch, "DECAY": decay, "SEED": "null" if seed is None else seed,
-        "STARTS": json.dumps(playground._starts(model, model.parameters())),
+        "STARTS": json.dumps([part["starts"] for part in content["models"]]),
     }.items():  # fmt: skip
         script = script.replace(name, str(number))
     return in_node(tmp_path, script)
@@ -111,7 +119,8 @@ def test_a_hundred_steps_leave_the_parameters_of_fit(tmp_path, kind, options, lo
     """After a reset, too, whose seed is fit's rng."""
     start, model = model_of((2, 4, 2, 1), **network), model_of((2, 4, 2, 1), settings.get("seed", 1), **network)
     plain = {name: option for name, option in options.items() if name != "weight_decay"}  # which is a setting there
-    found = trained_in_node(tmp_path, start, loss, kind and kind(start.parameters(), **plain), **settings)
+    html = playground.page(start, loss, XS, YS, kind and kind(start.parameters(), **plain))
+    found = trained_in_node(tmp_path, html, plain.get("learning_rate", 0.01), **settings)
     batch = settings.get("batch", len(XS))
     fit(
         model, loss, XS, YS, optimizer=kind and kind(model.parameters(), **options), epochs=100 * batch // len(XS),
@@ -121,6 +130,39 @@ def test_a_hundred_steps_leave_the_parameters_of_fit(tmp_path, kind, options, lo
     assert found["parameters"] == pytest.approx(numbers_of(model), rel=1e-9, abs=1e-9)
     expected = sum(loss(model(x), y).data for x, y in zip(XS, YS, strict=True)) / len(XS)
     assert found["loss"] == pytest.approx(expected, rel=1e-9)
+
+
+class Network(nn.MLP):
+    """A network whose layers, activation and inputs are chosen."""
+
+    def __init__(self, hidden, activation="tanh", inputs="plain", rng=1):
+        self.squares = inputs == "squares"
+        super().__init__(4 if self.squares else 2, [*hidden, 1], activation, rng=rng)
+
+    def __call__(self, x):
+        return super().__call__([*x, x[0] ** 2, x[0] * x[1]] if self.squares else x)
+
+
+CHOICES = {
+    "hidden": {"none": [], "2": [2], "4": [4], "4-2": [4, 2], "4-4": [4, 4], "8-8": [8, 8]},
+    "activation": ["tanh", "relu", "sigmoid", "linear"],
+    "inputs": ["plain", "squares"],
+}
+FEW = CHOICES | {"activation": ["tanh", "relu"]}
+
+
+@needs_node
+def test_each_combination_of_choices_trains_as_fit_does_in_a_page_that_is_not_large(tmp_path):
+    html = playground.page(Network, LOGITS, XS, YS, lambda p: optim.SGD(p, 0.3), choices=CHOICES)
+    assert len(html) < 500_000
+    asked = "const after = (model) => [...(ask({ model, reset: 7 }), ask({ model, steps: 8 })).parameters];"
+    asked += "const results = STARTS.map((_, model) => after(model));"
+    found = trained_in_node(tmp_path, html, 0.3, asked, batch=5)
+    options = {"epochs": 2, "batch_size": 5, "backend": "eager", "progress": False, "rng": 7}
+    for parameters, chosen in zip(found, product(*CHOICES.values()), strict=True):
+        model = Network(CHOICES["hidden"][chosen[0]], *chosen[1:], rng=7)
+        fit(model, LOGITS, XS, YS, optimizer=optim.SGD(model.parameters(), 0.3), **options)
+        assert parameters == pytest.approx(numbers_of(model), rel=1e-9, abs=1e-12)
 
 
 # What Python puts into the page
@@ -164,13 +206,12 @@ def test_the_boundary_is_where_both_classes_cost_the_same(loss, kinds, at):
         ([0.1, 0.2, 0.3], 1, []),
         ([0, 2, 1], 3, [0, 1, 2]),
         ([0, 3], 3, None),
-        ([[0.0, 1.0]], 1, None),
+        ([[0.0, 1.0], [1.0, 1.0]], 1, None),
         ([[0.0, 1.0]], 2, None),
     ],
 )
 def test_targets_are_classes_or_heights_or_not_for_the_plane(targets, outputs, kinds):
-    rows = [[0.0, 0.0, *flat(target)] for target in targets]
-    assert kinds_of(rows, outputs) == kinds
+    assert kinds_of([flat(target) for target in targets], outputs) == kinds
 
 
 def save(tmp_path, model=None, loss=LOGITS, xs=XS, ys=YS, **options):
@@ -231,6 +272,47 @@ def test_what_cannot_be_played_with_is_refused(tmp_path):
     with pytest.raises(ValueError, match="name the file 'page.html'"):
         viz.save_playground(model_of(), LOGITS, XS, YS, tmp_path / "page.pdf")
     assert [*tmp_path.iterdir()] == []
+
+
+ASK = {"text": "Will it learn?", "answers": ["yes", "no"]}
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        (
+            {"choices": {"hidden": []}},
+            ValueError,
+            r"choices\['hidden'\] is \[\]: expected a dict of labels and values, or",
+        ),
+        ({"choices": {"hidden": "4"}}, ValueError, "is '4': expected a dict"),
+        ({"choices": {"hidden": {"0": [0]}}}, ValueError, r"cannot be made, hidden=\[0\]: nout is 0"),
+        ({"choices": {"hiden": {"4": [4]}}}, TypeError, r"cannot be made, hiden=\[4\]: .* argument 'hiden'"),
+        (
+            {"lesson": [{**ASK, "hint": "no"}]},
+            ValueError,
+            r"lesson\[0\] has \['hint'\]: expected text, answers, after",
+        ),
+        (
+            {"lesson": [ASK, {**ASK, "answers": ["yes"]}]},
+            ValueError,
+            r"lesson\[1\] is .*: expected a text and two answ",
+        ),
+        (
+            {"lesson": [{**ASK, "choice": {"hidden": "5"}}]},
+            ValueError,
+            "chooses hidden='5': expected hidden='none', hid",
+        ),
+        (
+            {"lesson": [{**ASK, "model": "5"}]},
+            ValueError,
+            r"lesson\[0\] has the model '5': expected one of none · tanh",
+        ),
+    ],
+)
+def test_choices_and_lessons_that_cannot_be_are_refused_by_name(tmp_path, options, kind, message):
+    with pytest.raises(kind, match=message):
+        save(tmp_path, Network, **{"choices": FEW, **options})
 
 
 def test_more_examples_than_a_page_can_hold_are_refused(tmp_path, monkeypatch):
@@ -474,6 +556,99 @@ def test_a_link_restores_seed_settings_and_data(shown, tmp_path, opened):
     assert other.evaluate("micrograd.learningRate") == 0.01
 
 
+def test_layers_units_and_activations_are_chosen_by_clicks_keys_and_scripts(shown, tmp_path, opened):
+    tab = shown(Network, choices=FEW, optimizer=lambda p: optim.SGD(p, 0.1))
+    assert tab.locator(".unit").count() == 2 + 1
+    seen = []
+    for click in (
+        "more layers",
+        "fewer units of layer 1",
+        "more units of layer 1",
+        "more layers",
+        "more units of layer 2",
+    ):
+        tab.locator(f'[aria-label="{click}"]').press("Enter")
+        until(tab, f"document.activeElement.getAttribute('aria-label') === '{click}'")
+        seen.append(tab.locator(".stepper output:visible").all_inner_texts())
+    assert seen == [
+        ["1 layer", "2"],
+        ["1 layer", "2"],
+        ["1 layer", "4"],
+        ["2 layers", "4", "2"],
+        ["2 layers", "4", "4"],
+    ]
+    tab.click("text=squares")
+    tab.click("text=relu")
+    until(tab, "document.querySelector('#network-name').textContent.includes('4 -> 4 relu -> 4 relu')")
+    assert tab.locator(".caption:visible").all_inner_texts()[:4] == ["x0", "x1", "x0²", "x0 × x1"]
+    model = Network([4, 4], "relu", "squares")
+    assert after(tab, PARAMETERS) == numbers_of(model)
+    fit(model, LOGITS, XS, YS, optimizer=optim.SGD(model.parameters(), 0.1), epochs=70, backend="auto", progress=False)
+    found = after(tab, f"await micrograd.train(70); {PARAMETERS}")
+    assert found == pytest.approx(numbers_of(model), rel=1e-9, abs=1e-12)
+    tab.click("#link")
+    until(tab, "location.hash.includes('hidden=4-4&activation=relu&inputs=squares')")
+    again = opened(tmp_path / "playground.html", tab.evaluate("location.hash"))
+    again.wait_for_selector("html[data-ready]")
+    assert after(again, "return micrograd.parameters().length;") == 45
+    assert stepped(again, 1).evaluate("V.length") > 45
+    loss = after(tab, "return [await micrograd.choose({hidden: 'none', inputs: 'plain'}), micrograd.loss()];")
+    assert loss == [pytest.approx(sum(LOGITS(Network([])(x), y).data for x, y in zip(XS, YS, strict=True)) / 20)] * 2
+    assert after(tab, "return micrograd.choices.hidden;") == list(CHOICES["hidden"])
+    for wrong in ("{hidden: '5'}", "{width: '4'}"):
+        assert (
+            after(tab, f"try {{ await micrograd.choose({wrong}) }} catch (error) {{ return error.name; }}")
+            == "RangeError"
+        )
+
+
+def test_a_lesson_asks_before_it_lets_the_page_train(shown):
+    lesson = [
+        {**ASK, "choice": {"hidden": "4"}, "rate": 0.5, "data": "xor", "after": "<b>It does.</b>"},
+        {**ASK, "choice": {"activation": "relu"}, "data": "circles", "noise": 0.2, "n": 30, "seed": 7},
+    ]
+    tab = shown(Network, choices=FEW, lesson=lesson)
+    assert (count_of(tab), tab.evaluate("micrograd.learningRate"), tab.locator(".unit").count()) == (4, 0.5, 2 + 4 + 1)
+    tab.click("#play")
+    assert "Answer the question first" in tab.inner_text("#notice")
+    tab.click("#forward")
+    assert status(tab).startswith("Step 0 ")
+    tab.locator("#lesson input").first.press(" ")
+    tab.locator("#lesson input").first.press("ArrowRight")
+    assert tab.evaluate("document.activeElement.parentNode.textContent") == "no"
+    tab.click("#forward")
+    until(tab, "document.querySelector('#lesson').textContent.includes('You said: no. <b>It does.</b>')")
+    tab.click("text=Next")
+    until(tab, "document.querySelector('#lesson').textContent.includes('2 of 2')")
+    until(tab, "document.querySelector('#seed').value === '7'")
+    assert count_of(tab) == 30
+    assert after(tab, PARAMETERS) == numbers_of(Network([4], "relu", rng=7))
+    tab.click("#forward")
+    assert "Answer the question first" in tab.inner_text("#notice")
+    tab.click("text=Back")
+    until(tab, "document.querySelector('#lesson').textContent.includes('1 of 2')")
+    tab.click("#forward")
+    has_status(tab, "Step 1 ")
+
+
+@pytest.mark.parametrize("is_plane", [True, False])
+def test_embedded_it_has_no_scroll_bar_and_only_what_matters(shown, is_plane):
+    look = {"viewport": {"width": 640, "height": 400}}
+    if is_plane:
+        tab = shown(Network, choices=FEW, fragment="#embed&hidden=8-8&inputs=squares", browser=look)
+    else:
+        xs = [[random.uniform(-1, 1) for _ in range(4)] for _ in range(40)]
+        tab = shown(model_of((4, 8, 3)), losses.cross_entropy, xs, [0, 1, 2, 1] * 10, fragment="#embed", browser=look)
+    root = "document.documentElement"
+    assert tab.evaluate(f"[{root}.scrollWidth, {root}.scrollHeight]") == [640, 400]
+    places = ["#first", "#play", ".unit >> nth=-1", "#plane" if is_plane else "#table"]
+    assert [tab.is_visible(place) for place in [*places, "#speed", "#chart", "#choices"]] == [True] * 4 + [False] * 3
+    box = tab.locator(places[2]).bounding_box()
+    assert box["y"] + box["height"] <= 400
+    tab.click("#play")
+    until(tab, "parseInt(document.querySelector('#status b').textContent) > 5")
+
+
 def stepped(tab, example):
     """The page with the steps of an example."""
     tab.fill("#example", str(example))
@@ -540,14 +715,23 @@ def test_no_label_becomes_a_script(shown):
     assert evil in tab.inner_text("#models")
     tab = shown(Own(), losses.mse_loss, [[0], [1]], [0.0, 1.0])
     assert tab.title() == "Playground: </title><script>alert(1)</script>"
+    options = {
+        "choices": {"seed": {evil: 1, "b": 2}},
+        "lesson": [{"text": evil, "answers": [evil, "no"], "after": evil}],
+    }
+    tab = shown(Own, losses.mse_loss, [[0], [1]], [0.0, 1.0], **options)
+    assert evil in tab.inner_text("#choices")
+    assert tab.inner_text("#lesson").count(evil) == 2
 
 
 @pytest.mark.parametrize(("scheme", "size"), [("light", (1280, 800)), ("dark", (390, 844))])
 def test_axe_finds_nothing_and_nothing_is_cut_off(shown, axe, scheme, size):
     look = {"color_scheme": scheme, "viewport": {"width": size[0], "height": size[1]}, "bypass_csp": True}
     table = (nn.MLP(3, [2, 2], rng=1), losses.cross_entropy, [[0.0, 1.0, 2.0]] * 3, [0, 1, 1])
-    for arguments in (({"one": model_of(), "two": nn.Neuron(2, "linear", rng=1)},), table):
-        tab = shown(*arguments, browser=look)
+    taught = {"choices": FEW, "lesson": [ASK]}
+    two = {"one": model_of(), "two": nn.Neuron(2, "linear", rng=1)}
+    for arguments, options in (((two,), {}), (table, {}), ((Network,), taught)):
+        tab = shown(*arguments, browser=look, **options)
         after(tab, "await micrograd.train(30);")
         tab.click("summary")
         tab.click(".unit >> nth=2")

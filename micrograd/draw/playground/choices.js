@@ -1,0 +1,80 @@
+// The choices of a model: chips for each keyword or, where its values are lists of sizes, layers and units with − and +.
+// Models are numbered as in Python: the labels of the last keyword come one after the other.
+
+class Choices {
+  // `chosen` is called with the number of a model.
+  constructor(place, choices, chosen) {
+    Object.assign(this, { choices, chosen, labels: choices.map(([, labels]) => labels[0]) });
+    this.parts = choices.map(([name, labels, sizes], k) => {
+      const legend = html("legend", {}, name), part = html("fieldset", {}, legend);
+      const choose = (label) => this.change({ [name]: label });
+      const shown = sizes ? this.steppers(part, labels, sizes, k, choose) : this.chips(part, name, labels, choose);
+      place.append(part);
+      return shown;
+    });
+  }
+
+  // The number of the model with these labels in place of those of now. Throws RangeError if there is none.
+  numberOf(labels) {
+    for (const name in labels)
+      if (!this.choices.some(([known, offered]) => known === name && offered.includes(labels[name])))
+        throw new RangeError(`there is no choice ${name}: ${labels[name]}`);
+    return this.choices.reduce((number, [name, offered], k) => number * offered.length + offered.indexOf(labels[name] ?? this.labels[k]), 0);
+  }
+
+  change(labels) {
+    return this.chosen(this.numberOf(labels));
+  }
+
+  // The labels of a model, by keyword.
+  labelsOf(number) {
+    const found = [];
+    for (const [name, labels] of [...this.choices].reverse()) {
+      found.unshift([name, labels[number % labels.length]]);
+      number = Math.floor(number / labels.length);
+    }
+    return Object.fromEntries(found);
+  }
+
+  show(number) {
+    this.labels = Object.values(this.labelsOf(number));
+    this.parts.forEach((show, k) => show(this.labels[k]));
+  }
+
+  chips(part, name, labels, choose) {
+    part.className = "models";
+    const inputs = labels.map((label) => {
+      const input = html("input", { type: "radio", name: `choice of ${name}`, onchange: () => choose(label) });
+      part.append(html("label", {}, input, label));
+      return input;
+    });
+    return (label) => inputs.forEach((input, i) => (input.checked = labels[i] === label));
+  }
+
+  // A − and a + for the number of layers, and for the units of each layer. They lead to the sizes offered that are nearest.
+  steppers(part, labels, sizes, k, choose) {
+    const most = Math.max(...sizes.map((each) => each.length));
+    const now = () => sizes[labels.indexOf(this.labels[k])];
+    const value = (each, layer) => (layer < 0 ? each.length : each.length === now().length ? each[layer] : now()[layer]);
+    const far = (each) => Math.abs(each.length - now().length) * 1e6 + now().reduce((sum, size, i) => sum + Math.abs(size - (each[i] ?? size)), 0);
+    const next = (layer, sign) => sizes.filter((each) => sign * (value(each, layer) - value(now(), layer)) > 0).sort((a, b) => far(a) - far(b))[0];
+    const rows = Array.from({ length: most + 1 }, (_, i) => {
+      const layer = i - 1, what = layer < 0 ? "layers" : `units of layer ${i}`, count = html("output", {});
+      const buttons = [-1, 1].map((sign) => {
+        const button = html("button", { type: "button", onclick: () => next(layer, sign) && choose(labels[sizes.indexOf(next(layer, sign))]) }, sign < 0 ? "−" : "+");
+        button.setAttribute("aria-label", `${sign < 0 ? "fewer" : "more"} ${what}`);
+        return button;
+      });
+      const row = html("span", { className: "stepper" }, buttons[0], count, buttons[1]);
+      part.append(row);
+      return () => {
+        row.hidden = layer >= now().length;
+        if (row.hidden) return;
+        count.textContent = layer < 0 ? `${now().length} ${now().length === 1 ? "layer" : "layers"}` : `${now()[layer]}`;
+        count.setAttribute("aria-label", what);
+        buttons.forEach((button, b) => button.setAttribute("aria-disabled", String(!next(layer, 2 * b - 1))));
+      };
+    });
+    return () => rows.forEach((show) => show());
+  }
+}

@@ -1,0 +1,49 @@
+// A lesson: questions, each of which is answered before the page trains, and what is set for its experiment.
+
+class Lesson {
+  // `open` is called with a part of the lesson, to set what it needs.
+  constructor(place, parts, open) {
+    Object.assign(this, { place, parts, open, answers: parts.map(() => null) });
+    place.hidden = false;
+  }
+
+  go(number) {
+    this.number = number;
+    this.hasTrained = false;
+    this.draw();
+    return this.open(this.parts[number]);
+  }
+
+  // Whether its question has been answered.
+  get isAnswered() {
+    return this.answers[this.number] !== null;
+  }
+
+  trained() {
+    if (this.hasTrained) return;
+    this.hasTrained = true;
+    this.draw();
+  }
+
+  draw() {
+    const { number, parts, answers, place } = this, { text: question, answers: offered, after } = parts[number];
+    const within = document.activeElement?.dataset.lesson;
+    const chips = offered.map((words, i) => {
+      const answer = () => { answers[number] = i; this.draw(); };
+      const input = html("input", { type: "radio", name: "answer", checked: answers[number] === i, disabled: this.hasTrained, onchange: answer });
+      input.dataset.lesson = `answer ${i}`;
+      return html("label", {}, input, words);
+    });
+    const go = (words, to) => {
+      const button = html("button", { type: "button", onclick: () => this.go(to), disabled: !parts[to] }, words);
+      button.dataset.lesson = words;
+      return button;
+    };
+    const said = !this.isAnswered ? "Answer, then press Train." : !this.hasTrained ? "Press Train to see." : `You said: ${offered[answers[number]]}. ${after}`;
+    place.replaceChildren(
+      html("fieldset", { className: "models" }, html("legend", {}, question), ...chips),
+      html("p", { className: "said" }, html("span", { role: "status" }, said), go("Back", number - 1), `${number + 1} of ${parts.length}`, go("Next", number + 1)),
+    );
+    find(`[data-lesson="${within}"]`, place)?.focus();
+  }
+}
