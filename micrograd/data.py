@@ -141,9 +141,9 @@ def standardize(xs: Sequence[Any]) -> tuple[Any, Scaling]:
         train_xs, scaling = data.standardize(train_xs)
         test_xs = scaling(test_xs)
 
-    The inputs are a list, an array or a table with a row of numbers for each example; an array or a table gives an
-    array, a list gives lists. The `deviation` of a column divides by the number of examples, as in scikit-learn. If all
-    its numbers are equal, they become zeros, and its deviation is 1.
+    The inputs are a list, an array or a table with a row of numbers for each example; the first gives lists, the others
+    arrays. A `deviation` divides by the number of examples, as in scikit-learn. A column of equal numbers becomes
+    zeros.
 
     Raises ValueError if there are no inputs, they are not equally long, or a number is not finite; TypeError if `xs` or
     one of its rows has no items by position.

@@ -1,16 +1,15 @@
 """Derivatives of functions: `grad`, `jacobian`, `jvp` and others take a function and return a function.
 
 A derivative calls its function with variables, Values of a separate level, and carries derivatives back from the result
-to them, or forward. A variable holds the argument itself: if that is a Value, as inside another derivative, the
-gradients are Values too, and have derivatives in turn. So derivatives nest to any depth, and a function may close over
-Values whose gradients are computed outside, such as the weights of a network. Levels avoid perturbation confusion
-(Siskind and Pearlmutter, 2005); each thread counts its own, so compute an inner derivative in the thread of the outer
-one. Using a Value of an inner level after its derivative has ended is an error.
+to them, or forward. So derivatives nest to any depth, and a function may close over Values whose gradients are computed
+outside, such as the weights of a network. Levels avoid perturbation confusion (Siskind and Pearlmutter, 2005); each
+thread counts its own, so compute an inner derivative in the thread of the outer one. Using a Value of an inner level
+after its derivative has ended is an error.
 
 Arguments are numbers, Values, NumPy arrays, and lists, tuples and dicts of these, with keys sorted as in JAX; keyword
-arguments are passed on. The function gets copies of the containers, so it may change them in place. A gradient has the
-shape of its argument: an array for an array, a dict for a dict, otherwise nested lists. Its numbers are floats for
-floats, exact for ints and Fractions, and Values if an argument is a Value or the function closes over one.
+arguments are passed on. The function gets copies of the containers. A gradient has the shape of its argument: an array
+for an array, a dict for a dict, otherwise nested lists. Its numbers are floats for floats, exact for ints and
+Fractions, and Values if an argument is a Value or the function closes over one.
 """
 
 import math
@@ -191,17 +190,16 @@ class GradientError(AssertionError):
 def gradcheck(f: Function, inputs: Any, *, rtol: float = 1e-7, atol: float = 1e-10) -> bool:
     """Check the gradients of `f` against the slopes of its results: True, or an error.
 
-    The slopes are central differences, extrapolated to a step of 0 (Ridders, 1982). Steps start at about a tenth of the
-    input, and also of 1 if that is larger. At a kink, such as relu's at 0, there is no slope: the difference is the
-    mean of both sides. It may differ from the gradient by `atol`, by `rtol` times the larger of the two, or by its own
-    estimated error, up to 0.01%, since next to 1e8, rounding leaves few digits of a slope.
+    The slopes are central differences, extrapolated to a step of 0 (Ridders, 1982). At a kink, such as relu's at 0, the
+    difference is the mean of both sides. It may differ from the gradient by `atol`, by `rtol` times the larger of the
+    two, or by its own estimated error, up to 0.01%.
 
-    Gradients are computed twice. The second time, results are multiplied by -1/2, and the inputs have gradients before:
-    this reveals a `_backward` that does not multiply by the gradient it takes, or replaces what was in `x.grad`.
+    Gradients are computed twice, the second time times -1/2 and on top of others: this reveals a `_backward` that does
+    not multiply by the gradient it takes, or replaces what was in `x.grad`.
 
-    `f` returns a number or nested lists of them; `inputs` are its arguments in a list or tuple, or a single one:
-    numbers, Values, nested lists, arrays. Raises GradientError for the first gradient that differs, with the input, the
-    gradient, the slope and the relative error. Other errors are as for `grad`.
+    `f` returns a number or nested lists of them; `inputs` are its arguments in a list or tuple, or a single one. Raises
+    GradientError for the first gradient that differs, with the input, the gradient, the slope and the relative error.
+    Other errors are as for `grad`.
     """
     inputs = tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,)
     arguments = at_path(lambda number: as_number(innermost(number), 0), "inputs", inputs)

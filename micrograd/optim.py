@@ -44,11 +44,11 @@ class Optimizer:
             def rule(self):
                 return lambda x, grad: (x - self.learning_rate * scalar.where(grad > 0, 1, -1),)
 
-    The options are the numbers that the rule depends on, at least a `learning_rate`; they become attributes. With
-    `clip_grad_norm`, a step uses the gradients scaled down to that norm. `moments` maps the name of each number kept
-    for every parameter to its lower bound; they start at 0. `checks` maps an option to a function that takes its name
-    and value and returns what is stored. `steps` is the number of steps taken. Raises ValueError if there are no
-    parameters or an option is out of range, TypeError if a parameter is not a Value.
+    The options, at least a `learning_rate`, become attributes. With `clip_grad_norm`, a step uses the gradients scaled
+    down to that norm. `moments` maps the name of each number kept for every parameter to its lower bound; they start at
+    0. `checks` maps an option to a function that takes its name and value and returns what is stored. `steps` is the
+    number of steps taken. Raises ValueError if there are no parameters or an option is out of range, TypeError if a
+    parameter is not a Value.
     """
 
     moments: ClassVar[dict[str, float]] = {}
@@ -83,9 +83,9 @@ class Optimizer:
     def rule(self) -> Update:
         """The function that the next step applies to each parameter.
 
-        It computes with Python's operators and the functions of `scalar`. It may branch on options, but not on the
+        It computes with Python's operators and the functions of `scalar`, and may branch on options, but not on the
         learning rate or the number of steps: while it is compiled these are symbols. A rule that does more, such as
-        looking at the gradients of all parameters, cannot be compiled to C and runs in Python.
+        looking at the gradients of all parameters, runs in Python.
         """
         raise NotImplementedError(f"{type(self).__name__} is an Optimizer that does not define rule()")
 

@@ -84,7 +84,7 @@ def register(kind: type, functions: Any) -> None:
     `functions` is a module, a class or a dict, in which the functions of this module are looked up by name; another
     call for the same type adds to them. `polygamma` takes the order first, as in mpmath and SciPy. A function that is
     missing is composed of others if its definition here is (as sigmoid is, of exp), else calling it raises TypeError.
-    Such numbers need `+ - * /` and comparisons, and have to be mixed with ints; with floats if your own code does that.
+    Such numbers need `+ - * /` and comparisons, and have to be mixed with ints.
 
     A comparison may be undecided: None or a ValueError, as for an interval around 0 and the number 0. Then `where`
     takes the `hull` of both branches, a function (a, b) that is looked up like the others; without it, it is an error.

@@ -1,7 +1,7 @@
 """Data sets as buffers of numbers: doubles, or floats for single precision.
 
-What holds real numbers by position will do: lists, NumPy's arrays, and through the protocols that these share, tables
-of pandas and tensors of PyTorch. An array of such numbers is used where it lies, anything else is copied.
+Whatever holds real numbers by position will do: lists, NumPy's arrays, and tables of pandas and tensors of PyTorch,
+through the protocols that these share. An array of such numbers is used where it lies, anything else is copied.
 """
 
 import ctypes
@@ -136,8 +136,7 @@ class Batch:
 class Buckets:
     """Examples of one or several shapes, in a batch for each.
 
-    `members` has the numbers of the examples in each of the `batches`. For each example, `bucket` is the number of its
-    batch, and `slot` its position in that. A step takes `size` of them.
+    For each example, `bucket` is the number of its batch, and `slot` its position in that. A step takes `size` of them.
     """
 
     def __init__(self, batches: Sequence[Batch], members: Sequence[Sequence[int]]) -> None:

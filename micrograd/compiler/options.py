@@ -16,8 +16,6 @@ class Backend:
 
         fast = micrograd.compile(loss, example, backend=micrograd.Backend("c", threads=2, precision="single"))
 
-    Copies and pickles have no executor.
-
     Parameters
     ----------
     name
@@ -25,15 +23,15 @@ class Backend:
         compiler, otherwise Python; and "eager", for `fit` only, for the engine.
     threads
         How many threads may share the examples of a call or a step in C. Each gets at least about a millisecond of
-        work, so a short call uses only one. Gradients are added in a fixed order: the same number of threads gives the
-        same results.
+        work. Gradients are added in a fixed order: the same number of threads gives the same results.
     precision
-        "double", or "single" for floats in C: half the memory and twice the lanes, for results of about seven digits.
-        Values stay Python's floats. Numbers beyond 3.4e38 become infinities: if this makes a result or gradient
-        infinite or NaN, a call raises OverflowError; in a training, the engine takes the step, in doubles.
+        "double", or "single" for floats in C: half the memory and twice the lanes, for about seven digits. Values stay
+        Python's floats. If a number beyond 3.4e38 makes a result or gradient infinite or NaN, a call raises
+        OverflowError; in a training, the engine takes the step, in doubles.
     executor
         The executor whose workers compute: from `concurrent.futures`, or anything with the same `submit`, such as
-        Dask's `client.get_executor()`. What workers send is unpickled: use only workers whose programs you would run.
+        Dask's `client.get_executor()`. Copies and pickles have none. What workers send is unpickled: use only workers
+        whose programs you would run.
 
     Raises
     ------
@@ -76,10 +74,8 @@ class Backend:
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a compiled function.
-
-    To add one, add a field and its check here, and an argument of `compile`, with its documentation. Everything that
-    compiles gets them, here and in workers. Raises ValueError if one is out of range.
+    """The options of a compiled function, for all that compiles it, here and in workers. Raises ValueError if one is
+    out of range.
     """
 
     backend: Backend = Backend()

@@ -2,8 +2,7 @@
 
 One of two loops takes the steps, chosen where the block begins. If the function is compiled to C, all numbers live in a
 buffer for the length of the block, and a NativeLoop does all of a step in C (native/loop.py). Otherwise a PythonLoop
-takes the optimizer's own steps. A step in which an operation fails or a number is not finite changes nothing: then the
-engine takes it, and raises any error. An optimizer of another library gets an Objective.
+takes the optimizer's own steps. A step that fails changes nothing: the engine takes it, and raises any error.
 """
 
 import math
@@ -79,9 +78,9 @@ class Training:
         """Take a step along the gradient of the mean loss of a batch, and return that loss; threads take turns.
 
         The batch is what `pack` has made of it, or a list or array of examples for each argument, of one shape or
-        several. Raises FloatingPointError if the loss, or a parameter after the step, is infinite or NaN: then the
-        parameters are those before the step. Raises ValueError or TypeError if the examples do not fit the function's
-        arguments, RuntimeError outside of the block. Whatever the function raises is passed on.
+        several. Raises FloatingPointError if the loss, or a parameter after the step, is infinite or NaN, and then
+        changes nothing; ValueError or TypeError if the examples do not fit the function's arguments; RuntimeError
+        outside of the block.
         """
         with self._turn:
             if self._loop is None:

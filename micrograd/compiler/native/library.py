@@ -232,8 +232,7 @@ class NativeCall:
 
     def run(self, parameters: Sequence[float]) -> int:
         """Make the call. Returns an odd number if an operation may have failed: a division by 0, an operand outside the
-        domain, and in double precision an overflow. In single precision, an overflow returns 2: such numbers stay
-        infinite.
+        domain, and in double precision an overflow. In single precision, an overflow returns 2.
         """
         if parameters is not self._in_place:
             if type(parameters) is memoryview and parameters.format == self.library.precision.code:

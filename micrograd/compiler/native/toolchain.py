@@ -1,9 +1,9 @@
 """From C to a loaded library: the machine's compiler, and a cache of the libraries that it has built.
 
 A library's file is named by a hash of all that it is built from: the C, the compiler with its flags, and the processor.
-It gets this name once it is complete, so processes may build the same library at once. The cache is a directory that
-only the user can write to; without one, libraries are built in a temporary directory. Whenever a library is added, the
-least recently used ones above LIMIT bytes are removed.
+It gets this name once it is complete, so processes may build the same library at once. Without a directory that only
+the user can write to, libraries are built in a temporary one. Whenever a library is added, the least recently used ones
+above LIMIT bytes are removed.
 """
 
 import _ctypes
