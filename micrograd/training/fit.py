@@ -1,6 +1,5 @@
 """The training loop: `fit` trains a model on its examples for some epochs, and returns the history of its losses."""
 
-import logging
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
@@ -17,8 +16,6 @@ from micrograd.support.validation import Rng, as_list, count, examples, generato
 from micrograd.training.history import Diverged, History
 from micrograd.training.progress import Progress
 from micrograd.training.trainer import Engine, Model, Table, Trainer
-
-log = logging.getLogger("micrograd")
 
 Loss = Callable[[Any, Any], Any]
 ORDER = ", as in fit(model, loss, xs, ys)"
@@ -40,8 +37,7 @@ def fit(
     """Train the model on the examples.
 
     Ctrl-C ends the training after the current step; a second one raises KeyboardInterrupt at once. Errors in the model,
-    the loss or the optimizer are passed on, and leave the parameters as they were after the last completed step. If the
-    loss ends up a thousand times as large as at first, the log says so.
+    the loss or the optimizer are passed on, and leave the parameters as they were after the last completed step.
 
     Raises ValueError if there are no examples or parameters, an option is out of its range, the loss rejects a target,
     or the first loss does not depend on the parameters; TypeError if an argument is of the wrong kind; TraceError or
@@ -59,8 +55,8 @@ def fit(
     epochs, batch_size, rng
         How many passes to make over the data; how many examples to a step, by default all; how to shuffle each pass.
     optimizer, schedule
-        What changes the parameters, with `step()`, `zero_grad()` and a `learning_rate`, by default Adam with 0.01; and
-        a function from the number of steps taken to the learning rate of the next, called right before that step.
+        What changes the parameters, by default Adam with 0.01; and a function from the number of steps taken to the
+        learning rate of the next, called right before that step.
     validation, patience
         The inputs and targets of examples to measure, but not to train on; and how many epochs to wait for these to
         reach a lower loss before the training ends. With patience, all that the optimizer trains is set back to the
@@ -69,9 +65,9 @@ def fit(
         Where to report progress: a stream; or True for the notebook that runs this program, or else stderr.
     backend
         "eager" for the engine; "c" or "python" for generated code; or "auto" for C if there is a compiler, otherwise
-        Python, or the engine if the model cannot be compiled. A `Backend` adds threads, single precision or workers.
-        Before it is compiled, the model is called on some examples. If it is not the same each time, as with dropout,
-        or keeps something, such as a running mean, the engine trains, and the log says why.
+        Python, or the engine if the model cannot be compiled. A `Backend` adds threads, single precision or workers. A
+        model that is not the same at each call, as with dropout or a running mean, is trained by the engine, and the
+        log says why.
     """
     backend, parameters = Backend.of(backend), _checked(model, loss, optimizer, schedule, progress)
     data, validation = _examples(loss, xs, ys, validation, patience)
@@ -107,8 +103,6 @@ def fit(
                 raise
         trainer.set_back()
         history.interrupted |= bool(noted)
-    if history.has_grown:
-        log.warning("the loss has grown: %s; try a lower learning rate", history.summary())
     return history
 
 
