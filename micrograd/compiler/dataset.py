@@ -24,11 +24,11 @@ from micrograd.support.trees import (
     Shape,
     as_lists,
     described,
+    flat,
     has_array,
     is_regular,
     leaves,
     shape_of,
-    shapes_in,
     size,
     unflatten,
 )
@@ -90,11 +90,9 @@ class Batch:
 
     def expect(self, precision: Precision, axes: Axes) -> Self:
         """These examples. Raises TypeError if they have a different precision, or share other arguments."""
-        other = f"in {self.precision.name} precision, expected {precision.name}" * (self.precision != precision)
-        if self.axes != axes and len(self.axes) == len(axes):
-            shared, expected = ([axis is None for axis in of] for of in (self.axes, axes))
-            other = "by a function with other in_axes" if shared != expected else other
-        if other:
+        shared, expected = ([axis is None for axis in of] for of in (self.axes, axes))
+        if self.precision != precision or (shared != expected and len(shared) == len(expected)):
+            other = "with other in_axes or in another precision"
             raise TypeError(f"got examples packed {other}: pack them with the function that takes them")
         return self
 
@@ -371,34 +369,31 @@ def _plain(tree: Any, precision: Precision = DOUBLE) -> Any:
 
 def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
     """Append the numbers of a tree of that shape."""
-    if isinstance(tree, (list, tuple)) and shape == (len(tree),) and are_plain(tree):
-        numbers.extend(tree)
-        return
-    if not isinstance(tree, (list, tuple, Real)):
-        tree = _plain(tree)
-    if isinstance(tree, memoryview):
-        _expect(shape, tree.shape)
-        numbers.frombytes(tree.tobytes())
-    elif not shape:
-        _expect(shape, shape_of(tree))
-        try:
-            numbers.append(tree)
-        except TypeError:
-            if isinstance(tree, Value):
-                remedy = "give its .data, and get gradients from value_and_grad"
-                raise TracedError(f"expected a real number, not {shown(tree)}: {remedy}") from None
-            raise TypeError(f"expected a real number, not {shown(tree)}") from None
-    elif isinstance(tree, dict) and isinstance(shape[0], Keys) and set(tree) == set(shape[0]):
-        for key, branch in zip(shape[0], shapes_in(shape), strict=True):
+    if isinstance(tree, (list, tuple)) and shape[:1] == (len(tree),):
+        if len(shape) == 1 and are_plain(tree):
+            return numbers.extend(tree)
+        for branch in tree:
+            _extend(numbers, branch, shape[1:])
+        return None
+    if isinstance(tree, dict) and shape and isinstance(shape[0], Keys) and set(tree) == set(shape[0]):
+        for key, branch in zip(shape[0], shape[1:], strict=True):
             _extend(numbers, tree[key], branch)
-    else:
-        inner, is_list = shapes_in(shape), hasattr(tree, "__len__") and not isinstance(tree, dict)
-        if isinstance(shape[0], Keys) or not is_list or len(tree) != len(inner):
-            raise ShapeError(shape_of(tree), shape)
-        if len(shape) == 1:
-            _expect(shape, shape_of(tree))
-        for branch, of_branch in zip(tree, inner, strict=True):
-            _extend(numbers, branch, of_branch)
+        return None
+    if not isinstance(tree, (list, tuple, dict, Real)):
+        tree = _plain(tree)
+    if (came := shape_of(tree)) != shape:
+        raise ShapeError(came, shape)
+    if isinstance(tree, memoryview):
+        return numbers.frombytes(tree.tobytes())
+    found = flat(tree)
+    try:
+        return numbers.extend(found)
+    except TypeError:
+        number = next((x for x in found if not isinstance(x, Real)), found[0])
+        came = f"expected a real number, not {shown(number)}"
+        if isinstance(number, Value):
+            raise TracedError(f"{came}: give its .data, and get gradients from value_and_grad") from None
+        raise TypeError(came) from None
 
 
 def numbers_of(tree: Any, shape: Shape, precision: Precision) -> "array[float]":
@@ -406,8 +401,3 @@ def numbers_of(tree: Any, shape: Shape, precision: Precision) -> "array[float]":
     numbers = array("d")
     _extend(numbers, tree, shape)
     return precision.array(numbers)
-
-
-def _expect(shape: Shape, came: Any) -> None:
-    if came != shape:
-        raise ShapeError(came, shape)

@@ -96,9 +96,13 @@ def at_path(function: Callable[[Any], Any], path: str, tree: Any) -> Any:
 
 def flat(tree: Any) -> list[Any]:
     """The numbers in a tree, in order."""
-    numbers: list[Any] = []
-    mapped(numbers.append, tree)
-    return numbers
+    if isinstance(tree, (float, Value)):
+        return [tree]
+    tree = as_lists(tree)
+    inside = branches(tree)
+    if inside is None:
+        return [tree]
+    return list(inside) if are_plain(inside) else [number for branch in inside for number in flat(branch)]
 
 
 def filled(tree: Any, numbers: Iterator[Any]) -> Any:

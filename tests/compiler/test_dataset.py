@@ -123,7 +123,7 @@ def test_what_holds_no_numbers_one_after_the_other_is_refused_everywhere(backend
             r"a masked array has gaps: fill them with \.filled\(number\)",
         ),
         (np.array([["1", "2"]]), "expected real numbers, not <U1"),
-        (np.array([["1", "2"]], object), "expected a number, or a list or an array of numbers, not '1'"),
+        (np.array([["1", "2"]], object), r"expected a real number, not '1' \(at \[0\]\[0\]\)"),
         (np.array([[1, 2]], "timedelta64[s]"), "expected real numbers, not timedelta64"),
         (np.array([(1.0, 2.0)], "d,d"), "expected real numbers, not .*'f0'"),
         (np.array(1.0), "expected a list or an array of examples, not array"),
