@@ -442,7 +442,7 @@ def test_examples_packed_for_other_axes_are_refused():
     shared = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend="python", in_axes=(None, 0))
     each = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend="python")
     for one, other in ((shared, each), (each, shared)):
-        with pytest.raises(TypeError, match="other in_axes: pack them with the function that takes them"):
+        with pytest.raises(TypeError, match="other in_axes or in another precision: pack them"):
             one.map(other.pack(*([1.0, 2.0] if axis == 0 else 1.0 for axis in (other.options.in_axes or (0, 0)))))
     assert np.array_equal(shared.map([1.0, 2.0], [3.0, 4.0]), [[3.0, 6.0], [4.0, 8.0]])  # no batch, but one array
 
