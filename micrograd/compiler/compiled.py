@@ -33,10 +33,9 @@ from micrograd.core.levels import GRADIENT_LOCK
 from micrograd.engine import Value
 from micrograd.functional import vjp
 from micrograd.optim import Optimizer
-from micrograd.support import files, validation
+from micrograd.support import files, trees, validation
 from micrograd.support.arrays import are_plain, as_ndarray
 from micrograd.support.signals import set_data
-from micrograd.support.trees import as_lists, mapped
 
 __all__ = ["Backend", "Compiled", "CompilerError", "TraceError", "compile"]
 
@@ -131,13 +130,11 @@ class Compiled(Function):
         if in_axes is not None:
             batches = (self.pack(*batches, in_axes=in_axes),)
         if executor is not None or self._are_chunks(batches):
-            from micrograd.compiler.distributed.map import (
-                mapped as computed,  # not at the top: most programs use no workers
-            )
+            from micrograd.compiler.distributed.map import mapped  # here, since most programs use no workers
 
             if out is not None:
                 raise ValueError("map() fills out only for a single batch without workers: call it without out")
-            return computed(self, batches, executor)
+            return mapped(self, batches, executor)
         packed = self._packed(batches)
         if out is not None:
             check_out(out, (packed.n, *self._graph_of(packed).output_shape), self.precision.code)
@@ -206,7 +203,7 @@ class Compiled(Function):
         if len(args) != (n := len(self._shapes)) + 1:
             raise TypeError(f"vjp() was given {len(args)} argument(s): expected the function's {n}, then the vector")
         if places not in self._products:
-            example = [mapped(validation.plain, as_lists(argument)) for argument in args]
+            example = [trees.mapped(validation.plain, trees.as_lists(argument)) for argument in args]
             product, options = vjp(self._function, places), replace(self.options, in_axes=0)
             self._products[places] = Function(product, example, self.parameters, options, self.constants)
         value, gradients = self._products[places](*args)

@@ -18,20 +18,9 @@ from typing import Any, Self
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.core.errors import shown
 from micrograd.engine import Value
+from micrograd.support import trees
 from micrograd.support.arrays import are_plain
-from micrograd.support.trees import (
-    Keys,
-    Shape,
-    as_lists,
-    described,
-    flat,
-    has_array,
-    is_regular,
-    leaves,
-    shape_of,
-    size,
-    unflatten,
-)
+from micrograd.support.trees import Keys, Shape, as_lists, shape_of, size
 
 Shapes = tuple[Shape, ...]
 """The shapes of a function's arguments."""
@@ -44,7 +33,7 @@ class ShapeError(ValueError):
     """Arguments whose shape is not what the function takes."""
 
     def __init__(self, came: Any, expected: Any, why: object = "all examples must have the shape of the first") -> None:
-        super().__init__(f"got arguments of shape {described(came)}, expected {described(expected)}: {why}")
+        super().__init__(f"got arguments of shape {trees.described(came)}, expected {trees.described(expected)}: {why}")
 
 
 class TracedError(TypeError):
@@ -173,7 +162,7 @@ class Buckets:
         """The arguments of an example, as numbers and nested lists of numbers."""
         batch = self.batches[self.bucket[number]]
         numbers = chain(*batch.rows([self.slot[number]]))
-        return [unflatten(numbers, shape) for shape in batch.shapes]
+        return [trees.unflatten(numbers, shape) for shape in batch.shapes]
 
 
 def bucket_by_shape(batches: Sequence[Any], precision: Precision = DOUBLE, axes: Axes | None = None) -> Buckets:
@@ -240,7 +229,7 @@ def _named(k: int, function: Callable[..., Any], batch: Any, *args: Any) -> Any:
     try:
         return function(batch, *args)
     except (TypeError, OverflowError) as error:
-        found = leaves("", batch[0] if isinstance(batch, tuple) and len(batch) == 1 else batch)
+        found = trees.leaves("", batch[0] if isinstance(batch, tuple) and len(batch) == 1 else batch)
         place = next((f" (at {path})" for path, x in found if path and not isinstance(x, Real)), "")
         raise type(error)(f"argument {k}: {error}{place}") from None
 
@@ -306,7 +295,7 @@ _Start = ctypes.c_char * 0
 
 def check_out(out: Any, shape: tuple[Any, ...], code: str) -> None:
     """Raise TypeError or ValueError unless results of this shape can be written into an array."""
-    if not is_regular(shape):
+    if not trees.is_regular(shape):
         raise ValueError(f"out cannot have the shape of the results, {shape}: leave it out, for nested lists")
     has_type = hasattr(out, "flags") and hasattr(out, "dtype")  # also an array without dimensions, for a number
     is_of_type = has_type and out.dtype == code
@@ -339,7 +328,7 @@ def begins_with_array(batch: Any) -> bool:
     """Whether this is an array or a dict that has one, or the first item in a list is, at whatever depth."""
     while isinstance(batch, (list, tuple)) and batch:
         batch = batch[0]
-    return has_array(batch)
+    return trees.has_array(batch)
 
 
 def _plain(tree: Any, precision: Precision = DOUBLE) -> Any:
@@ -385,15 +374,15 @@ def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
         raise ShapeError(came, shape)
     if isinstance(tree, memoryview):
         return numbers.frombytes(tree.tobytes())
-    found = flat(tree)
+    found = trees.flat(tree)
     try:
         return numbers.extend(found)
     except TypeError:
         number = next((x for x in found if not isinstance(x, Real)), found[0])
-        came = f"expected a real number, not {shown(number)}"
+        why = f"expected a real number, not {shown(number)}"
         if isinstance(number, Value):
-            raise TracedError(f"{came}: give its .data, and get gradients from value_and_grad") from None
-        raise TypeError(came) from None
+            raise TracedError(f"{why}: give its .data, and get gradients from value_and_grad") from None
+        raise TypeError(why) from None
 
 
 def numbers_of(tree: Any, shape: Shape, precision: Precision) -> "array[float]":
