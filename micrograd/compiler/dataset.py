@@ -358,9 +358,10 @@ def _plain(tree: Any, precision: Precision = DOUBLE) -> Any:
 
 def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
     """Append the numbers of a tree of that shape."""
-    if isinstance(tree, (list, tuple)) and shape[:1] == (len(tree),):
-        if len(shape) == 1 and are_plain(tree):
-            return numbers.extend(tree)
+    is_list = isinstance(tree, (list, tuple)) and shape[:1] == (len(tree),)
+    if is_list and len(shape) == 1 and are_plain(tree):
+        return numbers.extend(tree)
+    if is_list and len(shape) > 1:
         for branch in tree:
             _extend(numbers, branch, shape[1:])
         return None

@@ -304,7 +304,7 @@ def test_a_parameter_beyond_single_precision_is_named(tmp_path):
 def test_examples_of_another_precision_are_refused(network):
     model, loss, xs, ys = network
     double, single = both(loss, (xs[0], ys[0]), parameters=model.parameters())
-    with pytest.raises(TypeError, match="double precision, expected single: pack them"):
+    with pytest.raises(TypeError, match="another precision: pack them"):
         single.map(double.pack(xs, ys))
     with (
         single.training(SGD(model.parameters(), learning_rate=0.1)) as step,
