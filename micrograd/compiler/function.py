@@ -27,6 +27,7 @@ from micrograd.compiler.options import Options, each_axis
 from micrograd.compiler.targets.python import PythonBackend, explain
 from micrograd.core.errors import note_arguments, shown
 from micrograd.engine import Value
+from micrograd.loops import first_round, rounds_by
 from micrograd.support import validation
 from micrograd.support.arrays import empty
 from micrograd.support.collector import gc_paused
@@ -382,7 +383,7 @@ def lasting_leaves(function: Callable[..., Any], example_args: Sequence[Any], kn
 def _leaves(function: Callable[..., Any], args: Sequence[Any]) -> list[Value]:
     """The leaf Values that a call reads besides its arguments."""
     arguments = [mapped(Value, as_lists(argument)) for argument in args]
-    with reads() as found:
+    with reads() as found, rounds_by(first_round):
         function(*arguments)
     given = {x for argument in arguments for x in flat(argument)}
     return [leaf for leaf, *_ in found.values() if is_free(leaf) and leaf not in given]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from micrograd import scalar
 from micrograd.compiler.frontend.redirect import assign, reads, symbols
+from micrograd.compiler.frontend.rounds import have_own_closures, looped, order_of
 from micrograd.compiler.frontend.rows import Rows, RowSymbol, join_products
 from micrograd.compiler.frontend.tracer import (
     NO_NUMBER,
@@ -24,9 +25,10 @@ from micrograd.compiler.frontend.tracer import (
     TraceError,
 )
 from micrograd.compiler.options import DEFAULTS, Options
-from micrograd.core.errors import PACKAGE, PlainNumberError, shown, users_line
+from micrograd.core.errors import PlainNumberError, shown, users_line
 from micrograd.core.gradients import Order, ordered_by
 from micrograd.engine import Value
+from micrograd.loops import rounds_by
 from micrograd.support.collector import gc_paused
 from micrograd.support.trees import Shape, flat, shape_of, size, unflatten
 
@@ -166,26 +168,30 @@ class _Tracing:
         graph, trace = self.graph, self.graph.trace
         rows, remaining = trace.rows, iter(self.inputs)
         arguments = [unflatten(remaining, shape) for shape in graph.shapes]
-        with ordered_by(lambda root: self._sorted(*root._topological_order())), reads() as read:
+        with (
+            ordered_by(lambda root: self._sorted(*root._topological_order())),
+            reads() as read,
+            rounds_by(partial(looped, trace)),
+        ):
             result = _called(function, arguments)
         graph.output_shape = shape_of(result)
         values = flat(result)
         operands = tuple([value for value in values if isinstance(value, Value)])
         is_single = graph.output_shape == ()
         rows.add_up = self.is_rolled and is_single
-        nodes, leaves = _order(operands)
+        nodes, leaves = order_of(operands)
         _check_symbolic(nodes)
-        self.own_closures = _have_own_closures(nodes)
+        self.own_closures = have_own_closures(nodes)
         if is_single and not (rows.add_up and self.own_closures):
             rows.add_up = False
             if self.own_closures:
                 rows.find_alone(nodes)
-            nodes, leaves = _order(operands)
+            nodes, leaves = order_of(operands)
         elif is_single:
             if _merge_equal(nodes):
-                nodes, leaves = _order(operands)
+                nodes, leaves = order_of(operands)
             if join_products(trace, nodes, operands, self.first_use):
-                nodes, leaves = _order(operands)
+                nodes, leaves = order_of(operands)
         self.order = nodes, leaves
         graph.has_where = any(node._op == "where" for node in nodes)
         graph.outputs = [trace.result(_number(value)) for value in values]
@@ -202,7 +208,7 @@ class _Tracing:
             if type(each.data) not in (Symbol, RowSymbol):
                 self.grads.setdefault(each, each.grad)
         is_result = nodes is self.order[0]
-        if self.is_rolled and (self.own_closures if is_result else _have_own_closures(nodes)):
+        if self.is_rolled and (self.own_closures if is_result else have_own_closures(nodes)):
             nodes = _in_order(nodes, self.first_use, len(self.graph.trace.ops))
         return nodes, leaves
 
@@ -251,14 +257,6 @@ class _Tracing:
         graph.scales_with_seed = (self.own_closures and not begun) or graph._scales_with_seed()
 
 
-def _order(values: tuple[Value, ...]) -> Order:
-    """The nodes and leaves that some Values were computed from, these Values included."""
-    end = Value(0.0)
-    end._prev = values
-    nodes, leaves = end._topological_order()
-    return nodes[:-1], leaves  # without the end itself; if it has no operands, it is in the leaves
-
-
 def _number(value: Any) -> Any:
     """The number of one of the results."""
     if isinstance(value, Value):
@@ -266,12 +264,6 @@ def _number(value: Any) -> Any:
     if not isinstance(value, (Real, bool)):
         raise TypeError(f"the function returns {shown(value)}: expected a Value or nested lists of them")
     return value
-
-
-def _have_own_closures(nodes: Sequence[Value]) -> bool:
-    """Whether this package defined the closures of all nodes: its own never read the gradients that they add to."""
-    codes = {getattr(node._backward, "__code__", None) for node in nodes}
-    return all(code is not None and code.co_filename.startswith(PACKAGE) for code in codes)
 
 
 def _merge_equal(nodes: Sequence[Value]) -> bool:

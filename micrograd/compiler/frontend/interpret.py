@@ -4,11 +4,13 @@ import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import partial, reduce
+from itertools import chain
 from typing import Any
 
 from micrograd import scalar
 from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph
 from micrograd.compiler.frontend.operations import CONDITIONS, OPERATIONS
+from micrograd.compiler.frontend.tracer import Trace
 from micrograd.core.errors import WHERE_HINT
 from micrograd.engine import Value, promote
 from micrograd.support.trees import flat, shape_of, unflatten
@@ -17,25 +19,60 @@ Step = tuple[int, list[Any], Any]
 """A line, the numbers of its operands, and the result, or the error in place of it."""
 
 
-def evaluate(graph: Graph, results: Sequence[int], numbers: dict[int, Any]) -> Iterator[Step]:
+def evaluate(graph: Graph, results: Sequence[int], numbers: dict[Any, Any]) -> Iterator[Step]:
     """Carry out what the results need. `numbers` begins with constants and leaves, and receives the other values."""
-    trace = graph.trace
+    return _carry_out(graph.trace, graph.trace.live(results), numbers)
 
+
+def _carry_out(trace: Trace, lines: Sequence[int], numbers: dict[Any, Any]) -> Iterator[Step]:
     def number_of(line: int) -> Any:  # a stack may be recorded after the lines that use it
         return [numbers[i] for i in trace.operands[line]] if trace.ops[line] == "stack" else numbers[line]
 
-    for id in trace.live(results):
-        op, lines = trace.ops[id], trace.operands[id]
+    for id in lines:
+        op, of = trace.ops[id], trace.operands[id]
         if op == "item":
-            numbers[id] = numbers[lines[0]][trace.items[id]]
+            numbers[id] = numbers[of[0]][trace.items[id]]
+        elif id in trace.loops:
+            yield from _loop(trace, id, list(map(number_of, of)), numbers)
         elif op != "stack":
-            operands = list(map(number_of, lines))
+            operands = list(map(number_of, of))
             if id in trace.maps:
                 each = [operand if isinstance(operand, list) else [operand] * trace.maps[id] for operand in operands]
                 numbers[id] = list(map(partial(_result, op), *each))
             else:
                 numbers[id] = _result(op, *operands)
             yield id, operands, numbers[id]
+
+
+def _loop(trace: Trace, line: int, operands: Sequence[Any], numbers: dict[Any, Any]) -> Iterator[Step]:
+    """Carry out a loop. For a backward one, the round is computed forward again."""
+    loop, (state, *columns) = trace.loops[line], operands
+    its = [each for each in trace.live(loop.ends) if each not in numbers]
+    totals = [0.0] * loop.n_sums
+    begun = []  # the leaves of each round
+    ys: list[Any] = [()] * loop.rounds
+    for i in reversed(range(loop.rounds)) if loop.forward >= 0 else range(loop.rounds):
+        inner = dict(zip(loop.state, state, strict=True)) | {
+            x: row[i] for x, row in zip(loop.xs, columns, strict=False)
+        }
+        begun.append(inner)
+        if loop.forward >= 0:
+            inner = inner | numbers[loop.forward, "rounds"][i]
+        leaves = {id: totals[at] for id, (array, at) in trace.leaves.items() if array == loop.of_sums}
+        inner = numbers | leaves | inner
+        for id, of, outcome in _carry_out(trace, its, inner):
+            if isinstance(outcome, Exception):
+                inner[id] = outcome = type(outcome)(f"{outcome}, in round {i} of scan(), counted from 0")
+            yield id, of, outcome
+        for k, total in enumerate(loop.sums):
+            totals[k] = inner[total]
+        for row, total in loop.rows:
+            totals[row.base : row.base + row.size] = map(partial(_result, "+"), totals[row.base :], inner[total])
+        state, ys[i] = [
+            [inner[end] for end in ends] for ends in (loop.results[: len(state)], loop.results[len(state) :])
+        ]
+    numbers[line, "rounds"] = begun
+    numbers[line] = [*state, *totals, *chain(*ys)]
 
 
 def _result(op: str, *operands: Any) -> Any:
@@ -64,7 +101,7 @@ def _result(op: str, *operands: Any) -> Any:
 def _inputs(graph: Graph, parameters: Sequence[Any], x: Sequence[Any], seed: Any = 1.0) -> dict[int, Any]:
     """The numbers of constants and leaves for one example; gradients start from 0."""
     arrays = {"p": parameters, "x": x, "seed": (seed,), "g": [0.0] * graph.n_parameters}
-    leaves = {id: arrays[array][i] for id, (array, i) in graph.trace.leaves.items()}
+    leaves = {id: arrays[array][i] for id, (array, i) in graph.trace.leaves.items() if array in arrays}
     rows = {id: [arrays[row.array][i] for i in row.indices] for id, row in graph.trace.slices.items()}
     return {**graph.trace.constants, **leaves, **rows}
 

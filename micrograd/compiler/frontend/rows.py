@@ -254,8 +254,9 @@ class Rows:
 
     def keeps(self, row: Row, total: Any) -> bool:
         """Whether a Row adds up what is sent to it, instead of passing it on at once."""
-        is_scatter = type(total) is RowSymbol and self.trace.ops[total.id] == "scatter"
-        return self.add_up or row.is_alone or (self.final and is_scatter and row.place is not None)
+        if type(total) is RowSymbol and self.trace.ops[total.id] == "scatter":
+            return self.final and row.place is not None
+        return self.add_up or row.is_alone
 
     def clear(self) -> None:
         """Forget the Rows, since they refer to this object."""

@@ -228,8 +228,8 @@ class Trace:
 
     A line without operands is a leaf: `leaves[i]` is the name of an array and an index in it, such as `("p", 3)` for
     the fourth parameter; for a row, it is `slices[i]`. A constant is a leaf too: its number is `constants[i]`. An item
-    is the number `items[i]` of its operand. An elementwise operation gives a row of the size `maps[i]`. Leaves and
-    stacks compute nothing, so their lines may come after the lines that use them.
+    is the number `items[i]` of its operand. An elementwise operation gives a row of the size `maps[i]`, and so does the
+    loop `loops[i]`. Leaves and stacks compute nothing, so their lines may come after the lines that use them.
 
     If it `keeps_composed` functions, a function composed of others, such as sigmoid, is one operation, as people write
     it; otherwise it becomes its parts, and every language has those. `finite` and `ieee` are as in Options. While it
@@ -244,6 +244,7 @@ class Trace:
         self.slices: dict[int, Slice] = {}
         self.items: dict[int, int] = {}
         self.maps: dict[int, int] = {}
+        self.loops: dict[int, Any] = {}  # of rounds.py
         self.constants: dict[int, float] = {}
         self._known: dict[str, dict[Any, int]] = defaultdict(dict)  # the lines of each operation, by their operands
         self.refused: TraceError | None = None  # the first error; the function may have caught it
@@ -267,7 +268,7 @@ class Trace:
         places = [self.leaves.get(line, ("", 0)) for line in lines]
         (array, base), (_, end) = places[0], places[-1]
         found = Slice(array, base, (end - base) // max(len(lines) - 1, 1), len(lines))
-        is_slice = array and found.step > 0 and places == found.places
+        is_slice = array in ("p", "x") and found.step > 0 and places == found.places
         return self.slice(*found) if is_slice else self._line("stack", lines, lines)
 
     def lines_of(self, row: int) -> Sequence[int]:

@@ -12,6 +12,7 @@ from micrograd.compiler.passes.expressions import ROWS, Node, expressions
 from micrograd.compiler.passes.fuse import fuse
 from micrograd.compiler.passes.hoist import FAR, hoist
 from micrograd.compiler.passes.roll import reroll
+from micrograd.compiler.passes.rounds import steps_of
 from micrograd.compiler.passes.vectorize import Layout, Levels, Place, by_level, in_trace_order
 
 MANY_CONSTANTS = 8  # above which they are kept in a table
@@ -96,11 +97,11 @@ def _passes(
     for goes_by_level in (not is_sequential, is_sequential):
         layout = Layout(leaves, results)
         if goes_by_level:
-            blocks = by_level(levels, layout)
+            blocks = by_level(levels, layout, steps_of)
             fused = fuse(blocks)
             passes = {"level blocks": blocks, "fuse": fused, "roll": reroll(fused)}
         else:
-            passes = {"roll": in_trace_order(nodes, layout)}
+            passes = {"roll": in_trace_order(nodes, layout, steps_of)}
         found.append((passes, layout))
         if length(passes["roll"]) <= short_enough:
             break

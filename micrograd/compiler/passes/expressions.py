@@ -4,6 +4,7 @@ A sum becomes one expression with all of its terms, products included, so that a
 written. A condition is part of the expressions that it decides.
 """
 
+import copy
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
@@ -12,6 +13,7 @@ from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.operations import CONDITIONS, OPERATIONS
+from micrograd.compiler.frontend.rounds import Loop, inside
 from micrograd.compiler.frontend.tracer import Slice, Trace
 from micrograd.compiler.ir import Call
 
@@ -63,13 +65,14 @@ class Node(NamedTuple):
     step: int = 1  # from there to the next one
     size: int = 0
     items: tuple[Any, ...] = ()  # the lines of a row's numbers, unless they are added to gradients
+    round: "Round | None" = None  # of a loop, whose columns are its operands, and one with the numbers from outside
 
     def singly(self) -> "Iterator[Node]":
         """A node for each number of a row that is needed; of any other node, itself.
 
         What several products add to a gradient has its own node, since it is added up first.
         """
-        if not self.size:
+        if not self.size or self.round:
             yield self
             return
         if isinstance(self.form, Call):
@@ -96,6 +99,20 @@ class Node(NamedTuple):
         return tuple(chain(*[column for column in self.columns if not isinstance(column, Slice | Computed)]))
 
 
+class Round(NamedTuple):
+    """A round of a loop: its nodes, and where in the row of the loop the lines are that others need.
+
+    The results that nothing needs are left out of the loop: `outputs` has the others, by their positions. `kept` are
+    lines of a forward loop that its backward loop needs.
+    """
+
+    loop: Loop
+    nodes: list[Node]
+    positions: tuple[int, ...]
+    outputs: dict[int, int]
+    kept: tuple[int, ...]
+
+
 class Expressions(NamedTuple):
     """The nodes that some results need, each after its operands.
 
@@ -117,9 +134,12 @@ def expressions(
     The lines in `results` and `named` are nodes of their own; `rows` are added to slices of gradients. From the line
     `backward` on, several sums may multiply the same numbers again, since storing a product takes longer. If
     `in_order`, the parts of a gradient are added to it one at a time, as in the engine; else they are added up first.
+    A backward loop then computes again what it needs of the forward one, instead of reading what that kept.
     """
     ops, operands = trace.ops, trace.operands
     live = trace.live([*results, *(line for _, line in rows)])
+    loops = {line: trace.loops[line] for line in live if line in trace.loops}
+    kept = {} if in_order else {loop.forward: _kept(trace, loop) for loop in loops.values()}
     in_rows = chain(*[operands[line] for line in live if ops[line] in ROWS or line in trace.maps])
     merger = _Merger(trace, live, {*results, *named, *in_rows}, in_order)
     for line in live:
@@ -127,9 +147,12 @@ def expressions(
             merger.items[operands[line][0]][trace.items[line]] = line
     for row in merger.items.keys() - trace.maps.keys():
         merger.add_items(row)
-    for line in live:
+    for line in [*live]:
         op, of = ops[line], operands[line]
-        if line in trace.maps:
+        if line in loops:
+            its = (*kept.get(line, ()), *kept.get(loops[line].forward, ()))
+            live += merger.add_loop(line, its, backward)
+        elif line in trace.maps:
             merger.add_call(line, op, of)
         elif op in SUMS:
             merger.add_sum(line, op, of)
@@ -148,6 +171,25 @@ def expressions(
         merger.add_row(line, place)
     scatters = [(place, *part[1:]) for place, line in rows for part in trace.parts(line) if part[0] == "scatter"]
     return Expressions(merger.nodes, live, scatters)
+
+
+def _kept(trace: Trace, loop: Loop) -> tuple[int, ...]:
+    """The lines of a forward loop that its backward loop needs; conditions and rows are computed again."""
+    if loop.forward < 0:
+        return ()
+    forward = trace.loops[loop.forward]
+    its = inside(trace, (*forward.state, *forward.xs), loop.forward)
+    found, waiting = set[int](), [*loop.ends]
+    seen = {*waiting}
+    while waiting:
+        line = waiting.pop()
+        if line in its and trace.operands[line] and trace.ops[line] not in CONDITIONS and not trace.size(line):
+            found.add(line)
+        else:
+            new = set(trace.operands[line]) - seen
+            seen |= new
+            waiting += new
+    return tuple(sorted(found))
 
 
 Terms = list[tuple[str, Any]]
@@ -216,6 +258,32 @@ class _Merger:
         if slices == [Slice(array, base + k * step, inner, slices[0].size) for k in range(len(rows))]:
             for i in terms:
                 self.factors[items.pop(i)] = numbers, Slice(array, base + i * inner, step, len(rows))
+
+    def add_loop(self, line: int, kept: Sequence[int], backward: float) -> list[int]:
+        """The node of a loop. Returns the operations in its round."""
+        trace, loop, items = self._trace, self._trace.loops[line], self.items[line]
+        n, (own, outside) = len(loop.state), _split(loop, trace.operands[line])
+        columns = [self._column(row) for row in own]
+        if outside:
+            columns.append(tuple(map(self._number, outside)))
+        end = n + loop.n_sums
+        outputs = {j: loop.results[n + j] for j in sorted({(i - end) % loop.n_outputs for i in items if i >= end})}
+        inner = copy.copy(trace)
+        inner.ops, inner.operands, inner.leaves = trace.ops.copy(), trace.operands.copy(), trace.leaves.copy()
+        for each in (*outside, *(kept if loop.forward >= 0 else ())):
+            inner.ops[each], inner.operands[each] = "leaf", ()
+        for each, (array, i) in trace.leaves.items():
+            if array == loop.of_sums:
+                inner.leaves[each] = "g", i
+        sums = [each for i, each in enumerate(loop.sums, n) if i in items]
+        rows = [(row, each) for row, each in loop.rows if any(n + i in items for i in row.indices)]
+        results = [*loop.results[:n], *outputs.values(), *(kept if loop.forward < 0 else ()), *sums]
+        found = expressions(inner, results, rows, backward=backward, in_order=self._in_order)
+        its = Round(loop, found.nodes, tuple(items), outputs, tuple(kept))
+        form = Call(f"scan {line}", ())
+        size, lines = trace.maps[line], tuple(items.values())
+        self.nodes.append(Node(line, form, tuple(columns), size=size, items=lines, round=its))
+        return found.live
 
     def _columns(self, row: int) -> tuple[Column, ...]:
         """What a row adds up: numbers, and for each the row that it multiplies."""
@@ -320,6 +388,12 @@ class _Merger:
         if condition := self.conditions.pop(line, None):
             self._add_tree(line, Call("condition", (condition,)))
         return line
+
+
+def _split(loop: Loop, operands: Lines) -> tuple[Lines, Lines]:
+    """The operands of a loop: its own, and the numbers from outside."""
+    n = 1 + len(loop.xs) + (loop.forward >= 0)
+    return operands[:n], operands[n:]
 
 
 @cache

@@ -70,7 +70,7 @@ def _each(graph: Graph, ends: Ends, moved: Moved, sums: Sums) -> Part:
     trace = graph.trace
     gradients = {i: line for i, line in ends.gradients.items() if line not in moved.numbers}
     for line, (_, i) in sums.numbers.items():
-        if line not in trace.items:  # items are added up with their rows
+        if line not in trace.items or trace.operands[line][0] not in sums.rows:  # others are added up with their rows
             gradients[FAR + i] = trace.row("+", (trace.leaf("g", FAR + i).id, line))
     rows = []
     for place, row in *((place._replace(base=FAR + place.base), row) for row, place in sums.rows.items()), *ends.rows:

@@ -7,9 +7,9 @@ expressions of one kind that read the same arrays roll into loops, in whatever o
 
 from bisect import bisect
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import islice, pairwise, repeat
+from itertools import chain, count, groupby, islice, pairwise, repeat
 from operator import attrgetter, sub
 from typing import Any
 
@@ -27,12 +27,21 @@ Block = tuple[Any, list[Node]]
 """The operation that nodes share, and the nodes."""
 
 
-class Layout(dict[Any, Place]):
-    """The place of each line, at first of leaves and results; `rows` has those of nodes that are rows."""
+LoopSteps = Callable[[Node, "Layout"], Kernel]
 
-    def __init__(self, leaves: dict[int, Place], results: Sequence[int]) -> None:
+
+class Layout(dict[Any, Place]):
+    """The place of each line, at first of leaves and results; `rows` has those of nodes that are rows.
+
+    The arrays for others have names that begin with `prefix`. For each forward loop, `kept` has
+    the places of what its backward loop reads, in the order of the rounds.
+    """
+
+    def __init__(self, leaves: dict[int, Place], results: Sequence[int], prefix: str = "t") -> None:
         super().__init__({line: ("y", i) for i, line in enumerate(results)} | leaves)
+        self.prefix = prefix
         self.rows: dict[int, Slice] = {}
+        self.kept: dict[int, dict[int, Slice]] = {}
         self._numbers: dict[Any, int] = {}  # of the patterns
         self._patterns: dict[Column, int] = {}
         self._shapes: dict[Any, Any] = {}  # by sign and the pattern of each factor: what `_rolled` returns
@@ -170,17 +179,26 @@ def _operation(node: Node) -> Any:
     return "largest" if node.form[0][0] == ">" else "sum", node.parameter >= 0
 
 
-def by_level(levels: Levels, layout: Layout) -> Kernel:
-    """Steps for all nodes, level by level. All their places are added to the layout."""
-    return [step for block in _placed(levels.blocks(), layout) for step in _by_kind(block, layout)]
+def by_level(levels: Levels, layout: Layout, loop: LoopSteps) -> Kernel:
+    """Steps for all nodes, level by level. All their places are added to the layout. `loop` has the steps of a loop."""
+    return [
+        step
+        for block in _placed(levels.blocks(), layout)
+        for step in (loop(block[0], layout) if block[0].round else _by_kind(block, layout))
+    ]
 
 
-def in_trace_order(nodes: Sequence[Node], layout: Layout) -> Kernel:
-    """Steps for all nodes, in the order of the trace, with loops for what repeats. `layout` is as for `by_level`."""
-    placed = _placed(((_operation(node), [node]) for node in nodes), layout)
-    references = [reference for [node] in placed for reference in _references(node, layout)]
-    kinds, bases = _transposed(references) if references else ((), ())
-    return reroll(_looped(repeats(kinds, bases), kinds, bases))
+def in_trace_order(nodes: Sequence[Node], layout: Layout, loop: LoopSteps) -> Kernel:
+    """Steps for all nodes, in the order of the trace, with loops for what repeats; the rest is as for `by_level`."""
+    steps: Kernel = []
+    placed = chain(*_placed(((_operation(node), [node]) for node in nodes), layout))
+    for is_loop, some in groupby(placed, key=lambda node: node.round is not None):
+        if is_loop:
+            steps += [step for node in some for step in loop(node, layout)]
+        else:
+            kinds, bases = _transposed([reference for node in some for reference in _references(node, layout)])
+            steps += _looped(repeats(kinds, bases), kinds, bases)
+    return reroll(steps)
 
 
 def _placed(blocks: Iterable[Block], layout: Layout) -> Iterator[list[Node]]:
@@ -192,19 +210,20 @@ def _placed(blocks: Iterable[Block], layout: Layout) -> Iterator[list[Node]]:
             block.reverse()  # as in a backward pass: this reads arrays forwards
         inner = [node for node in block if node.parameter < 0 and not _has_place(node, layout)]
         n = sum(node.size or 1 for node in inner)
-        array = arrays.setdefault((operation, n), f"t{len(arrays)}")
+        array = arrays.setdefault((operation, n), f"{layout.prefix}{len(arrays)}")
         for node in inner:
             if node.size:
                 layout.rows[node.line] = Slice(array, filled[array], 1, node.size)
-            for i, line in enumerate(node.items or (node.line,), filled[array]):
-                layout[line] = array, i
+            positions = node.round.positions if node.round else count()
+            for i, line in zip(positions, node.items or (node.line,), strict=False):
+                layout[line] = array, filled[array] + i
             filled[array] += node.size or 1
         yield block
 
 
 def _has_place(node: Node, layout: Layout) -> Any:
     """Whether a node has a place in the layout: a row, if its numbers are results next to each other."""
-    if not node.size:
+    if not node.size or node.round:
         return node.line in layout
     slices = layout.runs(node.items)[1] if node.items and layout.keys() >= {*node.items} else ()
     if len(slices) == 1:

@@ -20,8 +20,9 @@ from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import CallSpec, Ends, Graph, SerializedGraph, name_of
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.operations import IEEE
-from micrograd.compiler.passes.expressions import Node, expressions
-from micrograd.compiler.targets.spelling import signed, spellings, terms, total
+from micrograd.compiler.frontend.tracer import Slice, Trace
+from micrograd.compiler.passes.expressions import Column, Node, expressions, numbers
+from micrograd.compiler.targets.spelling import indented, signed, spellings, terms, total
 from micrograd.support.arrays import are_plain
 from micrograd.support.collector import gc_paused
 from micrograd.support.trees import plain_numbers
@@ -45,7 +46,7 @@ def _add_if_any(numbers: list[float], row: range, index: float, gradient: float)
 
 
 NAMESPACE = {
-    "__builtins__": {"abs": abs, "range": range, "reversed": reversed},
+    "__builtins__": {"abs": abs, "range": range, "reversed": reversed, "zip": zip},
     "inf": math.inf,
     "nan": math.nan,
     "largest": scalar.largest,
@@ -234,8 +235,11 @@ def _write(graph: Graph, ends: Ends) -> tuple[list[str], dict[Any, str]]:
     for node in nodes:
         if node.line == first:
             lines.append("# forward ends here, backward begins")
-        name = names[("g", node.parameter) if node.parameter >= 0 else node.line]
-        lines += _assignments(name, node, names, templates)
+        if node.round:
+            lines += _rounds(node, graph.trace, names, templates)
+        else:
+            name = names[("g", node.parameter) if node.parameter >= 0 else node.line]
+            lines += _assignments(name, node, names, templates)
     lines += [f"add_at(g, {row.indices!r}, {names[i]}, {names[gradient]})" for row, i, gradient in found.scatters]
     return lines, names
 
@@ -251,6 +255,62 @@ def _assignments(name: str, node: Node, names: Mapping[Any, str], templates: Map
             n += 1
         yield f"{name} = {total(parts[:n])}"
         parts[:n] = [f"+ {name}"] if n < len(parts) else []
+
+
+def _rounds(node: Node, trace: Trace, names: dict[Any, str], templates: Mapping[str, str]) -> Iterator[str]:
+    """A loop. `names` gets the names of its results.
+
+    A forward loop stores the numbers that each round begins with, and the backward loop computes the rest again.
+    """
+    its, line = node.round, node.line
+    assert its
+    loop, n = its.loop, len(its.loop.state)
+    first, *columns = node.columns
+    state, xs = [list(map(names.__getitem__, lines)) for lines in (loop.state, loop.xs)]
+    outputs, sums = {j: f"y{line}_{j}" for j in its.outputs}, [f"{loop.of_sums}{i}" for i in range(loop.n_sums)]
+    rows = [_row(column, names) for column, _ in zip(columns, xs, strict=False)]
+    if loop.forward >= 0:
+        rows = [f"reversed({row})" for row in (*rows, f"rounds{loop.forward}")]
+        forward = trace.loops[loop.forward]
+        xs.append(_list(map(names.__getitem__, (*forward.state, *forward.xs))))
+    yield f"{_list(state)} = {_list(map(names.__getitem__, numbers(first)))}"
+    yield from (f"{name} = 0.0" for name in sums)
+    yield from (f"{name} = []" for name in (*outputs.values(), *[f"rounds{line}"] * (loop.forward < 0)))
+    yield f"for {', '.join(xs)}, in zip({', '.join(rows)}):" if rows else f"for _ in range({loop.rounds}):"
+    if loop.forward < 0:
+        yield f"    rounds{line}.append({_list(state + xs)})"
+    for each in (single for inner in its.nodes for single in inner.singly()):
+        if each.round:
+            yield from indented(_rounds(each, trace, names, templates))
+            continue
+        if each.parameter < 0:
+            key = each.line if isinstance(each.line, tuple) else (each.line,)
+            names[each.line] = name = f"r{'_'.join(map(str, key))}"
+            if each.line in trace.items:
+                names[trace.operands[each.line][0], trace.items[each.line]] = name
+        else:
+            name = sums[each.parameter]
+        yield from indented(_assignments(name, each, names, templates))
+    yield from (f"    {name}.append({names[its.outputs[j]]})" for j, name in outputs.items())
+    yield f"    {_list(state)} = {_list(names[result] for result in loop.results[:n])}"
+    yield from (f"{name}.reverse()" for name in outputs.values() if loop.forward >= 0)
+    for item, i in zip(node.items, its.positions, strict=True):
+        if i < n:  # a backward loop computes the forward states again, under their names
+            names[item] = f"r{item}"
+            yield f"r{item} = {state[i]}"
+        elif i < n + loop.n_sums:
+            names[item] = sums[i - n]
+        else:
+            at, j = divmod(i - n - loop.n_sums, loop.n_outputs)
+            names[item] = f"{outputs[j]}[{at}]"
+
+
+def _row(column: Column, names: Mapping[Any, str]) -> str:
+    """The numbers of a column as a list."""
+    if isinstance(column, Slice):
+        return f"{column.array}[{column.base} : {column.indices[-1] + 1} : {column.step}]"
+    found = [names[each] for each in numbers(column)]
+    return f"{_list(found[:1])} * {len(found)}" if len({*found}) == 1 else _list(found)
 
 
 def _unpack(graph: Graph, *arrays: str) -> list[str]:

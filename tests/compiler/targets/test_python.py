@@ -127,4 +127,4 @@ def test_the_generated_code_cannot_reach_the_builtins():
     fast = micrograd.compile(lambda x: x, (1.0,), backend="python")
     functions = fast._backends[((),)]._functions
     assert fast(2.0) == 2.0
-    assert set(functions["forward"].__globals__["__builtins__"]) == {"abs", "range", "reversed"}
+    assert set(functions["forward"].__globals__["__builtins__"]) == {"abs", "range", "reversed", "zip"}

@@ -1,0 +1,110 @@
+"""The loops of `scan`: a traced round as steps in a loop.
+
+The states lie one after the other in an array, so that the next state of a round is the state of the one after. What
+the backward loop needs of a round is kept in another; it reads both from the end. Sums are added up in place.
+
+While a round becomes steps, the name of an array that advances from round to round has its stride before it.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+from micrograd.compiler.frontend.tracer import Slice
+from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Step, Sum, Term, replace
+from micrograd.compiler.passes.expressions import Column, Node
+from micrograd.compiler.passes.fuse import fuse
+from micrograd.compiler.passes.roll import reroll
+from micrograd.compiler.passes.vectorize import Layout, Levels, Place, by_level
+
+
+def steps_of(node: Node, layout: Layout) -> Kernel:
+    """The steps of a loop: what it reads first, and its rounds."""
+    its = node.round
+    assert its
+    loop, prefix, to = its.loop, f"{layout.prefix}{node.line}_", layout.rows[node.line]
+    rounds, n = loop.rounds, len(loop.state)
+    states = Slice(f"{prefix}s", 0, n, rounds)
+    in_order = _reversed if loop.forward >= 0 else lambda place: place
+    first, *columns = node.columns
+    before = [*_copies(Slice(states.array, 0, 1, n), first, layout)]
+    leaves = {line: states._replace(base=i) for i, line in enumerate(loop.state)}
+    for i, (line, column) in enumerate(zip(loop.xs, columns, strict=False)):
+        _, slices = layout.runs(column)
+        if len(slices) > 1:
+            slices = [Slice(f"{prefix}x{i}", 0, 1, rounds)]
+            before += _copies(slices[0], column, layout)
+        leaves[line] = in_order(slices[0])
+    if loop.forward >= 0:
+        leaves |= {line: _reversed(place) for line, place in layout.kept[loop.forward].items()}
+    results = [(line, states._replace(base=n + i)) for i, line in enumerate(loop.results[:n])]
+    for j, line in its.outputs.items():
+        place = Slice(to.array, to.base + n + loop.n_sums + j, loop.n_outputs, rounds)
+        results.append((line, in_order(place)))
+    if loop.forward < 0:
+        kept = [line for line in its.kept if line not in dict(results)]
+        results += [(line, Slice(f"{prefix}k", i, len(kept), rounds)) for i, line in enumerate(kept)]
+        layout.kept[node.line] = leaves | {line: place for line, place in results if line in its.kept}
+    own = Layout(layout | {line: _each(node, place) for line, place in leaves.items()}, (), f"{prefix}t")
+    own.rows, own.kept = dict(layout.rows), dict(layout.kept)
+    ends = [(line, _each(node, place)) for line, place in results]
+    for line, to_be in ends:
+        own.setdefault(line, to_be)
+    body = reroll(fuse(by_level(Levels(its.nodes), own, steps_of)))
+    body += reroll([Assign(Ref(*place), Ref(*own[line])) for line, place in ends if own[line] != place])
+    body = replace(
+        tuple([_in_place(step, to.array, to.base + n) for step in body]), partial(_in_round, mark=_mark(node))
+    )
+    after: Kernel = []
+    if any(i < n for i in its.positions):
+        after += _copy(Slice(to.array, to.base, 1, n), Slice(states.array, rounds * n, 1, n))
+    if any(n <= i < n + loop.n_sums for i in its.positions):
+        before += _copy(Slice(to.array, to.base + n, 1, loop.n_sums), Slice("=0.0", 0, 0, loop.n_sums))
+    return [*before, Loop(rounds, body), *after]
+
+
+def _mark(node: Node) -> str:
+    return f"@{node.line}:"
+
+
+def _each(node: Node, place: Slice) -> Place:
+    """Where a number is in the first round, with a mark of where it is in the next."""
+    return f"{_mark(node)}{place.step}@{place.array}", place.base
+
+
+def _in_round(ref: Ref, mark: str) -> Ref:
+    """A reference, within the loop around the round."""
+    array, stride = ref.array, 0
+    if array[0] == "=" and not ref.strides:
+        return ref
+    if array.startswith(mark):
+        step, array = array.removeprefix(mark).split("@", 1)
+        stride = int(step)
+    return Ref(array, ref.base, (stride, *ref.strides))
+
+
+def _reversed(place: Slice) -> Slice:
+    """The same numbers from the last one to the first."""
+    return Slice(place.array, place.base + (place.size - 1) * place.step, -place.step, place.size)
+
+
+def _copies(to: Slice, column: Column, layout: Layout) -> Iterator[Step]:
+    """Steps that copy a column."""
+    for start, of in zip(*layout.runs(column), strict=True):
+        yield from _copy(Slice(to.array, to.base + start * to.step, to.step, of.size), of)
+
+
+def _copy(to: Slice, of: Slice) -> list[Step]:
+    if to.size == 1:
+        return [Assign(Ref(to.array, to.base), Ref(of.array, of.base))]
+    return [Loop(to.size, (Assign(Ref(to.array, to.base, (to.step,)), Ref(of.array, of.base, (of.step,))),))]
+
+
+def _in_place(step: Step, array: str, base: int) -> Step:
+    """A step whose gradients are sums in this array."""
+    if isinstance(step, Loop):
+        return Loop(step.rounds, tuple([_in_place(each, array, base) for each in step.body]))
+    if not isinstance(step, Accumulate):
+        return step
+    assert isinstance(step.value, Sum)
+    target = Ref(array, base + step.target.base, step.target.strides)
+    return Assign(target, Sum((Term("+", (target,)), *step.value.terms)))

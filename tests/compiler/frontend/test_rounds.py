@@ -1,0 +1,157 @@
+"""Compiled loops of `scan` against the engine, which runs each round: values and gradients, in every language."""
+
+import math
+import random
+
+import pytest
+
+from micrograd import Value, compile, dot, logsumexp, scan, take, where
+from tests.compiler.targets.test_export import run_exported
+from tests.helpers import flat, needs_compiler
+from tests.javascript import in_node, needs_node
+
+N = 12
+SCRIPT = """import * as model from "./model.mjs";
+const x = NUMBERS, dx = [], g = new Float64Array(model.parameters.length);
+const value = model.valueAndGrad(model.parameters, x, dx);
+const results = [value, dx, model.backward(model.parameters, x, g), Array.from(g)];
+"""
+
+
+def mixed(w, s, xs):
+    """A dict of states, xs in lists, all ys, the last state, and parameters in rows and alone."""
+
+    def step(state, x):
+        h = [dot(w[3 * i : 3 * i + 3], [*state["h"], x[0]]).tanh() for i in range(2)]
+        return {"h": h, "total": state["total"] + h[0] * x[1] * w[6]}, [h[1] * w[7], x[0]]
+
+    state, ys = scan(step, {"h": s[:2], "total": 0.0}, xs)
+    return state["total"] * state["h"][1] + sum(a * b * 0.1 for a, b in ys) + ys[3][0]
+
+
+def nested(w, s, xs):
+    """A loop in a loop, which uses the state of the outer one; and computed numbers from outside of both."""
+    factor = (w[0] * w[1]).exp()
+
+    def step(state, x):
+        def inner(t, _):
+            return t * 0.9 + (state * factor).sin() * x[0], t * w[2]
+
+        t, ys = scan(inner, state, length=9)
+        return t * 0.5 + w[3], sum(ys)
+
+    state, ys = scan(step, s[0], xs)
+    return state + sum(ys) * 0.1
+
+
+def two(w, s, xs):
+    """A loop over what another loop returns, and one over the same xs backwards."""
+    state, ys = scan(lambda h, x: ((h + w[0] * x[0]).tanh(), h * w[1]), s[0], xs)
+    back, zs = scan(lambda h, xy: ((h * w[2] - xy["y"] * xy["x"][1]).tanh(), h), state, {"x": xs[::-1], "y": ys})
+    return back * state + zs[5]
+
+
+def looked_up(w, s, xs):
+    """A number of parameters chosen by x; a smooth maximum; a choice; and a state that does not change."""
+
+    def step(state, x):
+        chosen = take(w[:5], where(x[0] > 0, 1, 3)) + state[1]
+        smooth = logsumexp([state[0] * w[5], chosen, w[6], x[1]])
+        return [where(smooth > 1, smooth * 0.5, smooth + w[7]), state[1]], None
+
+    (a, b), _ = scan(step, s[:2], xs)
+    return a * b
+
+
+def of_constants(w, s, xs):
+    """No arguments in the loop: constants as state and xs, some equal, and rows of computed numbers."""
+    rows = [w[i] * w[i + 1] for i in range(4)]
+    data = [[math.sin(i), 1.0, i % 3, 0.5] for i in range(N)]
+    (h, first), ys = scan(lambda h, x: ([(dot(rows, x) + h[0]).tanh(), h[0]], h[1] * 1.0), [0.5, 1], data)
+    return h * first + sum(y * y for y in ys) + s[0] * xs[0][0]
+
+
+def until(w, s, xs):
+    """A loop that ends early, and one that does not."""
+    a, _ = scan(lambda v, _: (v * 0.7 + w[0] * 0.01, None), s[0] + 2.0, length=30, until=lambda v: v < 0.5)
+    b, _ = scan(lambda v, x: ([v[0] + x[0] * w[1], v[1] + 1.0], None), [s[1], 0.0], xs, until=lambda v: v[0] > 1e9)
+    return a * b[0] + b[1]
+
+
+def shared(w, s, xs):
+    """What is costly and the same for all examples, inside and outside."""
+    scale = w[0].exp()
+    state, ys = scan(lambda h, x: (h * w[1].sigmoid() * 0.5 + x[0] * scale, h), s[0], xs)
+    return state * scale + sum(ys) * w[2].sin()
+
+
+PROGRAMS = [mixed, nested, two, looked_up, of_constants, until, shared]
+each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+each_backend = pytest.mark.parametrize("backend", ["python", pytest.param("c", marks=needs_compiler)])
+
+
+def numbers(seed, n=N):
+    rng = random.Random(seed)
+    return [rng.uniform(-1, 1) for _ in range(2)], [[rng.uniform(-1, 1) for _ in range(2)] for _ in range(n)]
+
+
+def parameters():
+    rng = random.Random(0)
+    return [Value(rng.uniform(-1, 1)) for _ in range(8)]
+
+
+def engine(program, s, xs):
+    """The value, and the gradients with respect to the parameters and to all arguments."""
+    w, s, xs = parameters(), [Value(v) for v in s], [[Value(v) for v in x] for x in xs]
+    result = program(w, s, xs)
+    result.backward()
+    return result.data, [v.grad for v in w], [v.grad for v in [*s, *flat(xs)]]
+
+
+def close(numbers):
+    return pytest.approx(numbers, rel=1e-9, abs=1e-12)
+
+
+@each_backend
+@each_program
+def test_values_and_gradients_are_those_of_the_engine(program, backend):
+    w = parameters()
+    fast = compile(lambda s, xs: program(w, s, xs), numbers(1), parameters=w, backend=backend)
+    assert "scan" in fast.stages["trace"]
+    example = numbers(2)
+    value, of_w, of_x = engine(program, *example)
+    assert fast(*example) == close(value)
+    found, (of_s, of_xs) = fast.value_and_grad(*example, argnum=(0, 1))
+    assert [found, *of_s, *flat(of_xs)] == close([value, *of_x])
+    assert fast.backward(*[[each] for each in example]) == close(value)
+    assert [v.grad for v in w] == close(of_w)
+
+
+@each_backend
+@each_program
+def test_many_examples(program, backend):
+    w = parameters()
+    fast = compile(lambda s, xs: program(w, s, xs), numbers(1), parameters=w, backend=backend)
+    examples = [numbers(seed) for seed in range(40)]
+    found = [engine(program, *example) for example in examples]
+    s, xs = map(list, zip(*examples, strict=True))
+    fast.backward(s, xs)
+    assert list(fast.map(s, xs)) == close([value for value, *_ in found])
+    assert [v.grad for v in w] == close([sum(each) / 40 for each in zip(*[of_w for _, of_w, _ in found], strict=True)])
+
+
+@each_program
+@pytest.mark.parametrize("language", [pytest.param("c", marks=needs_compiler), pytest.param("js", marks=needs_node)])
+def test_exported(program, language, tmp_path):
+    s, xs = numbers(2)
+    x = [*s, *flat(xs)]
+    w = parameters()
+    fast = compile(lambda s, xs: program(w, s, xs), numbers(1), parameters=w, backend="python")
+    value, of_w, of_x = engine(program, s, xs)
+    if language == "c":
+        found = run_exported(fast, tmp_path, x, 1, len(w))
+        assert found == close([value, value, *of_x, *[2 * grad for grad in of_w]])
+    else:
+        fast.export_js(tmp_path / "model.mjs")
+        found = in_node(tmp_path, SCRIPT.replace("NUMBERS", str(x)))
+        assert found == [close(each) for each in (value, of_x, value, of_w)]
