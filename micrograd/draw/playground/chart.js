@@ -23,8 +23,8 @@ function lossTicks(low, high, isLog) {
   return found.filter((_, i) => i % Math.ceil(found.length / 5) === 0);
 }
 
-// Draws lines of {name, style, points}, each point a number of steps and a loss.
-function drawChart(place, lines) {
+// Draws lines of {name, style, points}, each point a number of steps and a loss, and marks some numbers of steps.
+function drawChart(place, lines, marked = []) {
   const width = Math.max(240, place.clientWidth), height = 150, { left, right, top, bottom } = EDGES;
   const drawn = lines.map((line) => ({ ...line, points: line.points.filter(([, y]) => Number.isFinite(y)) }));
   const ys = drawn.flatMap(({ points }) => points.map(([, y]) => y));
@@ -44,6 +44,7 @@ function drawChart(place, lines) {
   for (const tick of roundNumbers(0, last, 4))
     parts.push(svg("text", { class: "mg-soft", x: x(tick), y: height - bottom + 16, "text-anchor": "middle" }, text(tick, 6)));
   parts.push(svg("text", { class: "mg-soft", x: width - right, y: height - 4, "text-anchor": "end" }, "steps"));
+  for (const steps of marked) parts.push(svg("path", { class: "mg-mark", d: `M${x(steps)} ${top}V${height - bottom}` }));
   for (const { style, points } of drawn)
     if (points.length) {
       const d = points.map(([steps, loss], i) => `${i ? "L" : "M"}${x(steps)} ${y(scaled(loss))}`).join("");

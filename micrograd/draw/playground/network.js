@@ -6,15 +6,56 @@ function setChanged(element, name, value) {
 }
 
 class Network {
-  // `choose` is called with the number of the unit that is pointed at or pressed, or -1.
-  constructor(place, choose) {
-    Object.assign(this, { place, choose, pressed: -1 });
+  // `choose` is called with the number of the unit that is pointed at or pressed, or -1; `pull` with the number of a weight
+  // that is dragged, and with what it is dragged to, or null at a click.
+  constructor(place, choose, pull) {
+    Object.assign(this, { place, choose, pull, pressed: -1, grabbed: null });
     new ResizeObserver(() => this.layOut()).observe(place);
+    place.addEventListener("pointerdown", (event) => this.grab(event));
+    place.addEventListener("pointermove", (event) => this.drag(event));
+    for (const end of ["pointerup", "pointercancel"]) place.addEventListener(end, () => this.drop());
+  }
+
+  // The edge under a mouse, within some pixels.
+  edgeAt(event) {
+    const box = this.place.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
+    let found = null, least = 6;
+    if (event.pointerType !== "touch" && !event.target.closest("button"))
+      for (const edge of this.paths ?? []) {
+        const far = edge.points.reduce((most, [px, py]) => Math.min(most, Math.hypot(px - x, py - y)), Infinity);
+        if (far < least) [found, least] = [edge, far];
+      }
+    return found;
+  }
+
+  grab(event) {
+    const edge = event.button === 0 ? this.edgeAt(event) : null;
+    if (!edge) return;
+    event.preventDefault();
+    this.place.setPointerCapture(event.pointerId);
+    this.grabbed = { edge, y: event.clientY, from: this.shown[0][edge.weight], isMoved: false };
+  }
+
+  drag(event) {
+    if (!this.grabbed) {
+      const edge = this.edgeAt(event);
+      this.place.title = edge ? `${this.model.names[edge.weight]}: drag it up or down, or click, to hold it` : "";
+      this.place.style.cursor = edge ? "ns-resize" : "";
+      return;
+    }
+    const { edge, y, from } = this.grabbed, by = y - event.clientY;
+    this.grabbed.isMoved ||= Math.abs(by) > 2;
+    if (this.grabbed.isMoved) this.pull(edge.weight, from + by / 40);
+  }
+
+  drop() {
+    if (this.grabbed && !this.grabbed.isMoved) this.pull(this.grabbed.edge.weight, null);
+    this.grabbed = null;
   }
 
   // Shows another model.
-  open(model) {
-    Object.assign(this, { model, pressed: -1, shown: null });
+  open(model, cuts) {
+    Object.assign(this, { model, cuts, pressed: -1, shown: null });
     this.edges = svg("svg", { "aria-hidden": "true" });
     this.cards = model.units.map(([name], k) => {
       const canvas = html("canvas", {}), inside = html("span", { className: "inside" });
@@ -73,12 +114,17 @@ class Network {
         weights.slice(0, before).forEach((weight, i) => {
           const [fromX, fromY] = places[first + i], [toX, toY] = places[unit], half = side / 2, bend = (fromX + side + toX) / 2;
           const d = `M${fromX + side} ${fromY + half}C${bend} ${fromY + half} ${bend} ${toY + half} ${toX} ${toY + half}`;
-          this.paths.push({ path: svg("path", { d }), weight, from: first + i, to: unit });
+          const points = Array.from({ length: 33 }, (_, k) => k / 32).map((t) => [
+            (1 - t) ** 3 * (fromX + side) + 3 * t * (1 - t) * bend + t ** 3 * toX,
+            fromY + half + (toY - fromY) * t * t * (3 - 2 * t),
+          ]);
+          const [x, y] = points[12], pin = svg("circle", { cx: x, cy: y, r: 4.5, class: "pin" });
+          this.paths.push({ path: svg("path", { d }), pin, points, weight, from: first + i, to: unit });
         });
       });
       first += before;
     }
-    this.edges.replaceChildren(...this.paths.map(({ path }) => path));
+    this.edges.replaceChildren(...this.paths.map(({ path }) => path), ...this.paths.map(({ pin }) => pin));
     if (this.shown) this.show(...this.shown);
   }
 
@@ -87,24 +133,28 @@ class Network {
     this.shown = [parameters, maps, n];
     let largest = 1e-12;
     for (const { weight } of this.paths ?? []) largest = Math.max(largest, Math.abs(parameters[weight]) || 0);
-    for (const { path, weight, from, to } of this.paths ?? []) {
+    const { off, held } = this.cuts;
+    for (const { path, pin, weight, from, to } of this.paths ?? []) {
+      setChanged(pin, "visibility", held.has(weight) ? "visible" : "hidden");
       const x = parameters[weight], near = this.pressed < 0 || from === this.pressed || to === this.pressed;
       setChanged(path, "class", `mg-edge ${signOf(x)}${near ? "" : " far"}`);
       setChanged(path, "stroke-width", (this.thickest * Math.max(0.08, Math.abs(x) / largest || 0)).toFixed(1));
     }
-    this.cards.forEach(({ canvas, inside }, k) => {
+    this.cards.forEach(({ card, canvas, inside }, k) => {
       canvas.hidden = !maps;
+      card.classList.toggle("off", off.has(k));
+      setChanged(card, "aria-label", `${this.model.units[k][0]}${off.has(k) ? ", off" : ""}`);
       if (maps) unitPicture(maps[k], n, canvas, this.pixels);
       const bias = this.model.units[k][2];
       inside.textContent = maps || bias < 0 || !this.isNamed ? "" : text(parameters[bias], 5);
     });
   }
 
-  // The weights of a unit, as rows of a table.
-  rowsOf(unit, parameters) {
+  // The weights of a unit: what each belongs to, and its number among the parameters.
+  weightsOf(unit) {
     const [, weights, bias, column] = this.model.units[unit];
     if (bias < 0) return [];
     const names = this.model.columns[column - 1];
-    return [...weights.map((i, k) => [`weight of ${names[k]}`, text(parameters[i])]), ["bias", text(parameters[bias])]];
+    return [...weights.map((i, k) => [`weight of ${names[k]}`, i]), ["bias", bias]];
   }
 }

@@ -7,6 +7,8 @@
                                        the weights that Python wrote
    micrograd.choices                   the choices of a model: of each keyword, its labels
    await micrograd.choose({hidden: "4-4"})   makes a choice; what is not named stays
+   await micrograd.switchOff("h1[0]")        a unit's output is 0, and the others learn without it; switchOn undoes it
+   await micrograd.setWeight("h1[1].w0", 2)  sets a weight; hold("h1[1].w0") keeps it from learning, release undoes it
    micrograd.loss()                    the mean loss of all examples
    micrograd.parameters()              the parameters, a Float64Array, in the order of model.parameters()
    await micrograd.setParameters(p)    sets them to as many numbers
@@ -29,6 +31,7 @@
   const now = { model: 0, playing: false, seed: null, speed: 60, rate: models[0].rate, batch: Infinity, decay: 0, data: "yours", noise: 0, n: 0 };
   let points = content.rows, held = content.validation;
   const states = models.map(() => ({ answer: null, curve: [] })); // of each model: the worker's last answer, its losses
+  const scalpels = models.map((model) => new Scalpel(model));
   let busy = false, looking = false, due = 0, last = 0, hovered = -1, probe = null, changed = false;
 
   // The worker
@@ -54,7 +57,10 @@
       worker.postMessage({ id, settings: taken, area, cards: models[model].units.length, table, probe: probe ?? undefined, ...what, model });
     });
     const state = states[model], { curve } = state;
-    if (what.reset !== undefined) curve.length = 0;
+    if (what.reset !== undefined) {
+      curve.length = 0;
+      scalpels[model].restart();
+    }
     if (curve.length && curve.at(-1)[0] === answer.curve[0][0]) curve.pop();
     curve.push(...answer.curve);
     if (curve.length > 800) state.curve = curve.filter((_, i) => i % 2 === 0 || i === curve.length - 1);
@@ -148,6 +154,9 @@
     hovered = unit;
     changed = true;
     wake();
+  }, (weight, to) => {
+    if (to === null) cut("held", weight, !scalpels[now.model].held.has(weight));
+    else cut("held", weight, true, to);
   });
   const plane = isPlane && new Plane(find("#plane"), {
     kinds, height,
@@ -177,6 +186,7 @@
       showWhere();
     } else showTable(answer);
     showUnit(parameters);
+    scalpels[now.model].show(find("#history"), (group, member) => cut(group, member, false));
     showStatus(answer);
     showChart();
     if (find("#parameters-part").open) showParameters();
@@ -202,7 +212,7 @@
     if (hasHeld) words.push(" · ", html("span", { className: "minus" }, "– – validation"));
     if (lines[0].style === "soft") words.push(" · grey: the other models");
     find("#legend").replaceChildren(...words);
-    drawChart(find("#chart"), lines);
+    drawChart(find("#chart"), lines, scalpels[now.model].history.map(({ step }) => step));
     all("#models .loss").forEach((place, k) => {
       const loss = states[k].answer?.loss;
       place.textContent = typeof loss === "number" ? `loss ${text(loss)}` : "";
@@ -216,17 +226,24 @@
     place.textContent = `x0 ${text(probe[0])}, x1 ${text(probe[1])}: output ${[...answer.probe].map((x) => text(x)).join(", ")}`;
   }
 
+  let panel = { unit: -1 }; // what shows a unit, and which
   function showUnit(parameters) {
-    const unit = network.pressed, place = find("#unit");
-    if (unit < 0) return place.replaceChildren();
-    const table = html("table", {}), name = models[now.model].units[unit][0];
-    table.createCaption().textContent = name;
-    for (const [what, number] of network.rowsOf(unit, parameters)) {
-      const row = table.insertRow();
-      row.append(html("th", { scope: "row" }, what), html("td", {}, number));
-    }
-    place.replaceChildren(table);
+    const unit = network.pressed, { model } = now;
+    if (unit < 0) find("#unit").replaceChildren();
+    else if (panel.unit !== unit || panel.model !== model)
+      panel.show = unitPanel(find("#unit"), network, unit, scalpels[model], { cut, setWeight });
+    Object.assign(panel, { unit, model });
+    if (unit >= 0) panel.show(parameters);
   }
+
+  // Switches a unit off or on, or holds a weight or lets it learn, and tells the history. A weight is held at a number, if
+  // one is given.
+  function cut(group, member, isIn, to) {
+    const scalpel = scalpels[now.model], { steps, parameters } = states[now.model].answer;
+    scalpel.change(group, member, isIn, steps, group === "held" && isIn ? ` at ${text(to ?? parameters[member])}` : "");
+    return request({ weight: to === undefined ? undefined : [member, to], fixed: scalpel.cut });
+  }
+  const setWeight = (weight, to) => (Number.isFinite(to) ? cut("held", weight, true, to) : notice("A weight is a number."));
 
   function showParameters() {
     const { parameters } = states[now.model].answer;
@@ -338,7 +355,7 @@
     find("#count").textContent = models[model].names.length;
     find("#through").hidden = !models[model].steps;
     all("#models input").forEach((input, k) => (input.checked = k === model));
-    network.open(models[model]);
+    network.open(models[model], scalpels[model]);
     return request();
   }
 
@@ -437,6 +454,7 @@
       return html("label", {}, input, name, html("span", { className: "loss" }));
     }));
   }
+  const cutByName = async (group, name, isIn) => (await cut(group, scalpels[now.model].numberOf(group, name), isIn)).loss;
   window.micrograd = {
     async train(steps) {
       pause();
@@ -451,6 +469,11 @@
     async reset(seed = null) { await reset(seed); return this.loss(); },
     choices: Object.fromEntries(content.choices),
     async choose(labels) { await choices.change(labels); return this.loss(); },
+    switchOff: (name) => cutByName("off", name, true),
+    switchOn: (name) => cutByName("off", name, false),
+    hold: (name) => cutByName("held", name, true),
+    release: (name) => cutByName("held", name, false),
+    async setWeight(name, to) { return (await request({ weight: [scalpels[now.model].numberOf("held", name), to] })).loss; },
     loss: () => states[now.model].answer.loss,
     parameters: () => states[now.model].answer.parameters.slice(),
     async setParameters(numbers) {
@@ -463,7 +486,7 @@
     get batchSize() { return now.batch; },
     set batchSize(size) { set("batch", size); },
   };
-  network.open(models[0]);
+  network.open(models[0], scalpels[0]);
   const ofAll = (name) => models.map((model) => model[name]);
   await sendExamples({ open: { starts: ofAll("starts"), outputs: ofAll("outputs"), kinds, at: content.at }, inputs });
   if (!choices) for (let model = models.length - 1; model > 0; model--) await request({ model });

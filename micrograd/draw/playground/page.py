@@ -34,16 +34,8 @@ WEIGHTS = 20_000  # of a model: tracing so many takes some seconds
 SMALL = 1000  # parameters, above which the graph of an example is too large to read
 TARGETS = 10  # of which there are graph pages, each some tens of kilobytes
 NORMAL = -1  # the start of a parameter that is drawn normally distributed; others are drawn up to a limit from 0
-SCRIPTS = (
-    "maps.js",
-    "random.js",
-    "data.js",
-    "chart.js",
-    "network.js",
-    "plane.js",
-    "choices.js",
-    "lesson.js",
-)  # before page.js
+NAMES = ("maps", "random", "data", "chart", "network", "plane", "choices", "lesson", "scalpel")
+SCRIPTS = tuple(f"{name}.js" for name in NAMES)  # before page.js
 OF_LOSS = "inputs, parameters, learningRate, forward, backward, createState, update"
 OF_UNITS = "outputs, forward"
 # What a part of a lesson may have; from `model` on, as in the page's address.

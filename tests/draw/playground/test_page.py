@@ -18,7 +18,7 @@ import pytest
 from micrograd import Value, data, fit, losses, nn, optim, viz
 from micrograd.draw.playground import page as playground
 from micrograd.draw.playground.page import boundary, kinds_of, steps
-from micrograd.draw.training.network import columns
+from micrograd.draw.training import network
 from tests.helpers import flat
 from tests.javascript import in_node, needs_node
 
@@ -501,7 +501,7 @@ def test_data_sets_come_at_a_click_with_noise_and_as_many_points_as_wanted(shown
 
 def test_units_show_what_they_see_and_their_weights(shown):
     model = model_of()
-    name, _ = columns(model)[1][1]
+    name, _ = network.columns(model)[1][1]
     tab = shown(model)
     unit = tab.locator(".unit").nth(3)
     unit.hover()
@@ -511,12 +511,101 @@ def test_units_show_what_they_see_and_their_weights(shown):
     until(tab, f"document.querySelector('#sees').textContent === 'What {name} sees'")
     tab.wait_for_selector("#unit tr")
     rows = tab.locator("#unit tr").all_inner_texts()
-    assert rows[0].split("\t") == ["weight of x0", f"{model.layers[0].neurons[1].w[0].data:.4g}".replace("-", "−")]
-    assert rows[2] == "bias\t0"
+    assert [row.split("\t")[0] for row in rows] == ["weight of x0", "weight of x1", "bias"]
+    shown_numbers = [place.input_value() for place in tab.locator("#unit input").all()]
+    assert shown_numbers == [f"{w.data:.4g}".replace("-", "−") for w in model.layers[0].neurons[1].w] + ["0"]
     unit.press("Enter")
     until(tab, """document.querySelector('#sees').textContent === "The model's output" """)
     tab.click("summary")
     until(tab, "document.querySelectorAll('#parameters tr').length === 13")
+
+
+class Cut(nn.MLP):
+    """A network in which the unit h1[1] is 0."""
+
+    def __call__(self, x):
+        hidden = self.layers[0](x)
+        return self.layers[1]([h * (i != 1) for i, h in enumerate(hidden)])
+
+
+@pytest.mark.parametrize("rule", [lambda p: optim.Adam(p, 0.03), lambda p: optim.SGD(p, 0.3, momentum=0.9)])
+def test_around_a_unit_that_is_off_and_a_weight_that_is_held_the_others_learn_as_in_python(shown, rule):
+    model, tab = (
+        Cut(2, [4, 1], activation="sigmoid", rng=1),
+        shown(nn.MLP(2, [4, 1], activation="sigmoid", rng=1), optimizer=rule),
+    )
+    held, first = model.layers[0].neurons[0].w[1], numbers_of(model)
+    assert after(tab, "return micrograd.switchOff('h1[1]');") == pytest.approx(
+        sum(LOGITS(model(x), y).data for x, y in zip(XS, YS, strict=True)) / 20
+    )
+    after(tab, "await micrograd.setWeight('h1[0].w1', 2.5); await micrograd.hold('h1[0].w1');")
+    held.data, optimizer = 2.5, rule(model.parameters())
+    for _ in range(40):
+        optimizer.zero_grad()
+        (sum(LOGITS(model(x), y) for x, y in zip(XS, YS, strict=True)) / 20).backward()
+        held.grad = 0.0
+        optimizer.step()
+    expected = numbers_of(model)
+    names = [*network.names(model)]
+    own = [i for i, name in enumerate(names) if name.startswith("h1[1]") or name == "out.w1"]
+    assert [expected[i] for i in own] == [first[i] for i in own]
+    off = [0.0 if name == "out.w1" else x for name, x in zip(names, expected, strict=True)]
+    assert after(tab, f"await micrograd.train(40); {PARAMETERS}") == pytest.approx(off, rel=1e-9, abs=1e-12)
+    assert after(tab, f"await micrograd.switchOn('h1[1]'); {PARAMETERS}") == pytest.approx(
+        expected, rel=1e-9, abs=1e-12
+    )
+    first[1] = 2.5
+    assert after(tab, f"await micrograd.reset(); {PARAMETERS}") == first
+    assert tab.inner_text("#history") == "Step 0: h1[0].w1 is held at 2.5. Let it learn"
+    after(tab, "await micrograd.release('h1[0].w1'); await micrograd.step();")
+    assert after(tab, PARAMETERS)[1] != 2.5
+    for wrong in ("switchOff('out')", "switchOn('h9[0]')", "hold('h1[0].w9')", "setWeight('no', 1)"):
+        assert after(tab, f"try {{ await micrograd.{wrong} }} catch (error) {{ return error.name; }}") == "RangeError"
+
+
+def test_units_are_switched_off_and_weights_dragged_and_held_and_the_history_tells_and_undoes_it(shown):
+    tab = shown(model_of((2, 2, 1)))
+    first = after(tab, PARAMETERS)
+    unit, history = tab.locator(".unit").nth(3), tab.locator("#history li")
+    unit.click()
+    tab.click("text=Switch off")
+    until(tab, "document.querySelectorAll('.unit.off').length === 1")
+    assert unit.get_attribute("aria-label") == "h1[1], off"
+    after(tab, "await micrograd.train(30);")
+    assert history.all_inner_texts() == ["Step 0: h1[1] is off. Switch on"]
+    history.locator("button").click()
+    until(tab, "document.querySelectorAll('.unit.off').length === 0")
+    assert history.all_inner_texts() == ["Step 30: h1[1] is on again.", "Step 0: h1[1] is off."]
+    assert after(tab, PARAMETERS)[3:6] == first[3:6]
+    number = tab.locator("#unit input").first
+    number.fill("−1.5")
+    number.press("Enter")
+    until(tab, "micrograd.parameters()[3] === -1.5")
+    number.fill("much")
+    number.press("Enter")
+    assert tab.inner_text("#notice") == "A weight is a number."
+    after(tab, "await micrograd.train(5);")
+    assert after(tab, PARAMETERS)[3] == -1.5
+    tab.locator("#unit td button").first.click()
+    until(tab, "document.querySelector('#history').textContent.includes('Step 35: h1[1].w0 learns again.')")
+    a, b = (tab.locator(".unit").nth(i).bounding_box() for i in (0, 2))
+    x, y = (a["x"] + a["width"] + b["x"]) / 2, a["y"] + a["height"] / 2  # on the edge of h1[0].w0
+    tab.mouse.move(x, y)
+    assert "h1[0].w0" in tab.get_attribute("#network", "title")
+    before = after(tab, PARAMETERS)[0]
+    tab.mouse.down()
+    tab.mouse.move(x, y - 30)
+    tab.mouse.move(x, y - 40)
+    tab.mouse.up()
+    until(tab, f"Math.abs(micrograd.parameters()[0] - {before + 1}) < 1e-9")
+    assert tab.locator(".pin[visibility=visible]").count() == 1
+    after(tab, "await micrograd.train(5);")
+    assert after(tab, PARAMETERS)[0] == pytest.approx(before + 1)
+    assert sum("h1[0].w0" in line for line in history.all_inner_texts()) == 1
+    tab.mouse.click(x, y)
+    until(tab, "document.querySelectorAll('.pin[visibility=visible]').length === 0")
+    tab.mouse.click(5, 5)
+    assert history.first.inner_text() == "Step 40: h1[0].w0 learns again."
 
 
 def test_saved_models_are_read_by_load(shown, tmp_path):
