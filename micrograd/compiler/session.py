@@ -11,7 +11,7 @@ import threading
 from array import array
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
-from functools import reduce
+from functools import partial, reduce
 from operator import add, is_
 from typing import Any, Self
 
@@ -42,14 +42,18 @@ BEYOND_SINGLE = f"a step was taken by the engine, in doubles, since numbers are 
 class Training:
     """A block in which an optimizer takes steps on compiled gradients: `Compiled.training` returns and documents it.
 
-    The `engine` takes the steps that generated code cannot; by default, on what the function returns for Values.
+    The `engine` takes the steps that generated code cannot; by default, on what the function returns for Values. `fit`
+    sets `validation`, the examples to measure, and `shards`, if workers compute the gradients.
     """
 
-    def __init__(self, function: Function, optimizer: Optimizer, engine: StepLoop | None = None) -> None:
+    validation: Buckets
+    shards: Any = None
+
+    def __init__(self, function: Function, optimizer: Optimizer, engine: Any = None) -> None:
         check_rule(optimizer)
         self._function, self._optimizer = function, optimizer
         self._buffers = Buffers(function.parameters, optimizer, function.precision, function.constants)
-        self._engine = engine or _on_values(function, optimizer)
+        self._engine: Any = engine or _on_values(function, optimizer)
         self._turn = threading.RLock()  # of the thread that takes a step
         self._block = ExitStack()
         self._loop: Any = None  # within the block
@@ -66,7 +70,8 @@ class Training:
         with ExitStack() as block:
             block.enter_context(trained(self._parameters))
             loop = block.enter_context(closing(self._begun()))
-            self._loop, self._block = loop, block.pop_all()
+            self._loop = self.shards.over(loop) if self.shards else loop
+            self._block = block.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -100,14 +105,17 @@ class Training:
             warn_once(BY_ENGINE if self._function.precision == DOUBLE else BEYOND_SINGLE)
         return losses
 
-    def values(self, examples: Buckets) -> list[float]:
-        """The function's value for each example."""
-        numbers = memoryview(self._function._array())
-        run = self._function._run
-        found: list[list[float]] = [run("forward", each, parameters=numbers)[0].tolist() for each in examples.batches]
-        if len(found) == 1:
-            return found[0]
-        return [found[bucket][slot] for bucket, slot in zip(examples.bucket, examples.slot, strict=True)]
+    def values(self) -> list[float]:
+        """The losses of the validation examples; the engine computes them if one fails or is not finite."""
+        with suppress(ArithmeticError, ValueError):
+            numbers, examples = memoryview(self._function._array()), self.validation
+            run = partial(self._function._run, "forward", parameters=numbers)
+            losses, *others = found = [run(batch)[0].tolist() for batch in examples.batches]
+            if others:
+                losses = [found[bucket][slot] for bucket, slot in zip(examples.bucket, examples.slot, strict=True)]
+            if all(map(math.isfinite, losses)):
+                return losses  # type: ignore[no-any-return]
+        return self._engine.values()  # type: ignore[no-any-return]
 
     def start_build(self) -> None:
         """Start building the loop in C before the block begins. Errors are ignored here: the block meets them again."""
@@ -117,13 +125,7 @@ class Training:
             with suppress(Exception), trained(optimizer.parameters):
                 self._started = start_build(optimizer, self._function.precision)
 
-    def update(self, parts: Sequence["array[float]"]) -> None:
-        """Take a step along the sum of these gradients, from workers; the parameters then have it as their grad."""
-        self._check_parameters()
-        if not self._loop.update(parts):
-            self._engine.update()
-
-    def _begun(self) -> "NativeLoop | PythonLoop":
+    def _begun(self) -> Any:
         """The loop for this block. With "auto" it is Python's if C's cannot apply the optimizer's rule."""
         if self._function.in_c:
             try:

@@ -8,18 +8,17 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 from micrograd.compiler.distributed.shards import Shards
 from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.function import Function, lasting_leaves
-from micrograd.compiler.native.toolchain import warn_once
 from micrograd.compiler.native.update import check_rule
 from micrograd.compiler.options import Backend, Options
-from micrograd.compiler.session import BY_ENGINE, Training
+from micrograd.compiler.session import Training
 from micrograd.compiler.stepping import Batches, Loop
 from micrograd.core.errors import users_line
 from micrograd.engine import Value
@@ -55,15 +54,15 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
             trial = Trial(engine)
             if not trial.differ:
                 try:
-                    loop = CompiledLoop(engine, backend, batches)
+                    training, function = begun(engine, backend, batches)
                 finally:
                     trial.call(0)  # this also replaces traced numbers that the model stored, such as activations
-                trial.compare(0, LOSS, *loop.first_loss())
+                loss, _ = function._sums(function._array(), batches.examples, [0], 1.0)
+                trial.compare(0, LOSS, loss, 1e-6 if function.precision == DOUBLE else 1e-2)
         if not trial.differ:
-            if not loop.depends:
-                return engine
-            stack.enter_context(loop.session)
-            return loop
+            n = len(set(map(id, engine.update.parameters)))
+            graphs = map(function._graph_of, batches.examples.batches)
+            return stack.enter_context(training) if any(any(graph.uses[:n]) for graph in graphs) else engine
         why = NOT_THE_SAME.format(*trial.differ)
     except Exception as error:
         if backend.name != "auto" or backend.executor is not None:
@@ -76,57 +75,21 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
     return engine
 
 
-class CompiledLoop:
-    """A Loop in generated code. The engine takes steps and computes losses that may fail, and raises their errors.
-
-    Its steps are those of a `session`, within its block; gradients from workers are added in the order of the shards.
-    `depends` says whether a loss depends on one of the model's parameters.
-    """
-
-    def __init__(self, engine: Engine, backend: Backend, batches: Batches) -> None:
-        self._engine, self._batches, (xs, ys) = engine, batches, engine.data
-        example, options = (as_lists(xs[0]), as_lists(ys[0])), Options(replace(backend, executor=None))
-        parameters = engine.update.all_parameters
-        constants = lasting_leaves(engine.loss_of, example, parameters)  # such as those of frozen layers
-        self._function = function = Function(engine.loss_of, example, parameters, options, constants)
-        optimizer: Any = engine.update.optimizer
-        self.session = Training(function, optimizer, engine)
-        self.session.start_build()
-        batches.examples = function._examples((xs, ys), batches.size)
-        validation = engine.validation
-        self._validation: Any = validation and function._examples(validation, kind="forward")
-        self._shards: Shards | None = None
-        if backend.executor is not None:
-            self._shards = Shards(backend.executor, function, batches.examples)
-        n = len(set(map(id, engine.update.parameters)))
-        self.depends = any(any(function._graph_of(each).uses[:n]) for each in batches.examples.batches)
-
-    def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
-        """Take some steps; on workers, one."""
-        if not self._shards:
-            return self.session.take(batches, rates)
-        batch = batches.next()
-        losses, gradients = zip(*self._shards.sums(self._function._array(), batch, batches.size), strict=True)
-        loss = sum(losses) / len(batch)
-        if not math.isfinite(loss + sum(map(sum, gradients))):
-            warn_once(BY_ENGINE)
-            return self._engine.take(batches, rates)
-        self.session.update(gradients)
-        batches.count(1)
-        return [loss]
-
-    def values(self) -> list[float]:
-        """The losses of the validation examples."""
-        with suppress(ArithmeticError, ValueError):
-            losses = self.session.values(self._validation)
-            if all(map(math.isfinite, losses)):
-                return losses
-        return self._engine.values()
-
-    def first_loss(self) -> tuple[float, float]:
-        """The loss of the first example, or NaN if an operation may have failed; and how far it may be off."""
-        loss, _ = self._function._sums(self._function._array(), self._batches.examples, [0], 1.0)
-        return loss, 1e-6 if self._function.precision == DOUBLE else 1e-2
+def begun(engine: Engine, backend: Backend, batches: Batches) -> tuple[Training, Function]:
+    """A training of the compiled loss, to be entered, and the loss. Steps that may fail are the engine's."""
+    (xs, ys), parameters = engine.data, engine.update.all_parameters
+    example, options = (as_lists(xs[0]), as_lists(ys[0])), Options(replace(backend, executor=None))
+    constants = lasting_leaves(engine.loss_of, example, parameters)  # such as those of frozen layers
+    function = Function(engine.loss_of, example, parameters, options, constants)
+    optimizer: Any = engine.update.optimizer
+    training = Training(function, optimizer, engine)
+    training.start_build()
+    batches.examples = function._examples((xs, ys), batches.size)
+    if engine.validation:
+        training.validation = function._examples(engine.validation, kind="forward")
+    if backend.executor is not None:
+        training.shards = Shards(backend.executor, function, batches.examples)
+    return training, function
 
 
 class Trial:

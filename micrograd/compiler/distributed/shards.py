@@ -1,31 +1,50 @@
 """Training on examples in shards: each worker keeps one.
 
 A step is one task for each shard. The task takes the parameters, and returns the sum of the losses and its gradient;
-training/compiled.py adds these in the order of the shards.
+these are added in the order of the shards.
 """
 
+import math
 import pickle
 import uuid
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 from micrograd.compiler.dataset import Buckets
 from micrograd.compiler.distributed.workers import Task, Workers
 from micrograd.compiler.function import Function
+from micrograd.compiler.stepping import Batches
 
 
 class Shards:
-    """The examples of a training, in parts. The workers of an executor get them with the first step."""
+    """The examples of a training, in parts; takes steps along the gradients that the workers of an executor compute."""
+
+    _loop: Any
 
     def __init__(self, executor: Any, program: Function, examples: Buckets) -> None:
-        self._workers = Workers(executor)
+        self._workers, self._function = Workers(executor), program
         n, parts = len(examples), min(len(examples), self._workers.n)
         self._starts = [n * k // parts for k in range(parts + 1)]  # the last one is where the examples end
         self._examples = [examples.part(range(*ends)) for ends in pairwise(self._starts)]
         self._token, self._program = uuid.uuid4().hex, pickle.dumps(program)
+
+    def over(self, loop: Any) -> Self:
+        """The loop that takes the steps which `loop` applies."""
+        self._loop = loop
+        return self
+
+    def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
+        """Take a step, at the optimizer's rate; none if the loss, a gradient or a parameter would not be finite."""
+        batch = batches.next()
+        losses, gradients = zip(*self.sums(self._function._array(), batch, batches.size), strict=True)
+        loss = sum(losses) / len(batch)
+        if not math.isfinite(loss + sum(map(sum, gradients))) or not self._loop.update(gradients):
+            return []
+        batches.count(1)
+        return [loss]
 
     def sums(
         self, parameters: "array[float]", batch: Sequence[int], size: int
