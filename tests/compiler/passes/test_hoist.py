@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import micrograd
-from micrograd import Backend, Value, dot, logsumexp, maximum, take, where
+from micrograd import Backend, Value, dot, logsumexp, maximum, minimum, take, where
 from micrograd.compiler.passes import hoisted
 from micrograd.optim import SGD
 from tests.helpers import assert_close, grads, large, lookups, needs_compiler
@@ -89,7 +89,12 @@ def chosen(xs, w):
     return take(rates, w[0] * 0) * xs[0] * found + larger * xs[1] - softplus(w[5]) * xs[2] / (2 - rates[2])
 
 
-PROGRAMS = [mixture, weight_normalized, penalized, tied, quantized, table, cholesky, all_the_same, chosen]
+def nearest(xs, w):
+    """The square of the distance to the nearest of three points, without |x|^2: the shares of the points are a row."""
+    return minimum(*[dot(point, point) - 2 * dot(point, xs) for point in (w[:4], w[4:8], w[8:12])])
+
+
+PROGRAMS = [mixture, weight_normalized, penalized, tied, quantized, table, cholesky, all_the_same, chosen, nearest]
 
 
 def parameters():
