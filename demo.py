@@ -2,7 +2,10 @@
 
 import copy
 import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from micrograd import Value, mean, nn
 from micrograd.losses import mse_loss
@@ -41,11 +44,28 @@ def show_predictions(model: nn.MLP) -> None:
         print(f"{x0:2.0f}  {x1:2.0f}  {target:6.0f}  {model((x0, x1)).data:10.3f}")
 
 
-def write_playground(model: nn.MLP) -> None:
-    """Write a page that trains the model in the browser, next to a single neuron that cannot learn XOR."""
-    models = {"2-4-1": model, "one neuron": nn.Neuron(2, "sigmoid", rng=0)}
+class Network(nn.MLP):
+    """A network whose layers, activation and inputs are chosen in the page."""
+
+    def __init__(self, hidden: list[int], activation: str, inputs: str) -> None:
+        self.squares = inputs == "and squares"
+        super().__init__(4 if self.squares else 2, [*hidden, 1], activation, output="sigmoid", rng=0)
+
+    def __call__(self, x: Sequence[Any]) -> Any:
+        """The output for two inputs."""
+        return super().__call__([*x, *(xi**2 for xi in x)] if self.squares else x)
+
+
+def write_playground() -> None:
+    """Write a page that trains the network in the browser, and others: none of its neurons alone can learn XOR."""
+    choices = {
+        "hidden": {"4": [4], "none": [], "2": [2], "4-4": [4, 4]},
+        "activation": ["tanh", "relu", "sigmoid"],
+        "inputs": ["plain", "and squares"],
+    }
     xs, targets = zip(*XOR, strict=True)
-    save_playground(models, mse_loss, xs, targets, "playground.html", optimizer=lambda p: SGD(p, LEARNING_RATE))
+    rule = partial(SGD, learning_rate=LEARNING_RATE)
+    save_playground(Network, mse_loss, xs, targets, "playground.html", optimizer=rule, choices=choices)
 
 
 def write_steps(model: nn.MLP) -> None:
@@ -73,10 +93,10 @@ def main() -> None:
     losses = train(model)
     print(f"\nloss from {losses[0]:.4g} to {losses[-1]:.4g}  {sparkline(losses, 40, sys.stdout.encoding)}\n")
     show_predictions(model)
-    write_playground(untrained)
+    write_playground()
     write_steps(untrained)
     draw_prediction(model)
-    print("\nOpen playground.html in a browser to watch the network learn what a single neuron cannot,")
+    print("\nOpen playground.html in a browser to build networks, and to watch them learn what a neuron alone cannot,")
     print("and xor.html to follow its loss, forward and backward, and to train it by hand.")
     print("A picture of the trained network is in xor.svg, and its graph, as text for Graphviz, in xor.dot.")
 

@@ -124,7 +124,8 @@ def save_playground(
     parameters and returns one; by default Adam with a learning rate of 0.01.
 
     With `choices`, the model is a class or function that makes one, and the reader chooses its keyword arguments: of
-    each, a dict has the values by their labels, or a list the strings. Lists of sizes are shown as layers and units.
+    each, a dict has the values by their labels, or a list the strings; the page opens with the first. Lists of sizes
+    are shown as layers and units.
 
         def make(hidden, activation):
             return nn.MLP(2, [*hidden, 1], activation, rng=1)
