@@ -48,13 +48,9 @@ class Function:
     """
 
     def __init__(
-        self,
-        function: Callable[..., Any],
-        example_args: Sequence[Any],
-        parameters: Sequence[Value] | None,
-        options: Options,
-        constants: Sequence[Value] = (),
-    ) -> None:
+        self, function: Callable[..., Any], example_args: Sequence[Any], parameters: Sequence[Value] | None,
+        options: Options, constants: Sequence[Value] = (),
+    ) -> None:  # fmt: skip
         _check_function(function, example_args)
         self.options, self.precision = options, options.precision
         self._finds_parameters = parameters is None
@@ -84,9 +80,8 @@ class Function:
         return self.leaves[len(self.parameters) :]
 
     def __repr__(self) -> str:
-        language = "Python"
-        if self.in_c:
-            language = "C" if self.precision == DOUBLE else "C in single precision"
+        of_floats = " in single precision" * (self.precision != DOUBLE)
+        language = f"C{of_floats}" if self.in_c else "Python"
         return f"<{self._name} compiled to {language}, {len(self.parameters)} parameters>"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -270,7 +265,7 @@ class Function:
         """The graph for arguments in the shapes of the example."""
         return self._backends[self._shapes].stored.graph()
 
-    def _check_differentiable(self, packed: Batch) -> None:
+    def _check_differentiable(self, packed: Batch) -> Batch:
         stored = self._graph_of(packed)
         if not stored.is_differentiable:
             came = f"the function returns a list of shape {stored.output_shape}, but a gradient needs a single Value"
@@ -278,24 +273,18 @@ class Function:
                 remedy = "give arguments like the example's, such as x[0] for a number"
                 raise ShapeError(packed.shapes, self._shapes, f"{came}: {remedy}")
             raise TypeError(f"{came}: return its mean, for instance")
+        return packed
 
     def _differentiable(self, batches: Sequence[Any]) -> Batch:
         """The batch for each argument as buffers. Raises an error if there are no gradients to compute."""
-        packed = self._packed(batches)
-        self._check_differentiable(packed)
-        return packed
+        return self._check_differentiable(self._packed(batches))
 
     # Calls
 
     def _run(
-        self,
-        kind: CallSpec,
-        packed: Batch,
-        seed: float = 1.0,
-        *,
-        parameters: Sequence[float] | None = None,
+        self, kind: CallSpec, packed: Batch, seed: float = 1.0, *, parameters: Sequence[float] | None = None,
         out: Any = None,
-    ) -> tuple[Any, Any, float]:
+    ) -> tuple[Any, Any, float]:  # fmt: skip
         """The flat results of a call, in `out` if it fits, or else an array if an argument is one.
 
         A "backward" call also returns the gradients of their sum, times `seed`, and the sum.

@@ -60,9 +60,6 @@ class Training:
         self._started: LoopBuild | None = None
         self._latest: Batches | None = None
 
-    def __repr__(self) -> str:
-        return f"<training of {self._function!r} by {self._optimizer!r}>"
-
     def __enter__(self) -> Self:
         self._list = self._optimizer.parameters
         self._parameters = list(self._list)
@@ -193,9 +190,6 @@ class Objective:
     def __init__(self, function: Function, packed: Batch) -> None:
         self._function, self._packed = function, packed
         self._free: list[tuple[Any, ...]] = []  # prepared by earlier calls, and free
-
-    def __repr__(self) -> str:
-        return f"<objective of {self._function!r} on {self._packed!r}>"
 
     def __call__(self, vector: Any) -> tuple[float, Any]:
         """The mean, and its gradient with respect to each number in the vector."""

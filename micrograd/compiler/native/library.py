@@ -66,15 +66,9 @@ class CBackend:
         return vars(self) | nothing  # libraries are built again, or found in the cache
 
     def call(
-        self,
-        kind: CallSpec,
-        packed: Batch,
-        results: Any,
-        gradients: Any = None,
-        seed: float = 1.0,
-        indices: "array[int] | None" = None,
-        size: float = 0,
-    ) -> "NativeCall":
+        self, kind: CallSpec, packed: Batch, results: Any, gradients: Any = None, seed: float = 1.0,
+        indices: "array[int] | None" = None, size: float = 0,
+    ) -> "NativeCall":  # fmt: skip
         """A call like that of `PythonBackend.call`, on buffers in the precision. It is in use until it is released.
 
         Its library is the one for calls with `size` examples, by default as many as there are.
@@ -209,12 +203,7 @@ class NativeCall:
         self._go: Callable[[], int] = partial(library.run, ctypes.addressof(self._arguments))
 
     def on(
-        self,
-        packed: Batch,
-        results: Any,
-        gradients: Any,
-        seed: float,
-        indices: "array[int] | None",
+        self, packed: Batch, results: Any, gradients: Any, seed: float, indices: "array[int] | None"
     ) -> "NativeCall":
         """The same call on these buffers: it adds to the gradients, if there are any, and overwrites the results."""
         self.used, arguments = (packed, results, gradients, indices), self._arguments  # C has their addresses
