@@ -169,14 +169,14 @@ class Writer(Printer):
         for depth, rounds in enumerate(around):
             yield f"for (long i{depth} = 0; i{depth} < {rounds}; i{depth}++)"
         g, a, b = (index(ref._replace(strides=ref.strides[:-2])) for ref in product[1:])
-        a_row, b_next, g_row = product.a.strides[-2], product.b.strides[-1], product.target.strides[-2]
+        b_next, g_row = product.b.strides[-1], product.target.strides[-2]
         if place := argument(product.b, product.rounds, sizes):
             k, start = place
             size = 0 if shared[k] else sizes[k]
             of_b = f"x[{k}].numbers + {b} - {start}, {b_next}, {size}, rows(x + {k}, examples, n, room)"
         else:
             of_b = f"block + ROW * ({b}), ROW * {b_next}, 1, 0"
-        yield f"product(block + ROW * ({a}), ROW * {a_row}, {of_b}, g + {g}, {g_row}, {rows}, {columns}, n);"
+        yield f"product(block + ROW * ({a}), {of_b}, g + {g}, {g_row}, {rows}, {columns}, n);"
 
     def _table(self) -> str:
         """The constants, as many on a line as there is room for."""

@@ -16,7 +16,6 @@
 #else
 #define CONTRACTED
 #endif
-enum { DEEP = 128 }; /* terms of a sum at once: their factors stay in L1 */
 
 /* PART product */
 #ifdef __AVX512F__ /* it has 32 registers */
@@ -29,19 +28,20 @@ enum { PANEL = 2 * LANES }; /* columns of g at once */
 /* Adds sums of n products to `count` rows of g, up to AT_ONCE, in registers. The numbers of b are in a panel. */
 #define ROWS_OF(count)                                                                                                 \
     static CONTRACTED __attribute__((noinline)) void rows_##count(                                                     \
-        const real *a, long a_row, const real *b, real *g, long g_row, long width, long n)                             \
+        const real *a, const real *b, real *g, long g_row, long width, long n)                                         \
     {                                                                                                                  \
         CONTRACT                                                                                                       \
-        V sums[count][2] = {0};                                                                                        \
-        _Pragma("GCC unroll 8") for (int i = 0; i < count; i++) { /* for the sums below */                             \
-            __builtin_prefetch(g + i * g_row, 1);                                                                      \
+        V sums[count][2];                                                                                              \
+        _Pragma("GCC unroll 8") for (int i = 0; i < count; i++) {                                                      \
+            sums[i][0] = sums[i][1] = (V){0};                                                                          \
+            __builtin_prefetch(g + i * g_row, 1); /* for the sums below */                                             \
             __builtin_prefetch(g + i * g_row + PANEL - 1, 1);                                                          \
         }                                                                                                              \
-        for (long e = 0; e < n; e++, b += PANEL) {                                                                     \
+        for (long e = 0; e < n; e++, a++, b += PANEL) {                                                                \
             const V left = *(const V *)b, right = *(const V *)(b + LANES);                                             \
             _Pragma("GCC unroll 8") for (int i = 0; i < count; i++) {                                                  \
-                sums[i][0] += a[i * a_row + e] * left;                                                                 \
-                sums[i][1] += a[i * a_row + e] * right;                                                                \
+                sums[i][0] += a[i * ROW] * left;                                                                       \
+                sums[i][1] += a[i * ROW] * right;                                                                      \
             }                                                                                                          \
         }                                                                                                              \
         _Pragma("GCC unroll 8") for (int i = 0; i < count; i++, g += g_row)                                            \
@@ -62,43 +62,41 @@ ROWS_OF(6)
 #define rows_8 rows_6
 #endif
 
-/* g[g_row*i + j] += the sum over e of a[a_row*i + e] * b[b_next*j + b_example*e]. With `at`, example e of b is at[e]. */
-static void product(const real *a, long a_row, const real *b, long b_next, long b_example, const int64_t *at,
-                    real *g, long g_row, long rows, long width, long examples)
+/* g[g_row*i + j] += the sum over e of a[ROW*i + e] * b[b_next*j + b_example*e]. With `at`, example e of b is at[e]. */
+static void product(const real *a, const real *b, long b_next, long b_example, const int64_t *at, real *g, long g_row,
+                    long rows, long width, long n)
 {
-    real panel[DEEP * PANEL] __attribute__((aligned(BYTES)));
-    for (long first = 0, n; first < examples; first += n) {
-        n = examples - first < DEEP ? examples - first : DEEP;
-        for (long j = 0, m; j < width; j += m) {
-            m = width - j < PANEL ? width - j : PANEL;
-            for (long e = 0; e < n; e++) {
-                const real *from = b + b_next * j + b_example * (at ? at[first + e] : first + e);
-                real *to = panel + e * PANEL;
-                if (m == PANEL && b_next == 1) {
-                    *(V *)to = *(const W *)from;
-                    *(V *)(to + LANES) = *(const W *)(from + LANES);
-                } else
-                    for (long k = 0; k < PANEL; k++)
-                        to[k] = k < m ? from[k * b_next] : 0;
-            }
-            for (long i = 0, count; i < rows; i += count) {
-                const long left = rows - i;
-                const real *from = a + i * a_row + first;
-                real *to = g + i * g_row + j;
-                if (left >= AT_ONCE)
-                    rows_8(from, a_row, panel, to, g_row, m, n), count = AT_ONCE;
-                else if (left >= 4)
-                    rows_4(from, a_row, panel, to, g_row, m, n), count = 4;
-                else if (left >= 2)
-                    rows_2(from, a_row, panel, to, g_row, m, n), count = 2;
-                else
-                    rows_1(from, a_row, panel, to, g_row, m, n), count = 1;
-            }
+    real panel[BLOCK * PANEL] __attribute__((aligned(BYTES)));
+    for (long j = 0, m; j < width; j += m) {
+        m = width - j < PANEL ? width - j : PANEL;
+        for (long e = 0; e < n; e++) {
+            const real *from = b + b_next * j + b_example * (at ? at[e] : e);
+            real *to = panel + e * PANEL;
+            if (m == PANEL && b_next == 1) {
+                *(V *)to = *(const W *)from;
+                *(V *)(to + LANES) = *(const W *)(from + LANES);
+            } else
+                for (long k = 0; k < PANEL; k++)
+                    to[k] = k < m ? from[k * b_next] : 0;
+        }
+        for (long i = 0, count; i < rows; i += count) {
+            const long left = rows - i;
+            const real *from = a + i * ROW;
+            real *to = g + i * g_row + j;
+            if (left >= AT_ONCE)
+                rows_8(from, panel, to, g_row, m, n), count = AT_ONCE;
+            else if (left >= 4)
+                rows_4(from, panel, to, g_row, m, n), count = 4;
+            else if (left >= 2)
+                rows_2(from, panel, to, g_row, m, n), count = 2;
+            else
+                rows_1(from, panel, to, g_row, m, n), count = 1;
         }
     }
 }
 
 /* PART layer */
+enum { DEEP = 128 }; /* terms of a sum at once: their factors stay in L1 */
 #ifdef __AVX512F__
 enum { MOST = 24, VECTORS = TILE }; /* vectors of sums in registers, and how many of them each sum has */
 #else

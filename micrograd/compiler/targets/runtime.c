@@ -294,9 +294,11 @@ static inline const real *numbers_of(const column *x, int64_t example, int64_t s
 }
 
 /* PART block */
-/* The factors of products: ITEMS rows with a number for each example of a block. A block has fewer examples if they
-   would not stay in the cache. The length of a row is not a power of two, or the cache would have room for few rows. */
-enum { BLOCK = ITEMS * 128 * sizeof(real) <= LIMIT ? 128 : WIDTH > 32 ? WIDTH : 32, ROW = BLOCK + WIDTH };
+/* The factors of products: ITEMS rows with a number for each example of a block. It has as many examples as let half of
+   it stay in the cache, since a product reads about half of it again and again: at most 128, and whole tiles. The length
+   of a row is not a power of two, or the cache would have room for few rows. */
+enum { FEWEST = WIDTH > 32 ? WIDTH : 32, FITTING = 2 * LIMIT / (ITEMS * sizeof(real)) / FEWEST * FEWEST };
+enum { BLOCK = FITTING > 128 ? 128 : FITTING > FEWEST ? FITTING : FEWEST, ROW = BLOCK + WIDTH };
 typedef V R[ROW / LANES];
 
 /* PART rows */
