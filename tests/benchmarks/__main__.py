@@ -6,7 +6,7 @@ from importlib import import_module
 from tests.benchmarks import page
 from tests.benchmarks.harness import CHECKOUT, run
 
-GROUPS = ("mlp", "gpt", "digits", "mnist", "compiled", "phrases", "cold")
+GROUPS = ("mlp", "gpt", "digits", "mnist", "compiled", "phrases", "cold", "gradbench")
 HERE, PICTURES = CHECKOUT / "tests" / "benchmarks", CHECKOUT / "tests" / "pictures"
 
 parser = argparse.ArgumentParser(

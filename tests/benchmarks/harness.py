@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,10 @@ class Benchmark:
         How often each is measured, after one round to warm up.
     tolerance
         How much results may differ, in relation to them.
+    earlier
+        How many times as much others cost when they were measured once, on another day.
+    is_row
+        Whether it is a row in the one table of its group, with what the first round cost, which is to compile.
     """
 
     title: str
@@ -74,14 +78,19 @@ class Benchmark:
     unit: str = "s"
     rounds: int = 5
     tolerance: float = 1e-6
+    earlier: dict[str, float] = field(default_factory=dict)
+    is_row: bool = False
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of a benchmark: the median cost of each contestant, by its name, ours first."""
+    """What came of a benchmark, by the contestants' names, ours first: the median cost, the least and the greatest, and
+    that of the first round, which warms up."""
 
     benchmark: Benchmark
     medians: dict[str, float]
+    ranges: dict[str, list[float]] = field(default_factory=dict)
+    first: dict[str, float] = field(default_factory=dict)
 
     def ratio(self, name: str, to: str) -> float:
         """How many times as much one contestant costs as another."""
@@ -98,6 +107,7 @@ def run(benchmark: Benchmark) -> Measured:
     """
     contestants = benchmark.ours + benchmark.others
     costs: dict[str, list[float]] = {contestant.name: [] for contestant in contestants}
+    first_costs = {}
     with ExitStack() as stack:
         processes = [stack.enter_context(_start(contestant)) for contestant in contestants]
         for i in range(benchmark.rounds + 1):
@@ -106,10 +116,13 @@ def run(benchmark: Benchmark) -> Measured:
                 cost, results[contestant.name] = _turn(contestant, process)
                 if i > 0:
                     costs[contestant.name].append(cost)
+                else:
+                    first_costs[contestant.name] = cost
             first, *rest = results.values()
             if not all(math.isclose(result, first, rel_tol=benchmark.tolerance) for result in rest):
                 raise RuntimeError(f"{benchmark.title}: the contestants computed different results: {results}")
-    return Measured(benchmark, {name: statistics.median(c) for name, c in costs.items()})
+    medians = {name: statistics.median(c) for name, c in costs.items()}
+    return Measured(benchmark, medians, {name: [min(c), max(c)] for name, c in costs.items()}, first_costs)
 
 
 def timed(task: Callable[[], float]) -> Measure:

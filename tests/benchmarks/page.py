@@ -4,17 +4,18 @@ import json
 import os
 import platform
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import mode
+from typing import Any
 
 import micrograd
 from micrograd.compiler.native.toolchain import CompilerError, find_compiler
 from tests.benchmarks import charts
 from tests.benchmarks.harness import Benchmark, Contestant, Measure, Measured
 
-LIBRARIES = ("numpy", "torch", "scikit-learn")
+LIBRARIES = ("numpy", "torch", "scikit-learn", "jax")
 BASE, C = "micrograd 0.1.0", "compiled to C"
 RIVALS = (
     "NumPy by hand",
@@ -44,6 +45,33 @@ def table(measured: Measured) -> Iterator[list[str]]:
     yield [benchmark.title, "median", *[f"times {name}" for name in ours]]
     for name, cost in measured.medians.items():
         yield [name, _told(cost, benchmark.unit), *[charts.times(measured.ratio(name, to)) for to in ours]]
+
+
+def comparison(group: Sequence[Measured]) -> Iterator[list[str]]:
+    """The rows of one table for a group: of each benchmark our median and range, the others' medians over ours, what
+    was measured earlier, and what the first round cost."""
+    others = list(dict.fromkeys(name for m in group for name in m.medians if name != m.benchmark.ours[0].name))
+    earlier = list(dict.fromkeys(name for m in group for name in m.benchmark.earlier))
+    heads = [*(f"{name} ÷ ours" for name in others), *(f"{name}, earlier" for name in earlier)]
+    yield ["", "ours", "range", *heads, "to compile", *(f"{name}, to compile" for name in others)]
+    for m in group:
+        ours = m.benchmark.ours[0].name
+        yield [
+            m.benchmark.title,
+            _told(m.medians[ours], m.benchmark.unit),
+            " to ".join(_told(cost, m.benchmark.unit) for cost in m.ranges[ours]),
+            *(charts.times(m.ratio(name, ours)) if name in m.medians else "" for name in others),
+            *(charts.times(m.benchmark.earlier[name]) if name in m.benchmark.earlier else "" for name in earlier),
+            *(f"{m.first[name]:.2g} s" if name in m.first else "" for name in (ours, *others)),
+        ]
+
+
+def tables(group: Sequence[Measured]) -> Iterator[Iterator[list[str]]]:
+    """The tables of a group: one for each benchmark, or one for all."""
+    if all(measured.benchmark.is_row for measured in group):
+        yield comparison(group)
+    else:
+        yield from map(table, group)
 
 
 def text(measured: Measured) -> Iterator[str]:
@@ -76,8 +104,7 @@ def markdown(machines: dict[str, str], groups: dict[str, tuple[str, list[Measure
         yield f"## {name}\n\n{about}\n"
         if machines[name] != usual:
             yield f"Measured with {machines[name]}.\n"
-        for result in measured:
-            head, *rows = table(result)
+        for head, *rows in tables(measured):
             yield from _row(head)
             yield from _row(["---", *["---:"] * (len(head) - 1)])
             for row in rows:
@@ -108,7 +135,11 @@ def draw_libraries(measured: Iterable[Measured]) -> str:
 def stored(machines: dict[str, str], measured: dict[str, list[Measured]]) -> str:
     """All that the page and its charts are made of, as JSON: what was measured on what, by group."""
     rows = {
-        name: [[m.benchmark.title, m.benchmark.unit, len(m.benchmark.ours), m.medians] for m in results]
+        name: [
+            [m.benchmark.title, m.benchmark.unit, len(m.benchmark.ours), m.medians]
+            + [m.ranges, m.first, m.benchmark.earlier] * m.benchmark.is_row
+            for m in results
+        ]
         for name, results in measured.items()
     }
     return json.dumps({"machines": machines, "measured": rows}, indent=1) + "\n"
@@ -118,9 +149,13 @@ def recalled(text: str) -> tuple[dict[str, str], dict[str, list[Measured]]]:
     """What was stored."""
     found = json.loads(text)
 
-    def measured(title: str, unit: str, ours: int, medians: dict[str, float]) -> Measured:
+    def measured(title: str, unit: str, ours: int, medians: dict[str, float], *row: dict[str, Any]) -> Measured:
         contestants = [Contestant(name, _over) for name in medians]
-        return Measured(Benchmark(title, tuple(contestants[:ours]), tuple(contestants[ours:]), unit), medians)
+        ranges, first, earlier = row or ({}, {}, {})
+        found = Benchmark(
+            title, tuple(contestants[:ours]), tuple(contestants[ours:]), unit, earlier=earlier, is_row=bool(row)
+        )
+        return Measured(found, medians, ranges, first)
 
     return found["machines"], {name: [measured(*m) for m in results] for name, results in found["measured"].items()}
 

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from tests.benchmarks import cold, compiled, digits, gpt, harness, page, phrases
+from tests.benchmarks import cold, compiled, digits, gpt, gradbench, harness, page, phrases
 from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measured, from_first_step, run
 from tests.helpers import needs_compiler
 
@@ -110,9 +110,9 @@ def test_the_page_and_its_charts_are_those_of_the_numbers_that_are_stored():
     for machine in machines.values():
         assert written.count(f"Measured with {machine}.") >= 1
     for group in measured.values():
-        for result in group:
-            for name, *columns in page.table(result):
-                assert f"| {name} | {' | '.join(columns)} |" in written
+        for table in page.tables(group):
+            for row in table:
+                assert f"| {' | '.join(row)} |" in written
     results = [result for group in measured.values() for result in group]
     for name, drawn in ("benchmarks", page.draw_engines(results)), ("libraries", page.draw_libraries(results)):
         assert f"(../pictures/{name}.svg)" in written
@@ -189,3 +189,36 @@ def test_both_phrasings_compute_the_same(monkeypatch, name):
     assert others == pytest.approx([one] * 3, rel=1e-12)
     assert phrases.kernel(name, 0)()[0] > 10
     phrases.made.cache_clear()
+
+
+SMALL = {
+    "gmm": (2, 3, 20),
+    "ht": (3,),
+    "ba": (2, 3, 5),
+    "lstm": (2, 9),
+    "ode, value": (5, 9, 0),
+    "ode, gradient": (5, 9, 1),
+    "kmeans": (3, 20, 2),
+    "llsq": (3, 20),
+    "lse": (20,),
+    "det": (3,),
+    "saddle": (),
+    "particle": (),
+    "hello": (),
+}
+
+
+@needs_compiler
+@pytest.mark.usefixtures("torch")
+@pytest.mark.parametrize("name", gradbench.LIBRARIES)
+@pytest.mark.parametrize("start", SMALL)
+def test_the_programs_of_gradbench_compute_what_the_libraries_do(start, name):
+    program = next(row.program for title, row in gradbench.ROWS.items() if title.startswith(start))
+    if name not in program.others:
+        pytest.skip("its loops in Python take a minute")
+    pytest.importorskip(gradbench.LIBRARIES[name][0])
+    library = gradbench.LIBRARIES[name][1]()
+    ours, theirs = (
+        gradbench.flat(gradbench.task(who, program, SMALL[start], library)()) for who in ("micrograd", name)
+    )
+    assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-12)
