@@ -20,9 +20,9 @@ Vector = list[Any]
 
 
 class GPT(nn.Module):
-    """Predicts each token from those before it."""
+    """Predicts each token from those before it, of which attention sees the last few: `sight` many."""
 
-    def __init__(self, vocabulary: int, rng: random.Random) -> None:
+    def __init__(self, vocabulary: int, rng: random.Random, sight: int = CONTEXT) -> None:
         def matrix(rows: int, columns: int) -> list[Vector]:
             return [[Value(rng.gauss(0, 0.08)) for _ in range(columns)] for _ in range(rows)]
 
@@ -30,6 +30,7 @@ class GPT(nn.Module):
         self.query, self.key, self.value, self.attended = (matrix(WIDTH, WIDTH) for _ in range(4))
         self.widen, self.narrow = matrix(4 * WIDTH, WIDTH), matrix(WIDTH, 4 * WIDTH)
         self.logits = matrix(vocabulary, WIDTH)
+        self.sight = sight
 
     def __call__(self, tokens: Vector) -> list[Vector]:
         """For each token, the logits of the one that follows it."""
@@ -41,7 +42,7 @@ class GPT(nn.Module):
         x = rmsnorm(added(self.tokens(token), self.positions(len(past))))
         normed = rmsnorm(x)
         past.append((linear(self.key, normed), linear(self.value, normed)))
-        x = added(x, linear(self.attended, attention(linear(self.query, normed), past)))
+        x = added(x, linear(self.attended, attention(linear(self.query, normed), past[-self.sight :])))
         x = added(x, linear(self.narrow, [h.relu() for h in linear(self.widen, rmsnorm(x))]))
         return linear(self.logits, x)
 

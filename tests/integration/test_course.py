@@ -30,7 +30,7 @@ def test_what_is_built_is_whole_and_names_nothing_outside(installed, tmp_path):
     site = tmp_path / "site"
     course.build(site, installed)
     pages = sorted(path.name for path in site.glob("*.html"))
-    assert len(pages) == 6  # one is the index, and one notebook needs NumPy
+    assert len(pages) == 7  # one is the index, and one notebook needs NumPy
     assert "5_the_bridge.html" not in pages
     for name in pages:
         text = (site / name).read_text(encoding="utf-8")

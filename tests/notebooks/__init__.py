@@ -1,4 +1,4 @@
-"""The course: six notebooks, in reading order; and two pages as notebooks.
+"""The course: seven notebooks, in reading order; and two pages as notebooks.
 
 What students open has no outputs, so that nobody reads an answer before the question. What the cells say is stored in
 the directory `executed`, for teachers and tests. After a change,

@@ -8,8 +8,9 @@ from .part_1 import accumulation, cos, sin, slope, sqrt
 from .part_2 import batches, layer
 from .part_3 import circles, halving, memory
 from .part_4 import cross_entropy, penalty, softmax, spread
-from .part_5 import attention, bias, tensor_relu
-from .part_6 import huber, minimum, softsign
+from .part_5 import bias, tensor_relu
+from .part_6 import attention
+from .part_7 import huber, minimum, softsign
 
 __all__ = [
     "accumulation", "attention", "batches", "bias", "circles", "cos", "cross_entropy", "engine", "halving", "huber",

@@ -1,83 +1,46 @@
-"""The checks of part 6: derivatives and compiled code."""
+"""The check of part 6: a transformer."""
 
 import math
 from collections.abc import Callable
 
 import micrograd
-from micrograd import gradcheck
-from micrograd.functional import GradientError
+from micrograd import losses
 
-from .answers import NotYet, check, close, has_backward, number_of, same, value_of
-
-
-@check
-def softsign(answer: Callable) -> None:
-    for number in 2.0, -0.5:
-        x = micrograd.Value(number)
-        node = value_of(f"softsign(Value({number}))", answer(x))
-        same(f"the number in softsign(Value({number}))", node.data, number / (1 + abs(number)))
-        if len(node._prev) != 1 or node._prev[0] is not x:
-            raise NotYet("it has the right number, but it is not a single node with x as its operand")
-        if not has_backward(node):
-            raise NotYet("it has no _backward: the way back ends there, and x gets no gradient")
-    for name, formula in [
-        ("softsign(x)", answer),
-        ("softsign(x) * 3", lambda x: answer(x) * 3),
-        ("softsign(x) + x", lambda x: answer(x) + x),
-        ("the derivative of softsign", micrograd.grad(answer)),
-    ]:
-        for number in -0.5, 2.0, -3.0, 0.25:
-            try:
-                gradcheck(formula, number)
-            except GradientError as error:
-                raise NotYet(f"{name} at {number}: {error}") from None
-    try:
-        compiled = micrograd.compile(answer, (0.0,), backend="python")
-    except Exception as error:
-        raise NotYet(f"it is right as a Value, but cannot be compiled: {error}") from None
-    same("compiled, softsign(-0.5)", compiled(-0.5), -0.5 / 1.5)
+from .answers import NotYet, check, close, row_of, same_gradients
 
 
 @check
-def minimum(answer: Callable) -> None:
-    for name, f, start, expected in [
-        ("(x - 3) ** 2", lambda x: (x - 3) ** 2, 0.0, 3.0),
-        ("e^x - 2 x", lambda x: x.exp() - 2 * x, 0.0, math.log(2)),
-        ("x^4 + x^2 + x", lambda x: x**4 + x**2 + x, 1.0, -0.3854584985485024),
-        ("1000 (x - 3) ** 2", lambda x: 1000 * (x - 3) ** 2, 0.0, 3.0),
-        ("x^4 / 4 - x^2 / 2", lambda x: x**4 / 4 - x**2 / 2, 0.2, 1.0),
-    ]:
-        runs = 0
+def attention(answer: Callable) -> None:
+    query, keys, values = (
+        [1.0, -1.0, 2.0, 0.5, -0.3],
+        [[1.0, 0.0, 1.0, 2.0, 0.5], [0.5, 1.0, -1.0, 0.0, 1.0], [-0.5, 0.2, 0.3, 1.0, -1.0]],
+        [[1.0, 5.0, 0.5, -1.0], [3.0, -2.0, 1.5, 2.0], [0.0, 1.0, -4.0, 0.7]],
+    )
+    root, length = math.sqrt(len(query)), len(query)
 
-        def counted(x, f=f):
-            nonlocal runs
-            runs += 1
-            if runs > 1000:
-                raise NotYet("it has run the function a thousand times: is there something that ends the loop?")
-            return f(x)
+    def mixed(shares, rows):
+        return [sum(share * row[i] for share, row in zip(shares, rows, strict=True)) for i in range(len(rows[0]))]
 
-        call = f"minimum(f, {start}) of {name}"
-        try:
-            found = answer(counted, start)
-        except OverflowError:
-            raise NotYet(f"{call} runs away: how far to step depends on how fast the slope changes") from None
-        found = number_of(call, found.data if isinstance(found, micrograd.Value) else found)
-        if not close(found, expected, 1e-6):
-            slope, bend = micrograd.grad(f)(float(found)), micrograd.grad(micrograd.grad(f))(float(found))
-            if abs(slope) < 1e-6 and bend < 0:
-                raise NotYet(f"{call} gives {found:.6g}: the slope is 0 there, but it is the top of a hill")
-            raise NotYet(f"{call} gives {found:.6g}, where the slope is {slope:.3g}, not 0")
+    products = [sum(q * k for q, k in zip(query, key, strict=True)) for key in keys]
+    expected = [each.data for each in _attend(query, keys, values)]
+    result = answer([micrograd.Value(q) for q in query], keys, values)
+    if isinstance(result, (list, tuple)) and len(result) == len(query):
+        raise NotYet("the result is as long as a key: it is the values that are mixed")
+    found = [each.data for each in row_of("the result", result, len(values[0]))]
+    if not all(map(close, found, expected)):
+        mistakes = {
+            "without the square root": mixed([p.data for p in losses.softmax(products)], values),
+            "divided by the length itself, not its square root": mixed(
+                [p.data for p in losses.softmax([product / length for product in products])], values
+            ),
+            "with the products for shares, without softmax": mixed([product / root for product in products], values),
+            "with equal shares": mixed([1 / len(keys)] * len(keys), values),
+        }
+        hints = [f": that is {name}" for name, mistake in mistakes.items() if all(map(close, found, mistake))]
+        raise NotYet(f"the result begins with {found[0]:.6g}, not {expected[0]:.6g}{''.join(hints[:1])}")
+    same_gradients("the result", answer, _attend, query=query, keys=keys, values=values)
 
 
-@check
-def huber(answer: Callable) -> None:
-    points = [(0.5, 0.0, 0.125), (0.0, -0.8, 0.32), (3.0, 0.0, 2.5), (-1.0, 1.0, 1.5)]
-    for prediction, target, expected in points:
-        call = f"huber({prediction}, {target})"
-        same(call, value_of(call, answer(micrograd.Value(prediction), micrograd.Value(target))).data, expected)
-    try:
-        compiled = micrograd.compile(answer, (0.0, 0.0), backend="python")
-    except micrograd.compiler.TraceError as error:
-        raise NotYet(f"the numbers are right, but it cannot be compiled: {error}") from None
-    for prediction, target, expected in points:
-        same(f"compiled, huber({prediction}, {target})", compiled(prediction, target), expected)
+def _attend(query: list, keys: list, values: list) -> list:
+    shares = losses.softmax([micrograd.dot(query, key) / math.sqrt(len(query)) for key in keys])
+    return [micrograd.dot(shares, column) for column in zip(*values, strict=True)]

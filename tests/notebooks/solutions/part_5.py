@@ -1,11 +1,6 @@
 """Part 5: the bridge."""
 
-from math import sqrt
-
 import numpy as np
-
-from micrograd import dot
-from micrograd.losses import softmax
 
 
 def relu(x):
@@ -23,8 +18,3 @@ def add_bias(x, b):
         b.grad += grad.sum(axis=0)
 
     return type(x)(x.data + b.data, (x, b), _backward)
-
-
-def attend(query, keys, values):
-    shares = softmax([dot(query, key) / sqrt(len(query)) for key in keys])
-    return [dot(shares, column) for column in zip(*values, strict=True)]

@@ -1,26 +1,11 @@
-"""Part 6: derivatives and compiled code."""
+"""Part 6: a transformer."""
 
-from micrograd import Value, grad, where
+from math import sqrt
 
-
-def softsign(x):
-    bound = 1 + abs(x.data)
-
-    def _backward(grad):
-        x.grad += grad / (bound * bound)
-
-    return Value(x.data / bound, (x,), "softsign", _backward)
+from micrograd import dot
+from micrograd.losses import softmax
 
 
-def minimum(f, x):
-    """The size of the second derivative says how far to step; whatever its sign, downhill is against the slope."""
-    step = 1.0
-    while abs(step) > 1e-9:
-        step = grad(f)(x) / abs(grad(grad(f))(x))
-        x -= step
-    return x
-
-
-def huber(prediction, target):
-    error = abs(prediction - target)
-    return where(error <= 1, error * error / 2, error - 0.5)
+def attend(query, keys, values):
+    shares = softmax([dot(query, key) / sqrt(len(query)) for key in keys])
+    return [dot(shares, column) for column in zip(*values, strict=True)]

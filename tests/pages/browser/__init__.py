@@ -26,7 +26,10 @@ CHECKOUT = HERE.parents[2]
 NOTEBOOKS = sorted((CHECKOUT / "tests" / "notebooks").glob("[0-9]*.ipynb"))
 PYODIDE = "314.0.7"
 SCRIPT = "text/javascript"
-PARTS = ("micrograd", "tests/__init__.py", "tests/notebooks", "tests/pages/__init__.py", "tests/pages/cells.py")
+PARTS = (
+    *("micrograd", "tests/__init__.py", "tests/notebooks", "tests/pages/__init__.py", "tests/pages/cells.py"),
+    *("tests/examples/__init__.py", "tests/examples/names.py"),
+)
 """What Python finds in the browser, of the checkout."""
 FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "pyodide-lock.json", "python_stdlib.zip")
 """What a page loads of Pyodide."""
