@@ -19,12 +19,18 @@ pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
 
 from tests import notebooks
-from tests.notebooks import checks, digits, pictures
-from tests.notebooks.checks.engine import ENGINE
+from tests.notebooks import checks, digits, pictures, reader
+from tests.notebooks.checks.engine import CORE, ENGINE
 from tests.notebooks.mark import ASKED, mark
 from tests.notebooks.solutions import part_1, part_2, part_3, part_4, part_5, part_6, part_7
 
 FIRST = notebooks.read(notebooks.NOTEBOOKS[0])
+
+TIMES = re.compile(r"^\| \[?(\d)\. .*?\| (\d+) \| (\d+) \|", re.MULTILINE)
+MINUTES = {part: (int(core), int(more)) for part, core, more in TIMES.findall(FIRST.cells[0].source)}
+"""The minutes of the core and of what is more, by the number of the part."""
+
+STOPS = ["number", "neuron", "network", "classes", "tensors", "attention", "code"]
 
 each_notebook = pytest.mark.parametrize("path", notebooks.NOTEBOOKS, ids=lambda path: path.stem)
 STORED = [*(notebooks.EXECUTED / path.name for path in notebooks.NOTEBOOKS), *notebooks.FROM_PAGES]
@@ -99,12 +105,35 @@ def test_it_asks_before_it_shows(path):
     """Its sections say how long they take, and there is a question before what a cell prints, in most of them."""
     cells = notebooks.read(path).cells
     text = "\n".join(cell.source for cell in cells)
-    minutes = [int(n) for n in re.findall(r"^## .*\((\d+) minute", text, re.MULTILINE)]
-    [whole] = re.findall(rf"^\| {path.name[0]}\. .*?\| (\d+) \|", FIRST.cells[0].source, re.MULTILINE)
-    assert sum(minutes) == int(whole)
+    minutes = {"": 0, " more": 0}
+    for n, kind in re.findall(r"^## .*\((\d+) minutes?( more)?\)$", text, re.MULTILINE):
+        minutes[kind] += int(n)
+    assert tuple(minutes.values()) == MINUTES[path.name[0]]
     assert text.count("**Predict.**") >= 5
     asked = [i for i, cell in enumerate(cells) if "**Predict.**" in cell.source]
     assert all(cells[i].cell_type == "markdown" for i in asked)
+
+
+@each_notebook
+def test_it_begins_with_a_map_and_questions_from_memory(path):
+    opening = "\n".join(cell.source for cell in notebooks.read(path).cells[:5])
+    stops = re.search(r"^\*Map:\* (.*)$", opening, re.MULTILINE)[1].split(" → ")
+    assert [stop.strip("*") for stop in stops] == STOPS
+    assert [i for i, stop in enumerate(stops, 1) if stop.startswith("**")] == [int(path.name[0])]
+    asked, _, answered = opening.partition("<details><summary>The answers</summary>")
+    assert len(re.findall(r"^\d\. ", asked, re.MULTILINE)[-3:]) == 3
+    assert len(re.findall(r"^\d\. ", answered.partition("</details>")[0], re.MULTILINE)) == 3
+
+
+def test_the_glossary_is_in_order_and_each_term_is_used_in_the_part_it_names():
+    text = (notebooks.HERE / "glossary.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (.*?) \| .*? \| (\d) \|$", text, re.MULTILINE)
+    assert len(rows) > 30
+    assert [term for term, _ in rows] == sorted((term for term, _ in rows), key=str.casefold)
+    for term, part in rows:
+        cells = notebooks.read(notebooks.NOTEBOOKS[int(part) - 1]).cells
+        used = " ".join(" ".join(cell.source for cell in cells).split()).lower()
+        assert all(word.lower() in used for word in term.split(", ")), term
 
 
 @pytest.mark.parametrize("path", [*notebooks.NOTEBOOKS, *notebooks.FROM_PAGES], ids=lambda path: path.stem)
@@ -125,8 +154,8 @@ def test_the_page_for_teachers_knows_the_notebooks_and_its_links_lead_on():
     page = notebooks.HERE / "README.md"
     text = page.read_text(encoding="utf-8")
     assert re.findall(r"^\| \[\d\..*?\]\((.*?)\)", text, re.MULTILINE) == [path.name for path in notebooks.NOTEBOOKS]
-    whole = re.findall(r"^\| \d\. .*?\| (\d+) \|", FIRST.cells[0].source, re.MULTILINE)
-    assert re.findall(r"^\| \[\d\..*?\| (\d+) \|", text, re.MULTILINE) == whole
+    assert {part: (int(core), int(more)) for part, core, more in TIMES.findall(text)} == MINUTES
+    assert sum(core for core, _ in MINUTES.values()) == 240  # the four hours of its heading
     assert [link for link in re.findall(r"\]\(([^)]+)\)", text) if not (page.parent / link).exists()] == []
     lesson = text.partition("## A lesson around the playground (40 minutes)")[2].partition("\n## ")[0]
     assert sum(map(int, re.findall(r"^\| (\d+) \|", lesson, re.MULTILINE))) == 40
@@ -580,7 +609,12 @@ MISTAKES = [
     ("reversed(order)", "order", "backward", "is some _backward called before all that use its number"),
     ("reversed(order)", "order[-1:]", "backward", "3 of 4 operations are never asked for their gradients"),
     ("exponent * self.data ** (", "exponent * self.data ** (1 + ", "**", "the exponent in the slope is smaller by 1"),
-    ("grad * exponent * self", "grad * self", "**", "a**3 has the gradient 2.25 by a, but nudging finds 6.75"),
+    (
+        "grad * exponent * self",
+        "grad * self",
+        "**",
+        "a**3 has the gradient 2.25 with respect to a, but nudging finds 6.75",
+    ),
     ("return self + other * -1", "return self + other", "-", "the number in a - b is -0.5: expected 3.5"),
     ("return self * -1 + other", "...", "-", "2 - a returns nothing"),
     ("return self * other**-1", "return self.data / other.data", "/", "the plain number -0.75"),
@@ -615,7 +649,7 @@ class TestAnEngine:
     def test_with_a_mistake_is_told_which_and_where(self, right, wrong, operation, told, capsys):
         assert right in SOURCE
         _, returned, said = compared(SOURCE.replace(right, wrong, 1), capsys)
-        assert returned is Value
+        assert (returned is Value) == (operation in CORE)
         assert said[operation].startswith("Not yet: ")
         assert told in said[operation]
         basic = operation in ("+", "*", "backward")
@@ -669,6 +703,48 @@ def test_digits_are_the_same_for_a_seed_and_all_ten_come_equally_often():
     assert all(max(x) > 0.7 and min(x) == 0 for x in xs)
 
 
+def test_the_reader_that_the_course_begins_with_is_the_one_of_its_script_and_reads():
+    """Also what is drawn in text; `python -m tests.notebooks.reader` writes the stored one."""
+    model = reader.reader()
+    xs, ys = digits.digits(300, rng=2)
+
+    def answer(x):
+        return max(range(10), key=[score.data for score in model(x)].__getitem__)
+
+    assert sum(answer(x) == y for x, y in zip(xs, ys, strict=True)) > 280
+    assert reader.pixels("#+.\n ##") == [1, 0.5, 0, 0, 0, 0, 0, 0, 1, 1, *[0] * 54]
+    trained = reader.trained().parameters()
+    assert [p.data for p in model.parameters()] == pytest.approx([p.data for p in trained], abs=0.002)
+
+
+def test_a_graph_shows_the_slope_along_each_edge_and_leaves_the_gradients():
+    for kind in Small, Value:
+        a, b = kind(2.0), kind(-3.0)
+        y = a * b + a
+        y.backward()
+        drawn = notebooks.texts(pictures.slopes(y, {"a": a, "b": b, "y": y}))
+        assert drawn["a, gradient -2"] == drawn["b, gradient 2"] == drawn["y, gradient 1"] == 1
+        assert (drawn["-3"], drawn["2"], drawn["1"]) == (2, 2, 2)  # numbers in nodes, and slopes of edges
+        assert (a.grad, b.grad) == (-2, 2)
+    x = Small(3.0)
+    assert notebooks.texts(pictures.slopes(x * x, {}))["6"] == 1  # both edges are one
+
+
+def test_curves_have_a_tangent_and_a_descent_its_steps():
+    curve = pictures.curve(math.tanh, lambda x: 1 - math.tanh(x) ** 2)
+    drawn = notebooks.texts(curve)
+    assert drawn["at x = 0.0, the slope is 1.000"] == drawn["at x = -2.0, the slope is 0.071"] == 2  # there and back
+    first, _ = re.findall(r'<g opacity="1">.*?d="(M[^"]+)"', curve)
+    (x0, y0), (x1, y1) = (map(float, point.split()) for point in first[1:].split("L"))
+    assert (y0 - y1) / (x1 - x0) == pytest.approx(190 / 400 * 8 / (2 * math.tanh(4)), rel=0.01)
+    descent = pictures.descent(lambda w: w * w, [-1.0, 0.5, -0.25], -1, 1)
+    assert re.findall('<circle cx="([^"]+)" cy="([^"]+)"', descent) == [
+        ("40.0", "45.0"),
+        ("340.0", "187.5"),
+        ("190.0", "223.1"),
+    ]
+
+
 def test_pictures_show_themselves_and_say_what_they_are():
     plane = pictures.plane([[0.0, 0.0], [1.0, 0.5]], [0, 1], lambda x: Value(9.0 * x[0]))
     images = pictures.images([[0.0, 1.0, 0.5, 0.0]], ["<3"[1:]])
@@ -680,6 +756,10 @@ def test_pictures_show_themselves_and_say_what_they_are():
         notebooks.texts(picture)  # which reads it as XML
     assert plane.count("h0") == 2 * 2  # each point, and the white around it
     assert {pictures.BLUE, pictures.ORANGE} == set(re.findall(r'<path fill="(#\w+)"', plane))
+    others = pictures.plane([[0.0, 0.0]], [0], others=([[1.0, 1.0]], [1]), lines=[(0.0, Value(2.0), -1.0)])
+    assert others.count("h0") == 2 + 3  # a point that is hollow has a hole
+    [line] = re.findall('d="(M[^h"]*l[^"]*)"', others)
+    assert line.startswith("M-27.50 2.50L32.50 2.50M2.50 2.50l0.00 1.00")  # x2 is a half, and the arrow points up
     assert notebooks.texts(images) == {"3": 1}
     page = pictures.Page("p.html")._repr_mimebundle_()
     assert '<iframe src="p.html"' in page["text/html"]

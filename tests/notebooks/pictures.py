@@ -1,10 +1,12 @@
-"""What the notebooks show: points and what a model says of the plane around them, images, and pages."""
+"""What the notebooks show: curves, slopes in a graph, points and what a model says of the plane around them, images."""
 
+import math
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from typing import Any
 
-ORANGE, BLUE = "#b35900", "#0b5cad"
+ORANGE, BLUE, GREY = "#c8660a", "#2a7fd4", "#808080"  # on white and on black
+TEXT = f'fill="{GREY}" font-family="sans-serif" text-anchor="middle"'
 
 
 class Picture(str):
@@ -34,10 +36,19 @@ class Page:
         return {"text/html": f"{frame}\n<p>{link}</p>", "text/plain": repr(self)}
 
 
-def plane(xs: Sequence[Any], ys: Sequence[int], model: Callable[[Any], Any] | None = None) -> Picture:
+def plane(
+    xs: Sequence[Any],
+    ys: Sequence[int],
+    model: Callable[[Any], Any] | None = None,
+    *,
+    others: tuple[Sequence[Any], Sequence[int]] = ((), ()),
+    lines: Sequence[Sequence[float]] = (),
+) -> Picture:
     """Points of two classes, on the plane as the model sees it: the deeper the colour, the surer it is.
 
-    Circles are class 0, squares class 1. The model's output is a score: above 0 it says class 1.
+    Circles are class 0, squares class 1, and those of `others` are hollow. The model's output is a score: above 0 it
+    says class 1. Each of the lines is a neuron's (w1, w2, b): it is where w1 * x1 + w2 * x2 + b is 0, with an arrow to
+    the side where that is positive.
     """
     shades: dict[int, list[str]] = {}
     for j in range(-7, 9):
@@ -52,14 +63,34 @@ def plane(xs: Sequence[Any], ys: Sequence[int], model: Callable[[Any], Any] | No
         f'<path fill="{BLUE if shade > 0 else ORANGE}" opacity="{abs(shade) / 10}" d="{"".join(squares)}"/>'
         for shade, squares in sorted(shades.items())
     ]
-    for kind, colour, cap in (0, ORANGE, "round"), (1, BLUE, "square"):  # a line of no length has the form of its ends
-        dots = "".join(f"M{5 * x1:.2f} {5 * x2:.2f}h0" for (x1, x2), y in zip(xs, ys, strict=True) if y == kind)
-        for stroke, width in ("#fff", 0.42), (colour, 0.32):
-            marks.append(f'<path stroke="{stroke}" stroke-width="{width}" stroke-linecap="{cap}" d="{dots}"/>')
+    for (points, classes), hollow in ((xs, ys), False), (others, True):
+        for kind, colour, cap in (
+            (0, ORANGE, "round"),
+            (1, BLUE, "square"),
+        ):  # a line of no length has the form of its ends
+            dots = "".join(
+                f"M{5 * x1:.2f} {5 * x2:.2f}h0" for (x1, x2), y in zip(points, classes, strict=True) if y == kind
+            )
+            for stroke, width in (("#fff", 0.42), (colour, 0.32), ("#fff", 0.16))[: 3 if hollow else 2]:
+                style = f'stroke="{stroke}" stroke-width="{width}" stroke-linecap="{cap}"'
+                marks += [f'<path {style} d="{dots}"/>'] * bool(dots)
+    marks += [_line(*(float(getattr(number, "data", number)) for number in line)) for line in lines]
     return Picture(
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="-9 -9 23 16" width="460" height="320">'
         f'<g transform="scale(1 -1)">{"".join(marks)}</g></svg>'
     )
+
+
+def _line(w1: float, w2: float, b: float) -> str:
+    """The line where w1 * x1 + w2 * x2 + b is 0, through the point next to the middle, with an arrow to its side."""
+    size = math.hypot(w1, w2)
+    n1, n2 = w1 / size, w2 / size
+    off = (n1 * 0.5 + n2 * 0.2) + b / size
+    x, y = 5 * (0.5 - off * n1), 5 * (0.2 - off * n2)
+    path = f"M{x - 30 * n2:.2f} {y + 30 * n1:.2f}L{x + 30 * n2:.2f} {y - 30 * n1:.2f}M{x:.2f} {y:.2f}l{n1:.2f} {n2:.2f}"
+    head = f"l{-0.35 * n1 - 0.25 * n2:.2f} {-0.35 * n2 + 0.25 * n1:.2f}m{0.5 * n2:.2f} {-0.5 * n1:.2f}"
+    back = f"l{0.35 * n1 - 0.25 * n2:.2f} {0.35 * n2 + 0.25 * n1:.2f}"
+    return f'<path stroke="{GREY}" stroke-width="0.12" fill="none" d="{path}{head}{back}"/>'
 
 
 def _shade(model: Callable[[Any], Any] | None, x1: float, x2: float) -> int:
@@ -83,10 +114,153 @@ def images(rows: Sequence[Sequence[float]], captions: Sequence[object] = (), col
         if captions:
             parts.append(
                 f'<text x="{x + side / 2}" y="{y + side + 1.8}" text-anchor="middle" font-size="1.8" '
-                f'fill="#777" font-family="sans-serif">{captions[k]}</text>'
+                f'fill="{GREY}" font-family="sans-serif">{captions[k]}</text>'
             )
     width, height = min(columns, len(rows)) * wide - 1, -(-len(rows) // columns) * high
     return Picture(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{6 * width}" '
         f'height="{6 * height}">{"".join(parts)}</svg>'
     )
+
+
+def curve(f: Callable[[float], float], slope: Callable[[float], float], low: float = -4, high: float = 4) -> Picture:
+    """A function with a tangent that moves along it, and the slope of the tangent."""
+    plot = _Plot([low + (high - low) * i / 100 for i in range(101)], f)
+    stops = [low + (high - low) * i / 16 for i in range(1, 16)]
+    stops += stops[-2:0:-1]
+    frames = []
+    steep = plot.tall / plot.wide * (high - low) / (plot.top - plot.bottom)  # how steep a slope of 1 is drawn
+    for k, x in enumerate(stops):
+        rise = slope(x)
+        reach = 0.12 * (high - low) / math.hypot(1, steep * rise)
+        ends = plot.path([(x - reach, f(x) - reach * rise), (x + reach, f(x) + reach * rise)])
+        text = f'<text x="230" y="30" font-size="17" {TEXT}>at x = {x:.1f}, the slope is {rise:.3f}</text>'
+        shown = ";".join("1" if i == k else "0" for i in range(len(stops)))
+        moving = f'<animate attributeName="opacity" calcMode="discrete" dur="{0.7 * len(stops):.0f}s" '
+        frames.append(
+            f'<g opacity="{int(x == 0)}">{moving}repeatCount="indefinite" values="{shown}"/>'
+            f'<path d="{ends}" stroke="{ORANGE}" stroke-width="4" stroke-linecap="round"/>{plot.dot(x, f(x))}{text}</g>'
+        )
+    return plot.picture("".join(frames))
+
+
+def descent(loss: Callable[[float], float], steps: Sequence[float], low: float, high: float) -> Picture:
+    """The loss over one weight, and where the weight has been, step by step."""
+    plot = _Plot([low + (high - low) * i / 100 for i in range(101)], loss)
+    way = plot.path([(w, loss(w)) for w in steps])
+    dots = "".join(plot.dot(w, loss(w)) for w in steps)
+    return plot.picture(f'<path d="{way}" fill="none" stroke="{ORANGE}" stroke-dasharray="3 3"/>{dots}')
+
+
+class _Plot:
+    """A curve with its axes, on 460 by 260 pixels."""
+
+    wide, tall = 400, 190
+
+    def __init__(self, xs: Sequence[float], f: Callable[[float], float]) -> None:
+        self.points = [(x, f(x)) for x in xs]
+        self.left, self.right = xs[0], xs[-1]
+        self.bottom, self.top = min(y for _, y in self.points), max(y for _, y in self.points)
+
+    def place(self, x: float, y: float) -> tuple[float, float]:
+        across, up = (x - self.left) / (self.right - self.left), (y - self.bottom) / (self.top - self.bottom)
+        return 40 + self.wide * across, 45 + self.tall * (1 - up)
+
+    def path(self, points: Sequence[tuple[float, float]]) -> str:
+        return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in (self.place(*point) for point in points))
+
+    def dot(self, x: float, y: float) -> str:
+        across, down = self.place(x, y)
+        return f'<circle cx="{across:.1f}" cy="{down:.1f}" r="4" fill="{ORANGE}"/>'
+
+    def picture(self, marks: str) -> Picture:
+        """The curve below these marks."""
+        zero_x, zero_y = self.place(min(max(0, self.left), self.right), min(max(0, self.bottom), self.top))
+        axes = f'<path d="M40 {zero_y:.1f}h400M{zero_x:.1f} 45v190" stroke="{GREY}" opacity="0.6"/>'
+        numbers = "".join(
+            f'<text x="{x:.0f}" y="{y:.0f}" font-size="12" {TEXT}>{number:g}</text>'
+            for number, x, y in [
+                (self.left, 40, 252), (self.right, 440, 252),
+                (round(self.bottom, 2), 20, 239), (round(self.top, 2), 20, 49),
+            ]
+        )  # fmt: skip
+        line = f'<path d="{self.path(self.points)}" fill="none" stroke="{BLUE}" stroke-width="2.5"/>'
+        return Picture(
+            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 460 260" width="460" height="260">'
+            f"{axes}{numbers}{line}{marks}</svg>"
+        )
+
+
+def slopes(result: Any, names: dict[str, Any]) -> Picture:
+    """The graph of a result: each edge has the slope along it, and each of the names its gradient after `backward`.
+
+    The gradient of a node is the sum over all its paths to the result of the products of their slopes.
+    """
+    order = _operands_first(result)
+    columns = {id(node): 0 for node in order}
+    for node in order:
+        columns[id(node)] = max((columns[id(operand)] + 1 for operand in node._prev), default=0)
+    last = max(columns.values())
+    rows: dict[int, list[Any]] = {}
+    for node in order:
+        rows.setdefault(columns[id(node)], []).append(node)
+    tall = max(map(len, rows.values()))
+    places = {
+        id(node): (60 + 160 * column, 50 + 100 * (i + (tall - len(nodes)) / 2))
+        for column, nodes in rows.items()
+        for i, node in enumerate(nodes)
+    }
+    called = {id(node): name for name, node in names.items()}
+    edges, texts = [], []
+    for node in order:
+        for operand, slope in _slopes(node):
+            (x0, y0), (x1, y1) = places[id(operand)], places[id(node)]
+            bend = 60 if columns[id(node)] - columns[id(operand)] > 1 else 0  # around the columns between
+            edges.append(f"M{x0} {y0}Q{(x0 + x1) / 2} {(y0 + y1) / 2 - 2 * bend} {x1} {y1}")
+            x, y = (x0 + x1) / 2, (y0 + y1) / 2 - bend - 6
+            texts.append(
+                f'<text x="{x:.0f}" y="{y:.0f}" font-size="17" {TEXT} style="fill:{ORANGE}">{slope:.3g}</text>'
+            )
+    for node in order:
+        x, y = places[id(node)]
+        name = called.get(id(node)) or getattr(node, "_op", "")
+        name += ", " if name else ""
+        texts.append(
+            f'<circle cx="{x}" cy="{y}" r="24" fill="{BLUE}"/><text x="{x}" y="{y + 6}" font-size="17" '
+            f'{TEXT} style="fill:#fff">{node.data:.3g}</text>'
+            f'<text x="{x}" y="{y + 42}" font-size="14" {TEXT}>{name}gradient {node.grad:.3g}</text>'
+        )
+    width, height = 120 + 160 * last, 110 + 100 * (tall - 1)
+    return Picture(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-20 -40 {width + 40} {height + 40}" width="{width + 40}" '
+        f'height="{height + 40}"><path d="{"".join(edges)}" fill="none" stroke="{GREY}" stroke-width="1.5"/>'
+        f"{''.join(texts)}</svg>"
+    )
+
+
+def _operands_first(result: Any) -> list[Any]:
+    """All nodes of a small graph, each after its operands."""
+    order: dict[int, Any] = {}
+
+    def visit(node: Any) -> None:
+        if id(node) not in order:
+            for operand in node._prev:
+                visit(operand)
+            order[id(node)] = node
+
+    visit(result)
+    return list(order.values())
+
+
+def _slopes(node: Any) -> list[tuple[Any, float]]:
+    """Each operand of a node with the slope along its edge: what arrives there if the node's gradient is 1."""
+    operands = list({id(operand): operand for operand in node._prev}.values())
+    kept = [operand.grad for operand in operands]
+    for operand in operands:
+        operand.grad = 0.0
+    if operands:
+        node._backward(1.0)
+    found = [(operand, operand.grad) for operand in operands]
+    for operand, grad in zip(operands, kept, strict=True):
+        operand.grad = grad
+    return found
