@@ -46,13 +46,16 @@ function show(cell, { outputs, files }) {
   const place = cell.querySelector(".output");
   place.replaceChildren(
     ...outputs.map(({ output_type: type, name, text, data }) => {
-      if (data?.["image/svg+xml"]) {
+      const svg = data?.["image/svg+xml"];
+      const html = data?.["text/html"];
+      const picture = svg ? `data:image/svg+xml,${encodeURIComponent(svg)}` : html?.match(/<img [^>]*src="(data:image[^"]+)"/)?.[1];
+      if (picture) {
         const image = document.createElement("img");
-        image.src = `data:image/svg+xml,${encodeURIComponent(data["image/svg+xml"])}`;
+        image.src = picture;
         image.alt = data["text/plain"];
         return image;
       }
-      const path = data?.["text/html"]?.match(/<iframe src="([^"]+)"/)?.[1];
+      const path = html?.match(/<iframe src="([^"]+)"/)?.[1];
       if (path && path in files) {
         const frame = document.createElement("iframe");
         frame.sandbox = "allow-scripts allow-downloads";
