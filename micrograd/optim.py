@@ -63,7 +63,7 @@ class Optimizer:
     clip_grad_norm: float | None
 
     def __init__(self, parameters: Iterable[Value], *, clip_grad_norm: float | None = None, **options: Any) -> None:
-        self.parameters = _unique(parameters)
+        self.parameters = unique_leaves(parameters, at_least=1)
         self.steps = 0
         options["clip_grad_norm"] = clip_grad_norm
         self._options = tuple(options)
@@ -292,7 +292,7 @@ def clip_grad_norm(parameters: Iterable[Value], max_norm: float) -> float:
     As in PyTorch, the factor is max_norm / (norm + 1e-6) if that is below 1. Raises ValueError if `max_norm` is
     negative or NaN or there are no parameters, TypeError if one of them is not a Value or has no gradient.
     """
-    parameters, max_norm = _unique(parameters), number("max_norm", max_norm, finite=False)
+    parameters, max_norm = unique_leaves(parameters, at_least=1), number("max_norm", max_norm, finite=False)
     norm = math.hypot(*_gradients(parameters))
     scale = clip_scale(norm, max_norm)
     for p in parameters:
@@ -340,10 +340,10 @@ def check_result(optimizer: Any, result: Any) -> None:
         raise TypeError(f"the rule of {kind} returns a Value: expected numbers, from functions of micrograd.scalar")
 
 
-def _unique(parameters: Iterable[Value]) -> list[Value]:
-    """Each parameter once, in order."""
+def unique_leaves(parameters: Iterable[Value], *, at_least: int = 0) -> list[Value]:
+    """Each parameter once, in order. Raises TypeError or ValueError if they cannot be parameters."""
     unique = list({id(parameter): parameter for parameter in as_list("parameters", parameters)}.values())
-    if not unique:
+    if len(unique) < at_least:
         raise ValueError("parameters is empty: expected the Values to change, such as model.parameters()")
     for parameter in unique:
         if not hasattr(parameter, "grad"):

@@ -28,6 +28,7 @@ from micrograd.compiler.targets.python import PythonBackend, explain
 from micrograd.core.errors import note_arguments, shown
 from micrograd.engine import Value
 from micrograd.loops import first_round, rounds_by
+from micrograd.optim import unique_leaves
 from micrograd.support import validation
 from micrograd.support.arrays import empty
 from micrograd.support.collector import gc_paused
@@ -54,7 +55,7 @@ class Function:
         _check_function(function, example_args)
         self.options, self.precision = options, options.precision
         self._finds_parameters = parameters is None
-        self.parameters = _parameters_of(function) if parameters is None else _given(parameters)
+        self.parameters = _parameters_of(function) if parameters is None else unique_leaves(parameters)
         self.leaves = [*self.parameters, *constants]
         require_floats(self.leaves)
         self._entries = Entries(function) if options.sparse else None
@@ -329,19 +330,6 @@ def _parameters_of(function: Any) -> list[Value]:
     """The function's own `parameters()`, each once, if it has that method."""
     own = function.parameters() if callable(getattr(function, "parameters", None)) else ()
     return list({id(each): each for each in own if isinstance(each, Value) and is_free(each)}.values())
-
-
-def _given(parameters: Any) -> list[Value]:
-    """The parameters that were given. Raises TypeError or ValueError if they cannot be parameters."""
-    given = validation.as_list("parameters", parameters)
-    for parameter in given:
-        if not isinstance(parameter, Value) or parameter._prev:
-            raise TypeError(f"a parameter must be a Value not computed from others, not {shown(parameter)}")
-        if parameter._is_constant:
-            raise TypeError(f"a parameter must not be a constant, {shown(parameter)}: use Value(v.data)")
-    if len(set(map(id, given))) < len(given):
-        raise ValueError("a parameter was given twice")
-    return list(given)
 
 
 def require_floats(leaves: Iterable[Value]) -> None:
