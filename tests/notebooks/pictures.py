@@ -3,8 +3,10 @@
 import math
 from base64 import b64encode
 from collections.abc import Callable, Sequence
+from itertools import count, groupby, pairwise
 from typing import Any
 
+CELL = 20  # the side of a square of the grid, in units of half a pixel
 ORANGE, BLUE, GREY = "#c8660a", "#2a7fd4", "#808080"  # on white and on black
 TEXT = f'fill="{GREY}" font-family="sans-serif" text-anchor="middle"'
 
@@ -47,29 +49,26 @@ def plane(
     """Points of two classes, on the plane as the model sees it: the deeper the colour, the surer it is.
 
     Circles are class 0, squares class 1, and those of `others` are hollow. The model's output is a score: above 0 it
-    says class 1. Each of the lines is a neuron's (w1, w2, b): it is where w1 * x1 + w2 * x2 + b is 0, with an arrow to
-    the side where that is positive.
+    says class 1, and a line is drawn where it is 0. Each of the `lines` is a neuron's (w1, w2, b): it is where
+    w1 * x1 + w2 * x2 + b is 0, with an arrow to the side where that is positive.
     """
-    shades: dict[int, list[str]] = {}
-    for j in range(-7, 9):
-        row = [_shade(model, (i + 0.5) / 5, (j + 0.5) / 5) for i in range(-9, 14)]
-        start = 0
-        for i in range(1, len(row) + 1):
-            if i == len(row) or row[i] != row[start]:
-                shades.setdefault(row[start], []).append(f"M{start - 9} {j}h{i - start}v1h-{i - start}z")
-                start = i
-    shades.pop(0, None)
-    marks = [
-        f'<path fill="{BLUE if shade > 0 else ORANGE}" opacity="{abs(shade) / 10}" d="{"".join(squares)}"/>'
-        for shade, squares in sorted(shades.items())
-    ]
+    marks = []
+    if model:
+        scores = [[model([x / 10, y / 10]).data for x in range(-18, 29)] for y in range(-14, 19)]
+        for colour, sign in (ORANGE, -1), (BLUE, 1):
+            for share in 0.65, 0.9:
+                area, _ = _above([[sign * score for score in row] for row in scores], math.log(share / (1 - share)))
+                marks.append(f'<path fill="{colour}" opacity="0.2" d="{area}"/>')
+        _, border = _above(scores, 0.0)
+        marks.append(f'<path class="line" stroke="#1f2328" stroke-width="4" stroke-linecap="round" d="{border}"/>')
+        marks = [f'<g transform="translate(-9 -7) scale({1 / (2 * CELL)})">{"".join(marks)}</g>']
     for (points, classes), hollow in ((xs, ys), False), (others, True):
         for kind, colour, cap in (
             (0, ORANGE, "round"),
             (1, BLUE, "square"),
-        ):  # a line of no length has the form of its ends
+        ):  # so short a line has the form of its ends
             dots = "".join(
-                f"M{5 * x1:.2f} {5 * x2:.2f}h0" for (x1, x2), y in zip(points, classes, strict=True) if y == kind
+                f"M{5 * x1:.2f} {5 * x2:.2f}h.01" for (x1, x2), y in zip(points, classes, strict=True) if y == kind
             )
             for stroke, width in (("#fff", 0.42), (colour, 0.32), ("#fff", 0.16))[: 3 if hollow else 2]:
                 style = f'stroke="{stroke}" stroke-width="{width}" stroke-linecap="{cap}"'
@@ -77,6 +76,7 @@ def plane(
     marks += [_line(*(float(getattr(number, "data", number)) for number in line)) for line in lines]
     return Picture(
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="-9 -9 23 16" width="460" height="320">'
+        "<style>@media screen and (prefers-color-scheme:dark){.line{stroke:#e6edf3}}</style>"
         f'<g transform="scale(1 -1)">{"".join(marks)}</g></svg>'
     )
 
@@ -93,9 +93,33 @@ def _line(w1: float, w2: float, b: float) -> str:
     return f'<path stroke="{GREY}" stroke-width="0.12" fill="none" d="{path}{head}{back}"/>'
 
 
-def _shade(model: Callable[[Any], Any] | None, x1: float, x2: float) -> int:
-    """From -4, surely class 0, to 4, surely class 1."""
-    return round(8 * model([x1, x2]).sigmoid().data) - 4 if model else 0
+def _above(scores: Sequence[Sequence[float]], least: float) -> tuple[str, str]:
+    """Where the scores of a grid are above the least, as the path of the area and that of its border.
+
+    Between the corners of a square of the grid, the scores are taken to be linear (marching squares).
+    """
+    area, border = "", ""
+    for y, rows in zip(count(step=CELL), pairwise(scores)):
+        columns = [*zip(*rows, strict=True)]
+        for x, ((a, d), (b, c)) in zip(count(step=CELL), pairwise(columns)):
+            corners = [(x, y, a), (x + CELL, y, b), (x + CELL, y + CELL, c), (x, y + CELL, d)]
+            inside, crossings = [], []
+            for (x1, y1, score1), (x2, y2, score2) in pairwise([*corners, corners[0]]):
+                if score1 > least:
+                    inside.append(f"{x1} {y1}")
+                if (score1 > least) != (score2 > least):
+                    share = (least - score1) / (score2 - score1)
+                    crossings.append(f"{x1 + share * (x2 - x1):.0f} {y1 + share * (y2 - y1):.0f}")
+                    inside.append(crossings[-1])
+            if crossings:
+                area += f"M{'L'.join(inside)}"
+                border += "".join(f"M{start}L{end}" for start, end in zip(crossings[::2], crossings[1::2], strict=True))
+        start = 0
+        for whole, run in groupby(min(a, b, c, d) > least for (a, d), (b, c) in pairwise(columns)):
+            length = CELL * len([*run])
+            area += f"M{start} {y}h{length}v{CELL}h-{length}" * whole
+            start += length
+    return area, border
 
 
 def images(rows: Sequence[Sequence[float]], captions: Sequence[object] = (), columns: int = 10) -> Picture:
