@@ -55,8 +55,8 @@ def body(root: Value, limit: float) -> list[str]:
         lines.append(f'\tn{i} [label="{{{"|".join(fields)}}}"{fill}]\n')
         if node._prev:
             order = " ordering=in" if len(node._prev) == 2 else ""  # for more operands it would tangle the edges
-            small = " fontsize=8" * (len(str(node._op)) > 5)
-            lines.append(f'\top_n{i} [label="{str(node._op).translate(ESCAPES)}" {CIRCLE}{small}{order}]\n')
+            small = " fontsize=8" * (len(graph.title(i)) > 5)
+            lines.append(f'\top_n{i} [label="{graph.title(i).translate(ESCAPES)}" {CIRCLE}{small}{order}]\n')
             lines += [f"\tn{operand} -> op_n{i}{role}\n" for operand, role in _roles(graph, i)]
             lines.append(f"\top_n{i} -> n{i} [weight=9]\n")  # a short straight edge: the two belong together
     return lines

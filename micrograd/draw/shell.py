@@ -6,6 +6,7 @@ sign is never told by its colour alone. Text has a contrast of at least 4.5 to 1
 
 import json
 import re
+from collections.abc import Iterable
 from html import escape
 from importlib.resources import files
 
@@ -33,12 +34,26 @@ def variables(selector: str) -> str:
     return f"{selector}{{{light}}}\n@media screen and (prefers-color-scheme:dark){{{selector}{{{dark}}}}}\n"
 
 
+def themed(scope: str, rules: str) -> str:
+    """Rules of CSS, one a line, for what is within a selector, since a drawing may be a part of a larger page.
+
+    The colours are written out, light ones first: some programs that show SVG do not support variables.
+    """
+
+    def written(lines: Iterable[str], theme: int) -> str:
+        css = "".join(f"{scope} {line}" for line in lines)
+        return re.sub(r"var\(--(\w+)\)", lambda name: COLOURS[name[1]][theme], css)
+
+    lines = rules.splitlines()
+    dark = written([line for line in lines if "var(" in line], 1)
+    return f"{written(lines, 0)}@media screen and (prefers-color-scheme:dark){{{dark}}}"
+
+
 def standalone(svg: str) -> str:
     """An SVG element with its own colours and background, to be shown anywhere."""
     head, rest = svg.replace('class="', 'class="mg-alone ', 1).split(">", 1)
-    rules = "\n".join(f".mg-alone {rule}" for rule in CHART_STYLE.splitlines())
     paper = '<rect class="mg-paper" width="100%" height="100%" rx="6"/>'
-    return f"{head}><style>{variables('.mg-alone')}{rules}</style>{paper}{rest}"
+    return f"{head}><style>{themed('.mg-alone', CHART_STYLE)}</style>{paper}{rest}"
 
 
 def page(package: str, *, title: str, summary: str, main: str, data: str, style: str, script: str) -> str:

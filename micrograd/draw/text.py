@@ -35,7 +35,12 @@ def exact(x: Any) -> str:
     x = innermost(x)
     if isinstance(x, (int, Fraction)) and max(abs(x.numerator), x.denominator) >= 1_000_000:
         x = Decimal(x.numerator) / x.denominator
-    return f"{x:.4g}" if isinstance(x, (float, Decimal)) else str(x)
+    return signed(f"{x:.4g}" if isinstance(x, (float, Decimal)) else str(x))
+
+
+def signed(text: str) -> str:
+    """The text with a minus sign in place of a hyphen before each number in it."""
+    return re.sub(r"-(?=[\di])", "−", text)
 
 
 def number(x: Any, room: int = 9) -> str:
@@ -44,9 +49,9 @@ def number(x: Any, room: int = 9) -> str:
     if not isinstance(x, float):
         nearest = Decimal(x.numerator) / x.denominator if isinstance(x, (int, Fraction)) else real(x)
         if len(exact(x)) <= room or nearest != nearest:
-            return exact(x).replace("-", "−")
+            return exact(x)
         x = nearest
-    texts = [f"{x:{form}}".replace("-", "−") for form in (".4g", ".3g", ".2g", ".1g", ".0e")]
+    texts = [signed(f"{x:{form}}") for form in (".4g", ".3g", ".2g", ".1g", ".0e")]
     texts = [re.sub(r"e(−?)\+?0*(?=\d)", r"e\1", text) for text in texts]  # −1.5e−07 as −1.5e−7
     return next((text for text in texts[:4] if len(text) <= room), min(texts[3:], key=len))
 

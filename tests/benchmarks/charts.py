@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from micrograd.draw.shell import CHART_STYLE, variables
+from micrograd.draw.shell import CHART_STYLE, themed
 
 WIDTH, TOP, BOTTOM, ROW = 830, 40, 40, 17
 OURS, OTHERS = range(2)  # how a line looks: its colour, its dashes and its marker
@@ -93,6 +93,5 @@ def _svg(height: float, parts: Sequence[str], title: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" class="mg-chart" viewBox="0 0 {WIDTH} {height:g}" width="{WIDTH}" '
         f'height="{height:g}" role="img"><title>{escape(title)}</title>'
     )
-    rules = "\n".join(f".mg-chart {rule}" for rule in (CHART_STYLE + LOOKS).splitlines())
-    style = f"<style>{variables('.mg-chart')}{rules}</style>"
+    style = f"<style>{themed('.mg-chart', CHART_STYLE + LOOKS)}</style>"
     return "\n".join([head, style, *filter(None, parts), "</svg>\n"])

@@ -18,8 +18,8 @@ def nodes(source):
 def test_a_value_is_a_record_and_an_operation_a_circle_between_its_operands_and_its_result():
     labels, edges = nodes(draw_graph(example()))
     assert labels == [
-        ("n0", "{x|data 3|grad 5}"), ("n1", "{y|data 1|grad -3}"),
-        ("n2", "{data 2|grad 3}"), ("op_n2", "-"), ("n3", "{data 6|grad 1}"), ("op_n3", "*"),
+        ("n0", "{x|data 3|grad 5}"), ("n1", "{y|data 1|grad −3}"),
+        ("n2", "{data 2|grad 3}"), ("op_n2", "−"), ("n3", "{data 6|grad 1}"), ("op_n3", "×"),
     ]  # fmt: skip
     assert edges == [
         ("n0", "op_n2"), ("n1", "op_n2"), ("op_n2", "n2"), ("n2", "op_n3"), ("n0", "op_n3"), ("op_n3", "n3"),
@@ -38,14 +38,14 @@ def test_a_leaf_alone_is_drawn_and_equal_numbers_are_two_nodes():
     ("number", "text"),
     [
         (2.0, "2"),
-        (-0.123456, "-0.1235"),
-        (1e-9, "1e-09"),
+        (-0.123456, "−0.1235"),
+        (1e-9, "1e−09"),
         (1.23456e12, "1.235e+12"),
         (float("nan"), "nan"),
-        (float("-inf"), "-inf"),
+        (float("-inf"), "−inf"),
         (7, "7"),
         (10**400, "1.000e+400"),
-        (Fraction(-1, 3), "-1/3"),
+        (Fraction(-1, 3), "−1/3"),
         (Fraction(10**20, 3), "3.333e+19"),
     ],
 )
@@ -65,10 +65,10 @@ def test_the_operands_of_a_dot_are_in_pairs_and_marked():
 
 def test_a_number_beside_a_value_has_no_gradient_and_before_any_backward_nothing_has():
     y = Value(3.0) * 2
-    assert [label for _, label in nodes(draw_graph(y))[0]] == ["{data 3}", "{data 2}", "{data 6}", "*"]
+    assert [label for _, label in nodes(draw_graph(y))[0]] == ["{data 3}", "{data 2}", "{data 6}", "×"]
     y.backward()
     labels = [label for _, label in nodes(draw_graph(y))[0]]
-    assert labels == ["{data 3|grad 2}", "{data 2}", "{data 6|grad 1}", "*"]
+    assert labels == ["{data 3|grad 2}", "{data 2}", "{data 6|grad 1}", "×"]
 
 
 def test_a_value_that_is_used_in_every_step_of_a_long_computation_is_drawn_in_haste():

@@ -11,6 +11,7 @@ import pytest
 from micrograd import Value, nn, viz
 from micrograd.data import moons
 from micrograd.draw import notebook as displays
+from micrograd.draw.shell import COLOURS
 from micrograd.losses import binary_cross_entropy_with_logits as cross_entropy
 from micrograd.training import History, fit
 
@@ -40,6 +41,16 @@ def test_a_value_shows_the_graph_that_leads_to_it():
     y = x * 3
     assert bundle(y) == {"text/plain": "Value(data=6.0, grad=0.0)", "image/svg+xml": viz.to_svg(y)}
     assert bundle(x) == {"text/plain": "Value(data=2.0, grad=0.0, label='x')"}
+
+
+@pytest.mark.parametrize(
+    "thing", [Value(2.0) * 3, nn.MLP(2, [2, 1], rng=1), History([1.0, 0.5], [2.0, 1.0], [0.1] * 2)]
+)
+def test_a_display_needs_no_css_variables_which_some_programs_that_show_svg_do_not_know(thing):
+    svg = bundle(thing)["image/svg+xml"]
+    assert "var(" not in svg
+    light, dark = (COLOURS["plus"][theme] for theme in (0, 1))
+    assert svg.index(light) < svg.index("@media screen and (prefers-color-scheme:dark){") < svg.index(dark)
 
 
 def test_no_label_leaves_the_text_of_an_image():

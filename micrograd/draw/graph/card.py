@@ -42,6 +42,11 @@ class Shape(NamedTuple):
         """The size including the cards behind it."""
         return self.width + 6 * self.stacked, self.height + 6 * self.stacked
 
+    @property
+    def middle(self) -> float:
+        """The height at which edges leave, and at which one ends that has no port."""
+        return self.height / 2 + 3 * self.stacked
+
 
 STUB = Shape(0.0, 10.0, (), (), 0.0, False)  # the end of an edge that leads out of a view
 GROUP_SLOTS = Slot(PAD, 15, "start", "title", "text", 0), Slot(PAD, 31, "start", "word", "text", 1)

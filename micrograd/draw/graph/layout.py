@@ -1,20 +1,25 @@
-"""Layout: boxes in columns, from left to right, in linear time.
+"""Layout: boxes in columns, from left to right.
 
 An edge that passes columns gets a lane in each. The boxes of a column are ordered, and then moved up and down, by the
-mean position of their neighbours (Sugiyama, Tagawa and Toda, 1981).
+mean position of their neighbours (Sugiyama, Tagawa and Toda, 1981). In the end, such an edge passes all its columns at
+one height: that of its source or its target, unless something is in the way.
 """
 
+import math
 from collections import Counter
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
 MARGIN = 10.0
 GAP = 12.0  # between the boxes of a column
 LANE = 10.0  # the height of a lane
+STIFF = 8  # how much more a lane weighs than a box, so that boxes make way for edges and not the other way round
+CLEAR = 5.0  # between an edge and what it passes
 SWEEPS = 4
 
-Passes = Sequence[tuple[int, int, int]]  # the columns that an edge passes: from which x to which, and at which height
+Edge = tuple[int, int, float]  # from the middle of a box to another box, and how far below the top of that it ends
+Passes = Sequence[tuple[int, int, float]]  # the columns that an edge passes, if any: from x to x, at which height
 
 
 class Placed(NamedTuple):
@@ -44,7 +49,7 @@ def columns(inputs: Sequence[Sequence[int]]) -> list[int]:
     return found
 
 
-def place(sizes: Sequence[tuple[float, float]], columns: Sequence[int], edges: Sequence[tuple[int, int]]) -> Placed:
+def place(sizes: Sequence[tuple[float, float]], columns: Sequence[int], edges: Sequence[Edge]) -> Placed:
     """Lay out boxes of these sizes in these columns, with edges that run from lower columns to higher ones."""
     heights, column_of = [height for _, height in sizes], list(columns)
     chains = _chains(edges, heights, column_of)
@@ -57,29 +62,34 @@ def place(sizes: Sequence[tuple[float, float]], columns: Sequence[int], edges: S
     for box, column in enumerate(column_of):
         orders[column].append(box)
     _order(orders, before, after)
-    ys = _heights(orders, before, after, heights)
-    top = min(y - h / 2 for y, h in zip(ys, heights, strict=True))
-    ys = [round(y - top + MARGIN, 1) for y in ys]
-    bottom = max(y + h / 2 for y, h in zip(ys, heights, strict=True))
+    sources = {lane: source for source, *lanes, _ in chains for lane in lanes}
+    ys = _heights(orders, before, after, heights, sources)
+    levels = _levels(edges, columns, heights, ys)
+    top = min(*levels, *(y - height / 2 for y, (_, height) in zip(ys, sizes, strict=False)), math.inf)
+    ys, levels = ([round(y - top + MARGIN, 1) for y in some] for some in (ys, levels))
+    bottom = max(*levels, *(y + height / 2 for y, (_, height) in zip(ys, sizes, strict=False)), 0.0)
 
     widths = [max((sizes[box][0] for box in order if box < len(sizes)), default=0.0) for order in orders]
     crossing = Counter(column_of[a] for a, _ in steps)  # more edges between two columns need a wider gap
-    gaps = (width + 30 + 2 * min(crossing[column], 12) for column, width in enumerate(widths))
+    gaps = (width + 30 + min(6 * math.sqrt(crossing[column]), 80) for column, width in enumerate(widths))
     lefts = list(accumulate(gaps, initial=MARGIN))
     corners = [
         (round(lefts[column] + (widths[column] - width) / 2, 1), round(ys[box] - height / 2, 1))
         for box, ((width, height), column) in enumerate(zip(sizes, columns, strict=True))
     ]
     ends = [(round(left), round(left + width)) for left, width in zip(lefts, widths, strict=False)]
-    passes = [[(*ends[column_of[lane]], round(ys[lane])) for lane in chain[1:-1]] for chain in chains]
+    passes = []
+    for (source, target, _), level in zip(edges, levels, strict=True):
+        passed = ends[columns[source] + 1 : columns[target]]
+        passes.append([(passed[0][0], passed[-1][1], level)] if passed else [])
     return Placed(corners, passes, lefts[-2] + widths[-1] + MARGIN, bottom + MARGIN)
 
 
-def _chains(edges: Sequence[tuple[int, int]], heights: list[float], column_of: list[int]) -> list[list[int]]:
+def _chains(edges: Sequence[Edge], heights: list[float], column_of: list[int]) -> list[list[int]]:
     """The boxes and lanes along each edge; new lanes are added to `heights` and `column_of`, as if they were boxes."""
     lanes: dict[tuple[int, int], int] = {}  # of a box's edges in a column
     chains: list[list[int]] = []
-    for source, target in edges:
+    for source, target, _ in edges:
         chain = [source]
         for column in range(column_of[source] + 1, column_of[target]):
             lane = lanes.setdefault((source, column), len(heights))
@@ -103,35 +113,68 @@ def _order(orders: list[list[int]], before: list[list[int]], after: list[list[in
 
 
 def _heights(
-    orders: list[list[int]], before: list[list[int]], after: list[list[int]], heights: Sequence[float]
+    orders: list[list[int]],
+    before: list[list[int]],
+    after: list[list[int]],
+    heights: Sequence[float],
+    sources: dict[int, int],
 ) -> list[float]:
-    """The middle of each box: as near as possible to the mean of its neighbours, without overlap."""
+    """The middle of each box: as near as possible to the mean of its neighbours, and of a lane to its source's."""
     ys = [0.0] * len(heights)
+    weights = [1 + STIFF * (box in sources) for box in range(len(heights))]
     for order in orders:
-        _separate(order, heights, ys)
-    both = [a + b for a, b in zip(before, after, strict=True)]
-    for sweep, neighbours in enumerate([before, after, *[both] * (2 * SWEEPS - 2)]):
+        _separate(order, heights, weights, ys)
+    both = [[sources[i]] if i in sources else a + b for i, (a, b) in enumerate(zip(before, after, strict=True))]
+    for sweep, neighbours in enumerate([before, after, *[both] * (2 * SWEEPS - 1)]):
         for order in reversed(orders) if sweep % 2 else orders:
             for box in order:
                 ys[box] = _mean([ys[n] for n in neighbours[box]], ys[box])
-            _separate(order, heights, ys)
+            _separate(order, heights, weights, ys)
     return ys
 
 
-def _separate(order: Sequence[int], heights: Sequence[float], ys: list[float]) -> None:
+def _separate(order: Sequence[int], heights: Sequence[float], weights: Sequence[int], ys: list[float]) -> None:
     """Move the boxes of a column apart; a block of touching boxes goes to the mean of the wishes of its boxes."""
-    blocks: list[tuple[float, int]] = []  # the top of each, without the boxes above, and its number of boxes
+    blocks: list[tuple[float, int, int]] = []  # the top of each, without the boxes above, its weight, its boxes
     tops = accumulate((heights[box] + GAP for box in order), initial=0.0)
     offsets = [top + heights[box] / 2 for top, box in zip(tops, order, strict=False)]
     for box, offset in zip(order, offsets, strict=True):
-        wish, n = ys[box] - offset, 1
+        wish, weight, n = ys[box] - offset, weights[box], 1
         while blocks and blocks[-1][0] > wish:
-            earlier, m = blocks.pop()
-            wish, n = (earlier * m + wish * n) / (m + n), m + n
-        blocks.append((wish, n))
-    shifts = [wish for wish, n in blocks for _ in range(n)]
+            earlier, its, m = blocks.pop()
+            wish, weight, n = (earlier * its + wish * weight) / (its + weight), its + weight, m + n
+        blocks.append((wish, weight, n))
+    shifts = [wish for wish, _, n in blocks for _ in range(n)]
     for box, shift, offset in zip(order, shifts, offsets, strict=True):
         ys[box] = shift + offset
+
+
+def _levels(
+    edges: Sequence[Edge], columns: Sequence[int], heights: Sequence[float], ys: Sequence[float]
+) -> list[float]:
+    """The height at which each edge passes columns: that of its start or end, or else the next that is clear.
+
+    It is clear of the boxes in these columns, and of the edges there that come from other boxes.
+    """
+    taken = [set[tuple[float, float, int]]() for _ in range(max(columns) + 1)]  # from, to, and by whose edge
+    for box, column in enumerate(columns):
+        taken[column].add((ys[box] - heights[box] / 2 - CLEAR, ys[box] + heights[box] / 2 + CLEAR, -1))
+    levels = []
+    for source, target, port in edges:
+        start, end = ys[source], ys[target] - heights[target] / 2 + port
+        passed = taken[columns[source] + 1 : columns[target]]
+        blocks = [(-math.inf, -math.inf)]
+        for low, high in sorted({span[:2] for spans in passed for span in spans if span[2] != source}):
+            if low < blocks[-1][1]:
+                blocks[-1] = blocks[-1][0], max(high, blocks[-1][1])
+            else:
+                blocks.append((low, high))
+        clear = [y for y in (end, start) if not any(low < y < high for low, high in blocks)]
+        level = min([*clear, *chain(*blocks)], key=lambda y: abs(y - start) + abs(y - end))
+        levels.append(level)
+        for spans in passed:
+            spans.add((level - CLEAR, level + CLEAR, source))
+    return levels
 
 
 def _mean(numbers: Sequence[float], default: float) -> float:

@@ -99,7 +99,8 @@ function difference(i) {
 
 const sign = x => (x < 0 ? "minus" : "plus");
 const datum = (i, room) =>
-  !changes.size && graph.exact[i]?.length <= (room ?? 12) ? graph.exact[i].replaceAll("-", "−") : text(V[i], room);
+  !changes.size && graph.exact[i]?.length <= (room ?? 12) ? graph.exact[i] : text(V[i], room);
+const inFull = x => `${x}`.replaceAll("-", "−");
 const inside = x => (x < 0 ? `(${text(x)})` : text(x));
 const filled = (formula, i) =>
   /^\{\w+\}$/.test(formula)
@@ -121,6 +122,11 @@ const named = (formula, i) =>
         const isArgument = formula[at - 1] === "(" && formula[at + all.length] === ")";
         return (isArgument ? nameOf : factor)(k === "y" ? i : operands(i)[k]);
       });
+// Text whose fractions, ∂c/∂a and 1/3, are kept whole at the end of a line.
+const whole = words =>
+  words
+    .split(/(∂(?:\(.*?\)|[^\s/]+)\/∂(?:\(.*?\)+|\S+)|\S+\/\S+)/)
+    .map((part, k) => (k % 2 ? html("span", { className: "whole", textContent: part }) : part));
 const partial = (of, by) => `∂${factor(of)}/∂${factor(by)}`;
 
 // Steps
@@ -186,7 +192,7 @@ function sentence() {
       "span",
       {},
       `${factor(k)}.grad += ${slope} × ${factor(i)}.grad = ${slope} × ${inside(G[i])} = ${total} `,
-      html("small", { textContent: `${partial(i, k)} = ${why.join(" = ")}` }),
+      html("small", {}, ...whole(`${partial(i, k)} = ${why.join(" = ")}`)),
     );
   });
   if (places.length > 12) parts.push(`And so on for ${places.length - 12} more.`);
@@ -342,7 +348,7 @@ function arrange(view) {
 
 function door(item, other, isSource) {
   // the height at which the edge to another card leaves a card; from a frame, where that card's stub is
-  if (!item.isOpen) return item.h / 2;
+  if (!item.isOpen) return item.h / 2 + 3 * item.isStacked;
   const stubs = views[item.opens].items.filter(stub => stub.isStub && !!stub.isSource === isSource);
   const stub =
     stubs.find(stub => stub.opens === other.opens && stub.values[0] === other.values[0]) ??
@@ -488,7 +494,7 @@ function curve(view, edge) {
     [x, y] = [right, height];
   }
   const begins = view.items[edge.source],
-    leaves = begins.isStub || begins.isOpen ? "" : `M${begins.left + begins.w + 4 + 6 * begins.isStacked} ${begins.top + begins.h / 2 - 2.5}l-4 2.5 4 2.5`;
+    leaves = begins.isStub || begins.isOpen ? "" : `M${begins.left + begins.w + 4 + 6 * begins.isStacked} ${begins.top + begins.h / 2 + 3 * begins.isStacked - 2.5}l-4 2.5 4 2.5`;
   return [isInside ? path : `${path}m-4-2.5 4 2.5-4 2.5`, path + leaves]; // forward, and backward
 }
 
@@ -532,8 +538,8 @@ function update() {
   const active = now() < 0 ? undefined : cardOf(now()),
     picked = chosen < 0 ? undefined : cardOf(chosen);
   const [title, ...lines] = sentence();
-  at("title").textContent = title[0].toUpperCase() + title.slice(1);
-  at("sentence").replaceChildren(...lines.map(line => html("p", {}, line)));
+  at("title").replaceChildren(...whole(title[0].toUpperCase() + title.slice(1)));
+  at("sentence").replaceChildren(...lines.map(line => html("p", {}, ...(typeof line === "string" ? whole(line) : [line]))));
   at("key").classList.toggle("back", step > n);
   at("result").textContent = isKnown(root) ? `${nameOf(root)} = ${datum(root)}` : "";
   for (const { input, chosen } of stacks) if (input?.value && +input.value !== chosen + 1) input.value = chosen + 1;
@@ -604,7 +610,7 @@ function connect(view) {
     edge.drawn.setAttribute("class", `edge${kind}${isNow && !back ? " now" : ""}`);
     edge.drawn.setAttribute("d", edge.paths[+back]);
     const width =
-      edge.count > 1 ? 3 : waits || !largest || !Number.isFinite(x) ? 1.2 : 0.8 + 2.4 * Math.abs(x / largest);
+      edge.count > 1 ? 2 : waits || !largest || !Number.isFinite(x) ? 1.2 : 0.8 + 2.4 * Math.abs(x / largest);
     edge.drawn.setAttribute("stroke-width", isNow ? width + 1 : width);
     if (isNow && back && view.items[edge.source].share) labels.set(edge.source, [...(labels.get(edge.source) ?? []), x]);
   });
@@ -660,8 +666,8 @@ const HINT =
   "Keys: ← → Home End for steps, space to play, Escape to fold.";
 
 function facts(i) {
-  const rows = [["data", (`${V[i]}` === `${V0[i]}` && graph.exact[i]) || `${V[i]}`]];
-  rows.push(["gradient", constants.has(i) ? "none: a plain number beside a Value" : `${G[i]}`]);
+  const rows = [["data", (`${V[i]}` === `${V0[i]}` && graph.exact[i]) || inFull(V[i])]];
+  rows.push(["gradient", constants.has(i) ? "none: a plain number beside a Value" : inFull(G[i])]);
   if (i >= first && operation(i)[1])
     rows.push(["formula", `${named(operation(i)[1], i)} = ${filled(operation(i)[1], i)} = ${datum(i)}`]);
   if (canCompute() && !constants.has(i)) rows.push(["finite difference", text(difference(i), 20)]);
@@ -827,9 +833,8 @@ function learning() {
     );
   all("#moved tbody tr").forEach((row, k) => {
     if (row.cells.length < 3) return; // which shows more
-    [datum(rows[k]), gradient(rows[k]) === undefined ? "" : gradientText(rows[k])].forEach((words, j) =>
-      fill(row.cells[j + 1], words),
-    );
+    const x = gradient(rows[k]); // so far, as its card shows it
+    [datum(rows[k]), x === undefined ? "" : text(x)].forEach((words, j) => fill(row.cells[j + 1], words));
   });
 }
 
@@ -844,7 +849,7 @@ function ask() {
   if (!at("ask").checked || !moving.length) return take();
   const i = moving.includes(chosen) ? chosen : moving.reduce((a, b) => (Math.abs(G[b]) > Math.abs(G[a]) ? b : a));
   const answer = (id, isUp) => html("button", { type: "button", id, textContent: id, onclick: () => check(i, isUp) });
-  says(`${partial(root, i)} = ${text(G[i])}. Which way will ${nameOf(i)} move? `, answer("up", true), " ", answer("down", false));
+  says(...whole(`${partial(root, i)} = ${text(G[i])}`), `. Which way will ${nameOf(i)} move? `, answer("up", true), " ", answer("down", false));
   at("up").focus();
 }
 
@@ -905,6 +910,7 @@ document.addEventListener("keydown", event => {
   if (event.key === "Escape" && opened.length) fold(opened.at(-1));
 });
 find(".controls").append(html("output", { id: "result" })); // in sight wherever the page and the drawing are scrolled
+at("weights").hidden = !graph.views.some(([, , , edges]) => edges.some(([, , , , , weight]) => weight != null));
 window.addEventListener("resize", render);
 render();
 const go = connectControls(end, show);

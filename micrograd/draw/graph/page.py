@@ -11,7 +11,7 @@ from micrograd.draw.graph import formulas
 from micrograd.draw.graph.card import Shape
 from micrograd.draw.graph.drawn import LIMIT, DrawnGraph
 from micrograd.draw.graph.fold import Folded, all_names, given_names
-from micrograd.draw.graph.svg import counted, style
+from micrograd.draw.graph.svg import STYLE, counted
 from micrograd.draw.graph.views import View, Views
 from micrograd.draw.text import exact, label, real
 from micrograd.engine import Value
@@ -54,7 +54,7 @@ def page(root: Value, learning_rate: float = 0.1, limit: float = LIMIT) -> str:
         summary=f"{counted(graph)}. Play computes each number, and then, backward, each gradient.",
         main=shell.read(__package__, "page.html").format(learning_rate=f"{learning_rate}".removesuffix(".0")),
         data=f'<script type="application/json" id="graph">{content}</script>',
-        style=style("#drawing"),
+        style=shell.themed("#drawing", STYLE),
         script=f"{library(code)}{code}\n{shell.read(__package__, 'parts.js')}",
     )
 

@@ -1,7 +1,6 @@
 """The folded drawing as SVG: one picture for light and dark, rendered by any browser."""
 
 import math
-import re
 from collections.abc import Iterable
 from html import escape
 from typing import Any
@@ -10,26 +9,12 @@ from micrograd.draw.graph.card import SIZES, Slot
 from micrograd.draw.graph.drawn import LIMIT, DrawnGraph
 from micrograd.draw.graph.fold import Folded, given_names
 from micrograd.draw.graph.views import Edge, Item, Views
-from micrograd.draw.shell import COLOURS, read
+from micrograd.draw.shell import read, themed
 from micrograd.draw.text import CONTROLS, EMS, exact, label, number, real, width
 from micrograd.engine import Value
 
-STYLE = read(__package__, "cards.css").splitlines()
-
-
-def style(scope: str) -> str:
-    """The fonts and colours as CSS for one selector, since a drawing may be a part of a larger page.
-
-    The colours are written out, light ones first: some programs that show SVG do not support variables.
-    """
-
-    def themed(rules: Iterable[str], theme: int) -> str:
-        css = "".join(f"{scope} {rule}" for rule in rules)
-        return re.sub(r"var\(--(\w+)\)", lambda name: COLOURS[name[1]][theme], css)
-
-    sizes = [f".{look}{{font-size:{size:g}px}}" for look, size in SIZES.items()]
-    dark = themed([rule for rule in STYLE if "var(" in rule], 1)
-    return f"{themed(sizes + STYLE, 0)}@media(prefers-color-scheme:dark){{{dark}}}"
+SIZE_RULES = "".join(f".{look}{{font-size:{size:g}px}}\n" for look, size in SIZES.items())
+STYLE = SIZE_RULES + read(__package__, "cards.css")  # the rules of cards, for colours that are variables
 
 
 def to_svg(root: Value, *, folded: bool = True, limit: float = LIMIT) -> str:
@@ -48,7 +33,7 @@ def to_svg(root: Value, *, folded: bool = True, limit: float = LIMIT) -> str:
     size = f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}"'
     title = _escaped(f"The graph that leads to {label(root) or 'a Value'}: {counted(graph)}")
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} class="micrograd" role="img"><title>{title}</title>'
-    return f"{head}<style>{style('.micrograd')}</style>\n{''.join([*_edges(views), *_items(views)])}</svg>\n"
+    return f"{head}<style>{themed('.micrograd', STYLE)}</style>\n{''.join([*_edges(views), *_items(views)])}</svg>\n"
 
 
 def drawn(root: Value, limit: float, *, folded: bool = True) -> Views:
@@ -72,14 +57,14 @@ def lines(views: Views) -> Iterable[tuple[Edge, str, str]]:
     for edge, weight in zip(edges, weights, strict=True):
         thickness = 0.8 + 2 * abs(weight / largest) if largest and math.isfinite(weight) else 1.2
         kind = "" if math.isnan(weight) else "down" if weight < 0 else "up"
-        yield edge, kind, f"{3 if len(edge.inputs) > 1 else thickness:.3g}"
+        yield edge, kind, f"{2 if len(edge.inputs) > 1 else thickness:.3g}"
 
 
 def _edges(views: Views) -> Iterable[str]:
     view, placed = views.views[0], views.places[0]
     for (edge, kind, thickness), passes in zip(lines(views), placed.passes, strict=True):
         (x, y), shape = placed.corners[edge.source], view.items[edge.source].shape
-        x, y = x + shape.width, y + shape.height / 2
+        x, y = x + shape.width, y + shape.middle
         end, top = placed.corners[edge.target]
         path = f"M{x:.0f} {y:.0f}"
         for left, right, level in [*passes, (end, end, top + edge.port)]:  # level where it passes cards and at its ends
@@ -133,7 +118,7 @@ def tip(views: Views, item: Item) -> str:
     lines = []
     for i in reversed(item.parts):
         value = views.graph.values[i]
-        names = [str(name) for name in (value.label or views.names[i], value._op if value._prev else "") if name != ""]
+        names = [str(name) for name in (value.label or views.names[i], views.graph.title(i)) if name != ""]
         grad = f", grad {exact(value.grad)}" if views.grad and i not in views.graph.constants else ""
         lines.append(f"{' = '.join(names) or 'leaf'}: data {exact(value.data)}{grad}")
     return "\n".join(lines)

@@ -16,6 +16,7 @@ from micrograd.draw.graph.card import GROUP, ROWS, STUB, Shape, header, shape
 from micrograd.draw.graph.fold import Folded, Input
 
 MOST = 16  # columns of a view, and cards of a column
+FEW = 7  # cards of a kind that stand alone in a column with too many
 STUBS = 12  # outside cards that a view shows on each side
 OTHERS = -1  # all further ones
 
@@ -85,11 +86,10 @@ class Views:
     def _arrange(self, view: View) -> None:
         column_of = self._columns.__getitem__
         found = [list(cards) for _, cards in groupby(sorted(view.members, key=column_of), column_of)]
-        if len(found) > self._most:
-            runs = [[card for cards in run for card in cards] for run in _runs(found, self._most)]
-            parts = [[(run, self._range(run))] for run in runs]
-        else:
-            parts = [self._in_column(cards, alone=len(found) == 1) for cards in found]
+        parts = [self._in_column(cards, alone=len(found) == 1) for cards in found]
+        if len(found) > self._most:  # then only the first column and the last are as they are
+            runs = [[card for cards in run for card in cards] for run in _runs(found[1:-1], self._most - 2)]
+            parts[1:-1] = [[(run, self._range(run))] for run in runs]
         for column, groups in enumerate(parts):
             for cards, title in groups:
                 view.where.update(dict.fromkeys(cards, len(view.items)))
@@ -100,7 +100,7 @@ class Views:
         sizes = tuple(item.shape.outer for item in view.items)
         first = min(item.column for item in view.items)  # -1 if there are stubs on the left
         columns = tuple(item.column - first for item in view.items)
-        ends = tuple((edge.source, edge.target) for edge in view.edges)
+        ends = tuple(edge[:3] for edge in view.edges)
         view.place = self._layouts.setdefault((sizes, columns, ends), len(self._layouts))
 
     def _range(self, members: Sequence[int]) -> str:
@@ -111,7 +111,10 @@ class Views:
         return f"{kind}\n{min(nodes or parts) + 1}–{max(nodes or parts) + 1}"
 
     def _in_column(self, cards: list[int], *, alone: bool) -> list[tuple[list[int], str]]:
-        """The cards of a column in groups with titles: one card each, or if that is too many, by kind or in runs."""
+        """The cards of a column in groups with titles: one card each, or if that is too many, by kind or in runs.
+
+        Of each kind, a few cards stand alone.
+        """
         if len(cards) <= self._most:
             return [([card], "") for card in cards]
         kinds = defaultdict(list)
@@ -119,7 +122,13 @@ class Views:
             kinds[self.cards[card].title, len(self.cards[card].inputs)].append(card)
         if len(kinds) > self._most or (alone and len(kinds) == 1):
             return [(run, self._range(run)) for run in _runs(cards, self._most)]
-        return [(its, f"{len(its)} × {title}" if title else f"{len(its)} inputs") for (title, _), its in kinds.items()]
+        few, groups = min(FEW, self._most // len(kinds) - 1), []
+        for (title, _), its in kinds.items():
+            single = few if len(its) > few + 1 else len(its)
+            groups += [([card], "") for card in its[:single]]
+            if more := its[single:]:
+                groups.append((more, f"{len(more)} more × {title}" if title else f"{len(more)} more inputs"))
+        return groups
 
     def _group(self, view: View, cards: list[int], column: int, title: str) -> Item:
         n = len({part for card in cards for part in self.cards[card].parts})
@@ -180,10 +189,10 @@ class Views:
             for taker, x in self._takers[card]:
                 if taker not in where:
                     bundles[where[card], self._stub(view, taker, last + 1, behind), -1].append(x)
-        for source, target, k in sorted(bundles, key=lambda ends: ends[2] < 0):  # bundles of many inputs last
+        for source, target, k in sorted(bundles, key=lambda ends: ends[2] >= 0):  # bundles of many inputs below
             if source != target:
                 inputs, item = bundles[source, target, k], items[target]
-                port = item.shape.height / 2
+                port = item.shape.middle
                 if len(inputs) == len(item.cards) == 1 and item.shape.ports:
                     port = item.shape.ports[self.cards[item.cards[0]].inputs.index(inputs[0])]
                 view.edges.append(Edge(source, target, port, inputs))

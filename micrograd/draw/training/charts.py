@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import Any
 
 from micrograd.draw.shell import COLOURS
+from micrograd.draw.text import exact, signed
 from micrograd.training.history import History, lowest
 
 BLOCKS, ASCII = "▁▂▃▄▅▆▇█", "_.:-=+*#"
@@ -65,15 +66,15 @@ def curves(history: History, caption: str, epochs: float) -> str:
     def y(number: float) -> float:
         return BOTTOM - (BOTTOM - TOP) * share(scaled(number), low, high)
 
-    parts = [text(LEFT, 18, caption)]
+    parts = [text(LEFT, 18, signed(caption))]
     for row in _powers(low, high) if logarithmic else _ticks(low, high, 5):
         parts.append(f'<path class="mg-grid" d="M{LEFT} {y(row):.1f}H{RIGHT}"/>')
-        parts.append(text(LEFT - 7, y(row) + 4, f"{row:.8g}", "mg-soft", "end"))
+        parts.append(text(LEFT - 7, y(row) + 4, signed(f"{row:.8g}"), "mg-soft", "end"))
     for tick in filter(float.is_integer, _ticks(0, epochs, 6)):
         parts.append(text(x(tick), BOTTOM + 16, f"{tick:g}", "mg-soft", "middle"))
     parts.append(text((LEFT + RIGHT) / 2, HEIGHT - 5, "epoch", "mg-soft", "middle"))
     parts.append(
-        f'<text class="mg-soft" transform="translate(10 {(TOP + BOTTOM) / 2:.1f}) rotate(-90)" '
+        f'<text class="mg-soft" transform="translate(14 {(TOP + BOTTOM) / 2:.1f}) rotate(-90)" '
         f'text-anchor="middle">loss{" (log scale)" * logarithmic}</text>'
     )
     ends = []
@@ -82,7 +83,7 @@ def curves(history: History, caption: str, epochs: float) -> str:
         parts.append(f'<path class="mg-line mg-line{i}" d="{"".join(f"M{path}" for path in paths)}"/>')
         if strokes:
             last = next(number for number in reversed(lines[name]) if math.isfinite(number))
-            ends.append((y(last), f"mg-name{i}", f"{name} {last:.4g}"))
+            ends.append((y(last), f"mg-name{i}", f"{name} {exact(last)}"))
     ends.sort()
     heights = accumulate((end[0] for end in ends), lambda above, height: max(height, above + LINE))
     parts += [text(RIGHT + 6, at + 4, words, look) for at, (_, look, words) in zip(heights, ends, strict=True)]
@@ -116,7 +117,7 @@ def plot_history(history: History, ax: Any = None) -> Any:
     if validation:
         ax.plot(range(1, len(validation) + 1), validation, color=orange, linestyle="--", label="validation loss")
         best = lowest(validation)
-        words = f"lowest: {validation[best]:.4g} in epoch {best + 1}"
+        words = f"lowest: {exact(validation[best])} in epoch {best + 1}"
         ax.plot(best + 1, validation[best], "v", color=orange, label=words)
         ax.legend(frameon=False)
     if losses and all(loss > 0 for loss in losses + validation if math.isfinite(loss)):

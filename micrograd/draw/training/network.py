@@ -6,7 +6,7 @@ from html import escape
 from itertools import chain, pairwise, product
 from typing import Any
 
-from micrograd.draw.text import number, real
+from micrograd.draw.text import exact, number, real
 from micrograd.draw.training.charts import text
 from micrograd.engine import Value
 from micrograd.nn import MLP, Layer, Neuron, walk
@@ -133,7 +133,7 @@ def _edges(cards: Sequence[Sequence[Card]], side: float, thickest: float) -> lis
                 f'<path class="mg-edge {sign}" '
                 f'd="M{start:.1f} {there}C{bend:.1f} {there} {bend:.1f} {here} {x:.1f} {here}" '
                 f'stroke-width="{thickest * share:.2f}">'
-                f"<title>{name}.w{j}, the weight of {source}: {weight:.4g}</title></path>"
+                f"<title>{name}.w{j}, the weight of {source}: {exact(weight)}</title></path>"
             )
     return edges
 
@@ -143,7 +143,7 @@ def _card(unit: Unit, x: float, y: float, side: float, *, has_caption: bool) -> 
     name, neuron = unit
     title, bias = name, ""
     if neuron:
-        title, bias = f"{name}: {neuron!r}, bias {real(neuron.b):.4g}", number(neuron.b, int(side / 9)) * (side > WIDE)
+        title, bias = f"{name}: {neuron!r}, bias {exact(neuron.b)}", number(neuron.b, int(side / 9)) * (side > WIDE)
     return (
         f'<g><title>{escape(title)}</title><rect class="mg-card" x="{x:.1f}" y="{y:.1f}" '
         f'width="{side:.1f}" height="{side:.1f}" rx="5"/>'

@@ -260,6 +260,36 @@ def test_the_sentence_is_the_chain_rule_with_the_numbers_in_it(visit):
     assert rule == "(x × 2).grad += 0.42 × y.grad = 0.42 × 1 = 0.42 ∂y/∂(x × 2) = 1 − y² = 1 − 0.7616² = 0.42"
 
 
+LEAVES = """() => [...document.querySelectorAll(".leaf")].map(card =>
+  [...card.querySelectorAll("text")].map(text => text.textContent))"""
+ROWS = "() => all('#moved tbody tr').map(row => [...row.cells].map(cell => cell.textContent))"
+
+
+def test_the_table_of_what_moves_shows_the_gradients_of_the_cards_at_every_step(visit):
+    tab, so_far = visit(expression()), set()
+    for step in range(12):
+        tab.evaluate("step => go(step)", step)
+        cards = {name: (data, grad) for name, _, data, _, grad in tab.evaluate(LEAVES)}
+        assert {name: tuple(row) for name, *row in tab.evaluate(ROWS)} == cards
+        so_far.add(cards["a"])
+    assert so_far == {("2", ""), ("2", "4"), ("2", "10")}
+
+
+def test_only_a_graph_with_weights_has_a_legend_of_them(visit):
+    assert visit(expression()).inner_text("#ahead") == "Numbers flow to the right →"
+    assert visit(network()).inner_text("#ahead").startswith("Lines are weights: blue above 0")
+
+
+def test_fractions_do_not_break_at_the_end_of_a_line(visit):
+    a, b = Value(2.0, label="a"), Value(3.0, label="b")
+    tab = visit((a * b).tanh(), "#step=4")
+    fractions = tab.locator("#told .whole")
+    assert fractions.all_inner_texts() == ["∂(tanh(a × b))/∂(tanh(a × b))", "∂(tanh(a × b))/∂(a × b)"]
+    for width in range(340, 500, 20):
+        tab.set_viewport_size({"width": width, "height": 844})
+        assert fractions.evaluate_all("parts => parts.every(part => part.offsetHeight < 30)")
+
+
 UNFOLD = """most => {
   for (let view = 0; view < drawn.length && opened.length < most; view++)
     for (const item of drawn[view].items) if (item.opens >= 0 && !item.isStub && opened.length < most) unfold(item);

@@ -12,8 +12,9 @@ from micrograd import Value, dot, mean, nn
 from micrograd import sum as total
 from micrograd.draw import text
 from micrograd.draw.graph import card as shape
+from micrograd.draw.graph.drawn import SIGNS
 from micrograd.viz import draw_graph, to_svg
-from tests.draw.graphs import TEXTS, VISIBLE, example, hostile, loss, network, recurrence
+from tests.draw.graphs import TEXTS, VISIBLE, chain, example, expression, hostile, loss, network, recurrence
 from tests.helpers import random_examples
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -173,10 +174,38 @@ def test_a_graph_of_any_size_is_a_drawing_that_can_be_read():
         assert float(ElementTree.fromstring(to_svg(root)).get("width")) < 3000
 
 
+def test_a_long_chain_shows_its_first_input_and_its_last_result_with_their_numbers():
+    root = chain(lambda y, _: y.sin(), 120, Value(0.25, label="x"))
+    first, *groups, last = cards(root)
+    assert (first, last) == (["x", "0.25"], ["sin", f"{root.data:.4g}"])
+    assert [words[0] for words in groups] == ["operations"] * 11
+
+
+def test_a_wide_layer_shows_a_few_units_and_their_weights_and_how_many_more_there_are():
+    svg = to_svg(nn.MLP(32, [48, 1], rng=1)([1.0] * 32))
+    found = [[t.text for t in words] for *_, words in boxes(svg)]
+    assert [words[0] for words in found[8:-1]] == [*(f"h1[{i}]" for i in range(7)), "41 more × tanh"]
+    assert found[7] == ["25 more inputs", "25 Values"]
+    assert len(re.findall(r"edge (?:up|down)", svg)) == 7 * 7 + 7
+    assert svg.count('class="edge"') == 7 + 7 + 1 + 1  # one for many weights
+
+
+@pytest.mark.parametrize("folded", [True, False])
+@pytest.mark.parametrize("root", [expression, network, loss, recurrence])
+def test_an_edge_passes_cards_at_one_height_and_never_through_them(root, folded):
+    svg = to_svg(root(), folded=folded)
+    found = boxes(svg)
+    for path in re.findall(r'class="edge.*? d="(.*?)m-4', svg):
+        *passed, _ = re.findall(r"C[\d ]* (\d+) (\d+)(?:H(\d+))?", path)
+        assert len(passed) <= 1
+        for left, level, right in [tuple(map(float, ends)) for ends in passed]:
+            assert not any(x < right and left < x + w and y < level < y + h for _, x, y, w, h, _ in found)
+
+
 def test_a_card_says_in_full_what_it_stands_for_where_the_pointer_rests():
     titles = [t.text for t in ElementTree.fromstring(to_svg(example())).iter(f"{SVG}title")]
     assert titles[0] == "The graph that leads to a Value: 4 Values, 2 operations"
-    assert titles[1:] == ["x: data 3, grad 5", "y: data 1, grad -3", "-: data 2, grad 3", "*: data 6, grad 1"]
+    assert titles[1:] == ["x: data 3, grad 5", "y: data 1, grad −3", "−: data 2, grad 3", "×: data 6, grad 1"]
 
 
 def test_gradients_of_an_earlier_pass_are_not_shown_as_those_of_a_new_graph():
@@ -195,5 +224,5 @@ def test_gradients_of_an_earlier_pass_are_not_shown_as_those_of_a_new_graph():
 def test_any_text_is_found_literally_in_the_folded_drawing(name, operation):
     root = Value(0.0, (Value(0.0, label=name),), operation, label="")
     titles = [t.text for t in ElementTree.fromstring(to_svg(root)).iter(f"{SVG}title")]
-    name, operation = (t.translate(VISIBLE) for t in (name, operation))
+    name, operation = (t.translate(VISIBLE) for t in (name, SIGNS.get(operation, operation)))
     assert titles[1:] == [f"{name or 'leaf'}: data 0", f"{operation or 'leaf'}: data 0"]

@@ -124,7 +124,7 @@ def test_a_failure_is_marked_within_the_chart(epoch, anchor):
 def test_numbers_lie_within_the_chart_and_its_axis_has_some_round_ones(numbers):
     assert all(62 <= x <= 496 and 36 <= y <= 204 for x, y in drawn(numbers)[0])
     texts = parts(curves(History(numbers), "", len(numbers)), "mg-soft")[0]
-    labels = [float(e.text) for e in texts if e.get("text-anchor") == "end"]
+    labels = [float(e.text.replace("−", "-")) for e in texts if e.get("text-anchor") == "end"]
     assert 1 < len(labels) < 9
     assert labels == sorted(set(labels))
 
