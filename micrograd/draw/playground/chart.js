@@ -1,6 +1,6 @@
 // The chart of losses by steps: on a logarithmic axis if all of them are above 0.
 
-const EDGES = { left: 46, right: 16, top: 8, bottom: 34 };
+const EDGES = { left: 50, right: 16, top: 8, bottom: 24 };
 
 // Round numbers from low to high, at most so many.
 function roundNumbers(low, high, most) {
@@ -41,9 +41,9 @@ function drawChart(place, lines, marked = []) {
     parts.push(svg("path", { class: "mg-grid", d: `M${left} ${y(tick)}H${width - right}` }));
     parts.push(svg("text", { class: "mg-soft", x: left - 6, y: +y(tick) + 4, "text-anchor": "end" }, text(isLog ? 10 ** tick : tick, 6)));
   }
-  for (const tick of roundNumbers(0, last, 4))
+  for (const tick of roundNumbers(0, last, 4).filter((tick) => x(tick) < width - right - 50)) // where the axis has its name
     parts.push(svg("text", { class: "mg-soft", x: x(tick), y: height - bottom + 16, "text-anchor": "middle" }, text(tick, 6)));
-  parts.push(svg("text", { class: "mg-soft", x: width - right, y: height - 4, "text-anchor": "end" }, "steps"));
+  parts.push(svg("text", { class: "mg-soft", x: width - right, y: height - bottom + 16, "text-anchor": "end" }, "steps"));
   for (const steps of marked) parts.push(svg("path", { class: "mg-mark", d: `M${x(steps)} ${top}V${height - bottom}` }));
   for (const { style, points } of drawn)
     if (points.length) {

@@ -7,9 +7,9 @@ function setChanged(element, name, value) {
 
 class Network {
   // `choose` is called with the number of the unit that is pointed at or pressed, or -1; `pull` with the number of a weight
-  // that is dragged, and with what it is dragged to, or null at a click.
-  constructor(place, choose, pull) {
-    Object.assign(this, { place, choose, pull, pressed: -1, grabbed: null });
+  // that is dragged, and with what it is dragged to, or null at a click. Cards have pictures or, without `hasMaps`, biases.
+  constructor(place, hasMaps, choose, pull) {
+    Object.assign(this, { place, hasMaps, choose, pull, pressed: -1, grabbed: null });
     new ResizeObserver(() => this.layOut()).observe(place);
     place.addEventListener("pointerdown", (event) => this.grab(event));
     place.addEventListener("pointermove", (event) => this.drag(event));
@@ -87,20 +87,20 @@ class Network {
     const room = isAlone ? below - 16 : isBeside ? Math.max(240, Math.min(376, below - 196)) : 376;
     const pitch = Math.max(24, Math.min(84, room / fullest)), named = pitch > 44;
     const side = Math.min(named ? pitch - 20 : pitch - 4, (0.55 * width) / columns.length);
-    const height = pitch * fullest + (columns.some((c) => c.length > 16) ? 20 : 6), gap = columns.length > 1 ? (width - side - 16) / (columns.length - 1) : 0;
-    this.isNamed = named;
+    const wide = this.hasMaps ? side : Math.max(side, Math.min(46, (0.7 * width) / columns.length)); // for five characters
+    const height = pitch * fullest + (columns.some((c) => c.length > 16) ? 20 : 6), gap = columns.length > 1 ? (width - wide - 16) / (columns.length - 1) : 0;
     this.pixels = Math.round(Math.max(30, Math.min(72, side))); // along a side of a card's picture
     this.place.style.height = `${height}px`;
     const places = [];
     columns.forEach((names, k) => {
       const shown = Math.min(names.length, 16), x = 8 + gap * k;
       for (let i = 0; i < shown; i++) places.push([x, (pitch * (fullest - shown)) / 2 + pitch * i + 3]);
-      Object.assign(this.more[k].style, { left: `${k ? x + side / 2 : 32}px`, top: `${pitch * fullest}px` });
+      Object.assign(this.more[k].style, { left: `${k ? x + wide / 2 : 32}px`, top: `${pitch * fullest}px` });
     });
     this.cards.forEach(({ card, caption }, k) => {
       const [x, y] = places[k];
-      Object.assign(card.style, { left: `${x}px`, top: `${y}px`, width: `${side}px`, height: `${side}px` });
-      Object.assign(caption.style, { left: `${x + side / 2}px`, top: `${y + side}px` });
+      Object.assign(card.style, { left: `${x}px`, top: `${y}px`, width: `${wide}px`, height: `${side}px` });
+      Object.assign(caption.style, { left: `${x + wide / 2}px`, top: `${y + side}px` });
       caption.hidden = !named;
     });
     this.thickest = Math.max(2, pitch / 14);
@@ -112,10 +112,10 @@ class Network {
       units.forEach(([, weights, , column], unit) => {
         if (column !== k) return;
         weights.slice(0, before).forEach((weight, i) => {
-          const [fromX, fromY] = places[first + i], [toX, toY] = places[unit], half = side / 2, bend = (fromX + side + toX) / 2;
-          const d = `M${fromX + side} ${fromY + half}C${bend} ${fromY + half} ${bend} ${toY + half} ${toX} ${toY + half}`;
+          const [fromX, fromY] = places[first + i], [toX, toY] = places[unit], half = side / 2, bend = (fromX + wide + toX) / 2;
+          const d = `M${fromX + wide} ${fromY + half}C${bend} ${fromY + half} ${bend} ${toY + half} ${toX} ${toY + half}`;
           const points = Array.from({ length: 33 }, (_, k) => k / 32).map((t) => [
-            (1 - t) ** 3 * (fromX + side) + 3 * t * (1 - t) * bend + t ** 3 * toX,
+            (1 - t) ** 3 * (fromX + wide) + 3 * t * (1 - t) * bend + t ** 3 * toX,
             fromY + half + (toY - fromY) * t * t * (3 - 2 * t),
           ]);
           const [x, y] = points[12], pin = svg("circle", { cx: x, cy: y, r: 4.5, class: "pin" });
@@ -146,7 +146,7 @@ class Network {
       setChanged(card, "aria-label", `${this.model.units[k][0]}${off.has(k) ? ", off" : ""}`);
       if (maps) unitPicture(maps[k], n, canvas, this.pixels);
       const bias = this.model.units[k][2];
-      inside.textContent = maps || bias < 0 || !this.isNamed ? "" : text(parameters[bias], 5);
+      inside.textContent = maps || bias < 0 ? "" : text(parameters[bias], 5);
     });
   }
 

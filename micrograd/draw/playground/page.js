@@ -150,7 +150,7 @@
 
   // Drawing
 
-  const network = new Network(find("#network"), (unit) => {
+  const network = new Network(find("#network"), isPlane, (unit) => {
     hovered = unit;
     changed = true;
     wake();
@@ -254,6 +254,7 @@
 
   const few = (numbers) => [...numbers].slice(0, 6).map((x) => text(x, 5)).join("  ") + (numbers.length > 6 ? " …" : "");
   function showTable({ table }) {
+    find("#rows").textContent = points.length > ROWS ? `the first ${ROWS} of ${points.length} examples` : "";
     find("#table").replaceChildren(...table.map((outputs, i) => {
       const row = points[i], target = row.slice(inputs), best = outputs.indexOf(Math.max(...outputs));
       const isClass = outputs.length > 1 && target.length === 1, said = isClass ? `${best}` : few(outputs);
@@ -346,17 +347,18 @@
     if (!/^\d{1,15}$/.test(typed)) return notice("A seed is a whole number from 0, or nothing for the weights that Python wrote.");
     return +typed;
   };
-  function open(model) {
+  async function open(model) {
+    choices?.show(model); // at once, so that the next click starts from it
+    await request({ model });
     now.model = model;
     hovered = -1;
     find("#network-part").hidden = !models[model].units.length;
     find("#network-name").textContent = models.length > 1 ? models[model].title : "Network";
-    choices?.show(model);
     find("#count").textContent = models[model].names.length;
     find("#through").hidden = !models[model].steps;
     all("#models input").forEach((input, k) => (input.checked = k === model));
     network.open(models[model], scalpels[model]);
-    return request();
+    draw();
   }
 
   // The address
@@ -428,7 +430,8 @@
 
   if (isPlane) {
     for (const id of ["data", "plane-part"]) find(`#${id}`).hidden = false;
-    find("#cards-show").textContent = "In each card: the unit's output over the plane, blue above 0, orange with stripes below.";
+    const line = models[0].outputs === 1 && content.at ? `; in that of the output, above ${content.at === 0.5 ? "½" : text(content.at)}` : "";
+    find("#cards-show").textContent = `In each card: the unit's output over the plane, blue above 0, orange with stripes below${line}.`;
     points = content.rows.map((row) => [...row]);
     if (!held.length && `${points}` === `${asTargets(DATA.xor(4, 0, new Random(0)))}`) Object.assign(now, { data: "xor", n: 4 });
     plane.open(points, held);

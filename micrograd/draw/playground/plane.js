@@ -145,10 +145,16 @@ class Plane {
     context.fillStyle = colour("soft");
     context.font = `12px ${getComputedStyle(this.canvas).fontFamily}`;
     context.textAlign = "center";
-    for (const tick of roundNumbers(left, right, 4)) context.fillText(text(tick, 6), this.toPixel([tick, bottom])[0], y + size + 15);
-    context.fillText("x0", x + size - 8, y + size + 26);
+    for (const tick of roundNumbers(left, right, 4)) {
+      const at = this.toPixel([tick, bottom])[0];
+      if (at < x + size - 26) context.fillText(text(tick, 6), at, y + size + 15); // where the name of the axis begins
+    }
+    context.fillText("x0", x + size - 8, y + size + 15);
     context.textAlign = "right";
-    for (const tick of roundNumbers(bottom, top, 4)) context.fillText(text(tick, 6), x - 5, this.toPixel([left, tick])[1] + 4);
+    for (const tick of roundNumbers(bottom, top, 4)) {
+      const at = this.toPixel([left, tick])[1];
+      if (at > y + 26) context.fillText(text(tick, 6), x - 5, at + 4);
+    }
     context.fillText("x1", x - 5, y + 12);
     this.ink = colour("ink");
     context.save();

@@ -165,6 +165,21 @@ def test_each_combination_of_choices_trains_as_fit_does_in_a_page_that_is_not_la
         assert parameters == pytest.approx(numbers_of(model), rel=1e-9, abs=1e-12)
 
 
+@needs_node
+def test_the_card_of_an_output_has_the_colours_of_the_plane_beside_it(tmp_path):
+    """Blue where a class is predicted, also if that is above 1/2: a byte above 128."""
+    html = playground.page(model_of(output="sigmoid"), losses.mse_loss, XS, YS)
+    asked = (
+        "const { n, maps, margins } = ask({ area: { left: -2, right: 2, bottom: -1, top: 1, height: 1 }, cards: 6 });"
+    )
+    asked += "const at = (i) => 2 * Math.floor((2 * i) / n) * n + 2 * (i % (n / 2));"
+    asked += "const results = [maps.length, [...maps[5]].map((byte, i) => [byte - 128, margins[0][at(i)]])];"
+    count, both = trained_in_node(tmp_path, html, 0.1, asked)
+    assert count == 6
+    assert all(byte * margin >= 0 for byte, margin in both)
+    assert {byte > 0 for byte, _ in both} == {True, False}
+
+
 # What Python puts into the page
 
 
@@ -788,6 +803,14 @@ def test_other_inputs_have_a_table_of_predictions(shown):
     model = model_of((20, 4, 3))
     tab = shown(model, losses.cross_entropy, xs, [i % 3 for i in range(25)])
     assert tab.locator("#table tr").count() == 20
+    assert tab.inner_text("#rows") == "the first 20 of 25 examples"
+    right = sum(max(range(3), key=[v.data for v in model(x)].__getitem__) == i % 3 for i, x in enumerate(xs))
+    assert f"correct {4 * right} %" in status(tab)
+    room = (
+        "[...document.querySelectorAll('.inside')].map(e => e.parentNode.clientWidth - e.getBoundingClientRect().width)"
+    )
+    assert min(tab.evaluate(room)) >= 0
+    assert tab.locator(".inside").all_inner_texts()[16:] == ["0"] * 7  # biases, after the inputs
     assert not tab.is_visible("#plane")
     said = [max(range(3), key=[v.data for v in model(x)].__getitem__) for x in xs[:20]]
     assert [int(cell.split()[0]) for cell in tab.locator("#table td:last-child").all_inner_texts()] == said
