@@ -14,9 +14,10 @@ from micrograd.support.trees import flat
 
 CARDS = 16  # the most cards in a column; further units are counted below it
 COLUMN, SIDE, TOP, LINE = 150, 24, 12, 17  # from one column to the next, the margins, a line of text
+WIDE_COLUMN = 230  # in a network whose units have no captions
 MAX_PITCH, MIN_PITCH = 84, 37  # from one card of the fullest column to the next, with its caption
 CAPTION, WIDE = 22, 36  # the height of a card's caption, and the least side of a card with its bias inside
-MIN_WIDTH, MORE = 320, 75  # for the legend, and for the number of further units
+MIN_WIDTH, MORE = 320, 165  # for the legend, and for the names of the units of a column
 LEGEND = ("edges: weights, solid above 0, dashed below", "in the cards: biases")
 
 
@@ -95,17 +96,19 @@ def network(model: Any) -> str:
     pitch = min(MAX_PITCH, max(MIN_PITCH, 600 / fullest))
     room = CAPTION if pitch > 2 * CAPTION else 4
     side = pitch - room - 6
+    across = COLUMN if room == CAPTION else WIDE_COLUMN
     cards: list[list[Card]] = []
     more = []
     for k, units in enumerate(every):
-        x, top = SIDE + COLUMN * k, TOP + pitch * (fullest - min(len(units), CARDS)) / 2
+        x, top = SIDE + across * k, TOP + pitch * (fullest - min(len(units), CARDS)) / 2
         cards.append([(unit, x, top + pitch * i) for i, unit in enumerate(units[:CARDS])])
-        if len(units) > CARDS:
-            more.append(text(x, TOP + pitch * CARDS + 10, f"and {len(units) - CARDS} more", "mg-soft"))
-    parts = _edges(cards, side, pitch / 16)
+        words = f"{units[0][0]} to {units[min(len(units), CARDS) - 1][0]}" * (room < CAPTION and len(units) > 1)
+        words += f" and {len(units) - CARDS} more" * (len(units) > CARDS)
+        more += [text(x, TOP + pitch * fullest + 10, words or units[0][0], "mg-soft")] * (room < CAPTION)
+    parts = _edges(cards, side, pitch / 16, is_dense=room < CAPTION)
     parts += [_card(*card, side, has_caption=room == CAPTION) for card in chain(*cards)]
-    last = max(side, MORE * (len(every[-1]) > CARDS))
-    width = max(2 * SIDE + COLUMN * (len(every) - 1) + last, MIN_WIDTH)
+    last = max(side, MORE * bool(more))
+    width = max(2 * SIDE + across * (len(every) - 1) + last, MIN_WIDTH)
     bottom = TOP + pitch * fullest + LINE * bool(more)
     legend = LEGEND[: 1 + (side > WIDE)]
     parts += more + [text(SIDE, bottom + LINE * (i + 1), line, "mg-soft") for i, line in enumerate(legend)]
@@ -117,8 +120,8 @@ def network(model: Any) -> str:
     )
 
 
-def _edges(cards: Sequence[Sequence[Card]], side: float, thickest: float) -> list[str]:
-    """The edges between the cards of each two columns."""
+def _edges(cards: Sequence[Sequence[Card]], side: float, thickest: float, *, is_dense: bool) -> list[str]:
+    """The edges between the cards of each two columns; where they are dense, straight, and fainter if smaller."""
     weights = [real(w) for (_, neuron), *_ in chain(*cards[1:]) for w in neuron.w]
     largest = max(map(abs, filter(math.isfinite, weights)), default=0.0)
     edges = []
@@ -129,9 +132,10 @@ def _edges(cards: Sequence[Sequence[Card]], side: float, thickest: float) -> lis
             there, here = f"{above + side / 2:.1f}", f"{y + side / 2:.1f}"
             sign = "plus" if weight > 0 else "minus" if weight < 0 else "none"
             share = max(abs(weight) / largest, 0.1) if largest and math.isfinite(weight) else 0.1
+            curve = "L" if is_dense else f"C{bend:.1f} {there} {bend:.1f} {here} "
+            faint = f' opacity="{share:.2f}"' * is_dense
             edges.append(
-                f'<path class="mg-edge {sign}" '
-                f'd="M{start:.1f} {there}C{bend:.1f} {there} {bend:.1f} {here} {x:.1f} {here}" '
+                f'<path class="mg-edge {sign}" d="M{start:.1f} {there}{curve}{x:.1f} {here}"{faint} '
                 f'stroke-width="{thickest * share:.2f}">'
                 f"<title>{name}.w{j}, the weight of {source}: {exact(weight)}</title></path>"
             )

@@ -53,10 +53,17 @@ def test_models_of_layers_are_drawn(model):
 
 
 def test_of_a_wide_layer_the_first_units_are_drawn_and_the_others_counted():
-    svg = network(nn.MLP(64, [32, 10], rng=1))
-    assert len(titles(svg)[0]) == 16 + 16 + 10
-    assert ">and 48 more<" in svg
-    assert ">and 16 more<" in svg
+    svg = network(nn.MLP(64, [32, 1], rng=1))
+    assert len(titles(svg)[0]) == 16 + 16 + 1
+    words = ("x0 to x15 and 48 more", "h1[0] to h1[15] and 16 more", "out")
+    assert all(f">{name}</text>" in svg for name in words)
+
+
+def test_where_there_are_many_edges_they_are_straight_and_fainter_if_smaller():
+    edges = titles(network(nn.MLP(16, [16], rng=1)))[1].values()
+    opacities = [float(edge.get("opacity")) for edge in edges]
+    assert max(opacities) == 1 > min(opacities) == 0.1
+    assert not any("C" in edge.get("d") for edge in edges)
 
 
 @pytest.mark.parametrize("n", [1, 6, 8, 9, 13, 16])
