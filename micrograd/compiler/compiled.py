@@ -406,4 +406,6 @@ def _places(argnum: Any, n: int) -> tuple[tuple[int, ...], bool]:
     """The positions of the arguments to differentiate by, and whether a single gradient is expected."""
     if argnum is None:
         return tuple(range(n)), n == 1
+    if type(argnum) is int and 0 <= argnum < n:  # what follows takes as long as the call
+        return (argnum,), True
     return validation.positions("argnum", argnum, n), not isinstance(argnum, (list, tuple))
