@@ -18,7 +18,7 @@ from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, Trace
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph, is_free, traced
 from micrograd.compiler.frontend.interpret import GraphFunction
-from micrograd.compiler.frontend.redirect import any_block, data_buffer, reads
+from micrograd.compiler.frontend.redirect import any_block, data_buffer, reads, stand_in
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
 from micrograd.compiler.frontend.wrappers import Entries, on_arrays
 from micrograd.compiler.native.library import CBackend
@@ -33,7 +33,7 @@ from micrograd.support import validation
 from micrograd.support.arrays import empty
 from micrograd.support.collector import gc_paused
 from micrograd.support.generators import generators_restored
-from micrograd.support.trees import as_lists, flat, mapped, nested, plain_numbers
+from micrograd.support.trees import as_lists, mapped, nested, plain_numbers
 
 log = logging.getLogger("micrograd")
 
@@ -359,11 +359,20 @@ def lasting_leaves(function: Callable[..., Any], example_args: Sequence[Any], kn
 
 def _leaves(function: Callable[..., Any], args: Sequence[Any]) -> list[Value]:
     """The leaf Values that a call reads besides its arguments."""
-    arguments = [mapped(Value, as_lists(argument)) for argument in args]
+    arguments = [mapped(_unnoted, as_lists(argument)) for argument in args]
     with reads() as found, rounds_by(first_round):
         function(*arguments)
-    given = {x for argument in arguments for x in flat(argument)}
-    return [leaf for leaf, *_ in found.values() if is_free(leaf) and leaf not in given]
+    return [leaf for leaf, *_ in found.values() if is_free(leaf)]
+
+
+_Unnoted = stand_in(Value, data=Value.data)  # whose reads `reads` does not note
+
+
+def _unnoted(number: Any) -> Value:
+    """An argument of a call whose other leaves are looked for."""
+    value = Value(number)
+    value.__class__ = _Unnoted
+    return value
 
 
 def surviving(free: Sequence[Callable[[], Value | None]]) -> list[Value]:

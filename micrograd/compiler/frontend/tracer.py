@@ -218,8 +218,8 @@ for _name in ("neg", "abs"):
 Real.register(Symbol)  # so that a Value takes it for a number
 
 
-Argument = stand_in(Value, __hash__=_hash)
-"""The class of Values that stand for arguments. Values computed from one are plain Values."""
+Argument = stand_in(Value, __hash__=_hash, data=Value.data)
+"""The class of Values that stand for arguments; no read of one is noted. Values computed from one are plain Values."""
 scalar.ZEROS[Symbol] = 0
 
 

@@ -11,6 +11,7 @@ from micrograd.compiler.frontend.tracer import Symbol
 from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.functional import Jacobian
+from micrograd.support.arrays import are_plain
 from micrograd.support.trees import Shape, flat, is_regular, replaced, shape_of
 
 
@@ -35,7 +36,7 @@ def _kinds(tree: Any) -> Any:
     if isinstance(tree, dict):
         return {key: _kinds(branch) for key, branch in tree.items()}
     if isinstance(tree, (list, tuple)):
-        return [_kinds(branch) for branch in tree]
+        return [None][: len(tree)] if are_plain(tree) else [_kinds(branch) for branch in tree]
     if not hasattr(tree, "__array__") or getattr(tree, "shape", None) == ():
         return None
     import numpy as np  # here, since only users of arrays need it
@@ -49,6 +50,8 @@ def _with_arrays(tree: Any, kinds: Any) -> Any:
         branches = {key: _with_arrays(branch, kinds.get(key, [])) for key, branch in tree.items()}
         return branches if any(branches[key] is not tree[key] for key in tree) else tree
     if kinds and isinstance(kinds, list) and isinstance(tree, (list, tuple)):
+        if kinds == [None] and not {list, tuple} & {*map(type, tree)}:  # a long list of numbers
+            return tree
         items = [_with_arrays(*pair) for pair in zip(tree, chain(kinds, repeat(kinds[-1])), strict=False)]
         return items if any(map(is_not, items, tree)) else tree
     if isinstance(kinds, (dict, list)) or (kinds is None and not isinstance(tree, (list, tuple))):
