@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from micrograd import scalar
 from micrograd.compiler.frontend.redirect import assign, reads, symbols
-from micrograd.compiler.frontend.rounds import have_own_closures, looped, order_of
+from micrograd.compiler.frontend.rounds import escapes, have_own_closures, looped, order_of
 from micrograd.compiler.frontend.rows import Rows, RowSymbol, join_products
 from micrograd.compiler.frontend.tracer import (
     NO_NUMBER,
@@ -168,12 +168,11 @@ class _Tracing:
         graph, trace = self.graph, self.graph.trace
         rows, remaining = trace.rows, iter(self.inputs)
         arguments = [unflatten(remaining, shape) for shape in graph.shapes]
-        with (
-            ordered_by(lambda root: self._sorted(*root._topological_order())),
-            reads() as read,
-            rounds_by(partial(looped, trace)),
-        ):
-            result = _called(function, arguments)
+        with ordered_by(lambda root: self._sorted(*root._topological_order())), reads() as read:
+            with rounds_by(partial(looped, trace)):
+                result = _called(function, arguments)
+            if trace.loops and escapes(trace, map(_number, flat(result))):
+                result = _called(function, arguments)  # round by round
         graph.output_shape = shape_of(result)
         values = flat(result)
         operands = tuple([value for value in values if isinstance(value, Value)])

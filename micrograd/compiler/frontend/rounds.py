@@ -258,6 +258,13 @@ def inside(trace: Trace, leaves: Iterable[int], end: int) -> set[int]:
     return found
 
 
+def escapes(trace: Trace, results: Iterable[Any]) -> bool:
+    """Whether results depend on a number of one round other than by what its loop returns: the step has stored it."""
+    lines = list(map(trace.id, results))
+    used = {*lines, *chain.from_iterable(map(trace.operands.__getitem__, trace.live(lines)))}
+    return any(not used.isdisjoint((*loop.state, *loop.xs)) for loop in trace.loops.values())
+
+
 def _symbols(trace: Trace, letter: str, n: int) -> list[Symbol]:
     """New leaves, which differ from round to round."""
     array = f"{letter}{len(trace.ops)}_"

@@ -190,7 +190,8 @@ def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any
 
 def _of_one(name: str) -> Callable[[Symbol], Symbol]:
     def method(self: Symbol) -> Symbol:
-        return self.trace.add(name, (self.id,))
+        of = self.trace.operands[self.id] if name == "abs" and self.trace.ops[self.id] == "neg" else (self.id,)
+        return self.trace.add(name, of)
 
     return method
 

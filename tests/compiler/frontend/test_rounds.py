@@ -1,12 +1,15 @@
 """Compiled loops of `scan` against the engine, which runs each round: values and gradients, in every language."""
 
 import math
+import pickle
 import random
+from functools import partial
 
 import pytest
 
-from micrograd import Value, compile, dot, logsumexp, scan, take, where
+from micrograd import Value, compile, dot, grad, logsumexp, scan, take, where
 from tests.compiler.targets.test_export import run_exported
+from tests.fuzz import scans
 from tests.helpers import flat, needs_compiler
 from tests.javascript import in_node, needs_node
 
@@ -155,3 +158,135 @@ def test_exported(program, language, tmp_path):
         fast.export_js(tmp_path / "model.mjs")
         found = in_node(tmp_path, SCRIPT.replace("NUMBERS", str(x)))
         assert found == [close(each) for each in (value, of_x, value, of_w)]
+
+
+@pytest.mark.parametrize("program", [mixed, nested, until])
+def test_a_copy_computes_without_the_source(program):
+    """A pickled function has only its graph: for numbers and for Values."""
+    w, example = parameters(), numbers(2)
+    fast = pickle.loads(pickle.dumps(compile(partial(program, w), numbers(1), parameters=w, backend="python")))
+    s, xs = [[Value(v) for v in example[0]], [[Value(v) for v in x] for x in example[1]]]
+    fast(s, xs).backward()
+    _, of_w, of_x = engine(program, *example)
+    assert [v.grad for v in [*s, *flat(xs)]] == close(of_x)
+    assert [v.grad for v in fast.parameters] == close(of_w)
+
+
+def test_parameters_in_a_loop_are_found():
+    w, example = parameters(), numbers(2)
+    fast = compile(partial(mixed, w), numbers(1), backend="python")
+    assert {*fast.parameters} == {*w}
+    assert fast(*example) == close(engine(mixed, *example)[0])
+    fast = compile(lambda s: scan(lambda s, _: (s * w[0], None), s, length=0)[0] + w[1], (1.0,), backend="python")
+    assert fast.parameters == w[1:2]
+
+
+def logs(x):
+    state, ys = scan(lambda s, _: (s - 1.0, s.log()), x, length=1000)
+    return state + ys[-1]
+
+
+@each_backend
+@pytest.mark.parametrize("function", [logs, lambda x: scan(lambda s, _: (s - 1.0, 1.0 / s), x, length=1000)[1][-1]])
+def test_an_error_names_the_round(function, backend):
+    fast = compile(function, (2000.0,), parameters=[], backend=backend)
+    for call in (fast, fast.value_and_grad, fast.check):
+        with pytest.raises((ArithmeticError, ValueError), match=r"in round 700 of scan\(\), counted from 0"):
+            call(700.0)
+
+
+@each_backend
+def test_what_a_step_stores_elsewhere_is_traced_round_by_round(backend):
+    def function(x):
+        seen = []
+
+        def step(s, _):
+            seen.append(s * s)
+            return s * 0.5, None
+
+        return scan(step, x, length=10)[0] + sum(seen)
+
+    fast = compile(function, (1.0,), parameters=[], backend=backend)
+    assert fast(1.5) == close(function(1.5))
+
+
+def doubled(x):
+    """An operation of the user's own, whose closure might read gradients midway."""
+
+    def backward(grad):
+        x.grad += 2 * grad
+
+    return Value(2 * x.data, (x,), "doubled", backward)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: scan(lambda s, _: (doubled(s) * 0.5 + x, None), x, length=10)[0],
+        lambda x: scan(lambda s, _: (s * x, None), x, length=7)[0],
+        lambda x: scan(lambda s, y: (s * x + y[0], None), x, [[1.0], [1.0, 2.0], *[[3.0]] * 8])[0],
+        lambda x: scan(lambda s, i: (s * [x, x * x][int(i)], None), x, [0, 1, 1, 0, 1, 0, 1, 1, 0])[0],
+        lambda x: scan(lambda s, i: ([*s, x] if i == 3 else s, None), [x], range(9))[0][0],
+        lambda x: scan(lambda s, _: (s, x * x), None, length=9)[1][8],
+        lambda x: scan(lambda s, _: (s[:1], None), [x, x], length=9)[0][0],
+        grad(lambda x: scan(lambda s, _: (s * x.sin(), None), x, length=9)[0]),
+    ],
+)
+def test_other_loops_are_traced_round_by_round(function):
+    fast = compile(function, (1.5,), parameters=[], backend="python")
+    assert "scan" not in fast.stages["trace"]
+    value, slope = fast.value_and_grad(1.5)
+    assert value == close(function(Value(1.5)).data)
+    assert slope == close(grad(function)(1.5))
+
+
+@needs_compiler
+def test_a_sum_over_rows_of_weights_goes_on_from_round_to_round():
+    """In lanes, sums of a layer are added up several at a time: these are no layer, since each starts from the last."""
+    rng = random.Random(0)
+    rows = [[Value(rng.gauss(0, 1)) for _ in range(40)] for _ in range(9)]
+    xs = [[rng.gauss(0, 1) for _ in range(40)] for _ in range(40)]
+
+    def function(x):
+        return scan(lambda s, w: (dot(w, x, s), None), x[0], rows)[0]
+
+    fast = compile(function, (xs[0],), parameters=flat(rows), backend="c")
+    assert list(fast.map(xs)) == close([function(x).data for x in xs])
+
+
+def test_the_time_to_compile_does_not_grow_with_the_rounds():
+    def lines(n):
+        w = parameters()
+        return len(compile(partial(mixed, w), numbers(1, n), parameters=w, backend="c").ir.splitlines())
+
+    assert lines(50) == lines(400)
+
+
+def test_random_loops():
+    for index in range(40):
+        assert not scans.differences(scans.generate(0, index), "python")
+
+
+def test_the_same_as_in_jax():
+    jax = pytest.importorskip("jax")
+    jax.config.update("jax_enable_x64", True)
+    np = jax.numpy
+
+    def step(state, x):
+        h = np.tanh(np.stack([w[:3] @ np.append(state[0], x[0]), w[3:6] @ np.append(state[0], x[0])]))
+        return (h, state[1] + h[0] * x[1] * w[6]), np.stack([h[1] * w[7], x[0]])
+
+    def function(w_, s, xs):
+        nonlocal w
+        w = w_
+        (h, total), ys = jax.lax.scan(step, (s, 0.0), xs)
+        return total * h[1] + 0.1 * (ys[:, 0] * ys[:, 1]).sum() + ys[3, 0]
+
+    w = None
+    s, xs = numbers(2)
+    start = np.array([v.data for v in parameters()])
+    value, (of_w, of_s, of_xs) = jax.value_and_grad(function, argnums=(0, 1, 2))(start, np.array(s), np.array(xs))
+    ours = engine(mixed, s, xs)
+    assert ours[0] == close(float(value))
+    assert ours[1] == close(of_w.tolist())
+    assert ours[2] == close([*of_s.tolist(), *of_xs.ravel().tolist()])

@@ -1,0 +1,169 @@
+"""Random loops: `python -m tests.fuzz.scans --programs N --seed N` compiles scans, and compares them with the engine.
+
+A program is a scan whose step does some random operations on its state, x, parameters, computed numbers from outside
+and constants, with a scan inside it now and then, and perhaps a second scan over what the first one returns.
+"""
+
+import argparse
+import random
+import sys
+from typing import Any, NamedTuple
+
+from micrograd import Value, compile, dot, logsumexp, scan, take, where
+
+N_PARAMETERS, N_STATE, N_X = 8, 2, 2
+UNARY = ["tanh", "sin", "sigmoid", "relu", "exp"]
+Example = tuple[list[float], list[list[float]]]
+
+
+class Body(NamedTuple):
+    """What a step computes: operations on earlier numbers, by their positions; its next state and y are positions."""
+
+    operations: list[tuple[Any, ...]]
+    state: list[int]
+    y: list[int]
+
+
+class Program(NamedTuple):
+    """Loops one after the other: the second one scans the ys of the first."""
+
+    bodies: list[Body]
+    rounds: int
+    until: bool
+
+
+def body(rng: random.Random, n_state: int, n_x: int, n_y: int, depth: int = 0) -> Body:
+    """A random step."""
+    operations: list[tuple[Any, ...]] = []
+    n = n_state + n_x + N_PARAMETERS + 3  # what there is to start from: also two computed numbers, and a constant
+
+    def one() -> int:
+        return rng.randrange(n + len(operations))
+
+    for _ in range(rng.randint(1, 7)):
+        kind = rng.choice(["+", "-", "*", "*", "unary", "unary", "where", "dot", "logsumexp", "take", "scan", "sum"])
+        if kind == "unary":
+            operations.append((rng.choice(UNARY), one()))
+        elif kind == "scan" and depth < 1:
+            inner = body(rng, 2, 1, 1, depth + 1)
+            operations.append((kind, inner, rng.randint(8, 10), one(), one(), [one() for _ in range(3)]))
+        elif kind == "where":
+            operations.append((kind, one(), one(), one(), one()))
+        elif kind == "dot":
+            operations.append((kind, rng.randrange(N_PARAMETERS - 4), [one() for _ in range(4)]))
+        elif kind in ("logsumexp", "sum"):
+            operations.append((kind, [one() for _ in range(4)]))
+        elif kind == "take":
+            operations.append((kind, one()))
+        elif kind in "+-*":
+            operations.append((kind, one(), one()))
+    last = n + len(operations) - 1
+    state = [rng.choice([last, one(), one(), i]) for i in range(n_state)]
+    return Body(operations, state, [one() for _ in range(n_y)])
+
+
+def generate(seed: int, index: int) -> Program:
+    """The program of this number."""
+    rng = random.Random(f"{seed} {index}")
+    bodies = [body(rng, N_STATE, N_X, 2), body(rng, N_STATE, 2, 1)]
+    return Program(bodies[: rng.choice([1, 1, 2])], rng.randint(8, 12), rng.random() < 0.2)
+
+
+def stepped(of: Body, state: list[Any], x: list[Any], outside: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The step of a body."""
+    found = [*state, *x, *outside]
+    w = outside[:N_PARAMETERS]
+    for kind, *operands in of.operations:
+        match kind:
+            case "+":
+                new = found[operands[0]] + found[operands[1]]
+            case "-":
+                new = found[operands[0]] - found[operands[1]]
+            case "*":
+                new = found[operands[0]] * found[operands[1]]
+            case "where":
+                a, b, c, d = (found[i] for i in operands)
+                new = where(a > b, c, d)
+            case "dot":
+                new = dot(w[operands[0] : operands[0] + 4], [found[i] for i in operands[1]])
+            case "logsumexp":
+                new = logsumexp([found[i] for i in operands[0]])
+            case "sum":
+                new = sum(found[i] * 0.5 for i in operands[0])
+            case "take":
+                new = take(w[:4], where(found[operands[0]] > 0, 1, 2))
+            case "scan":
+                inner, n, first, second, captured = operands
+                more = [*w, *(found[i] for i in captured)]
+                xs = [[found[first] * (0.1 * i)] for i in range(n)]
+                last, ys = scan(lambda s, x: stepped(inner, s, x, more), [found[first], found[second]], xs)  # noqa: B023
+                new = last[0] + last[1] + sum(y[0] for y in ys)
+            case _:
+                new = getattr(Value, kind)(found[operands[0]] + 0.0 * w[0])
+        found.append((new * 0.5 + 0.0 * w[0]).tanh())
+    return [found[i] * 0.9 for i in of.state], [found[i] for i in of.y]
+
+
+def run(program: Program, w: list[Value], s: list[Any], xs: list[Any]) -> Any:
+    """What a program returns."""
+    outside = [*w, (w[0] * w[1]).sin(), w[2] - s[0], 0.7]
+    total, state = 0.0, s
+    for each in program.bodies:
+
+        def step(s: list[Any], x: list[Any], of: Body = each) -> tuple[list[Any], Any]:
+            state, y = stepped(of, s, x, outside)
+            return state, None if program.until else y
+
+        state, ys = scan(step, state, xs, until=(lambda s: s[0] > 0.8) if program.until else None)
+        if ys is not None:
+            xs = ys
+            total = total + sum(y[0] for y in ys) - 0.3 * ys[2][-1]
+    return total + state[0] * 1.5 + state[-1] + 0.1 * w[0]
+
+
+def numbers(rounds: int) -> Example:
+    """An example, and other numbers for each number of rounds."""
+    rng = random.Random(rounds)
+    return [rng.uniform(-1, 1) for _ in range(N_STATE)], [
+        [rng.uniform(-1, 1) for _ in range(N_X)] for _ in range(rounds)
+    ]
+
+
+def differences(program: Program, backend: str) -> list[tuple[float, float]]:
+    """What compiled code computes otherwise than the engine, and the engine's numbers."""
+    s, xs = numbers(program.rounds)
+    w = [Value(0.3 * (i - 3.4)) for i in range(N_PARAMETERS)]
+    fast = compile(lambda s, xs: run(program, w, s, xs), (s, xs), parameters=w, backend=backend)
+    value, (of_s, of_xs) = fast.value_and_grad(s, xs, argnum=(0, 1))
+    found = [value, fast(s, xs), *of_s, *(g for row in of_xs for g in row)]
+    fast.backward([s] * 9, [xs] * 9)
+    found += [v.grad for v in w]
+    for v in w:
+        v.grad = 0.0
+    arguments = [Value(v) for v in s], [[Value(v) for v in x] for x in xs]
+    result = run(program, w, *arguments)
+    result.backward()
+    expected = [result.data, result.data, *(v.grad for v in arguments[0]), *(v.grad for x in arguments[1] for v in x)]
+    expected += [v.grad for v in w]
+    pairs = zip(found, expected, strict=True)
+    return [(a, b) for a, b in pairs if abs(a - b) > 1e-9 * max(1.0, abs(b))]
+
+
+def main() -> int:
+    """The command; its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.scans", description="Compile random scans.")
+    parser.add_argument("--programs", type=int, default=200, help="how many (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="which ones (default: %(default)s)")
+    parser.add_argument("--backend", default="python", help="python or c (default: %(default)s)")
+    options = parser.parse_args()
+    for index in range(options.programs):
+        program = generate(options.seed, index)
+        if found := differences(program, options.backend):
+            print(f"program {index} of seed {options.seed} differs: {found}\n{program}")
+            return 1
+    print(f"{options.programs:,} programs, none differs")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
