@@ -54,3 +54,66 @@ function thumbnail(canvas, rows, kinds, tint) {
     context.restore();
   }
 }
+
+// The examples that the model learns from, and those held out: Python's, a data set's, or what the reader makes of them.
+const FRESH = { yours: [0, 0], xor: [0, 4], moons: [0.1, 100], circles: [0.1, 100], spirals: [0.02, 100] }; // noise, points
+
+class Examples {
+  // `changed` is called when there are others.
+  constructor({ rows, validation, kinds }, height, changed) {
+    Object.assign(this, { rows, validation, kinds, height, changed, points: rows.map((row) => [...row]), held: validation });
+    Object.assign(this, { name: "yours", noise: 0, n: 0, arms: kinds?.length > 2 ? kinds.length : 2 });
+  }
+
+  // The points of a data set, with the targets of these examples as its classes.
+  made(name, n, noise, seed) {
+    const { kinds, height } = this, target = (kind) => (kinds.length ? kinds[kind % kinds.length] : kind ? height : -height);
+    return DATA[name](n, noise, new Random(seed), this.arms).map(([x, y, kind]) => [x, y, target(kind)]);
+  }
+
+  open(name, noise = FRESH[name][0], n = FRESH[name][1]) {
+    Object.assign(this, { name, noise, n });
+    const random = new Random(0), shaken = ([x, y, target]) => [x + random.gauss(0, noise), y + random.gauss(0, noise), target];
+    const isYours = name === "yours";
+    this.points = isYours ? this.rows.map((row) => (noise ? shaken(row) : [...row])) : this.made(name, n, noise, 0);
+    this.held = isYours || !this.validation.length ? this.validation : this.made(name, n, noise, 1);
+    this.show();
+    return this.changed();
+  }
+
+  // What a link says of them; nothing, if the reader has edited them.
+  get address() {
+    const { name, noise, n } = this;
+    return name === "edited" ? {} : { data: name, noise, ...(name === "yours" ? {} : { n }) };
+  }
+
+  show() {
+    const { name, noise, n, points, arms } = this, isMade = Object.hasOwn(DATA, name);
+    all("#sets button").forEach((button) => button.setAttribute("aria-pressed", String(button.dataset.name === name)));
+    find("#noise").value = noise;
+    find("#noise-is").textContent = noise.toFixed(2);
+    find("#n").value = points.length;
+    find("#n-is").textContent = points.length;
+    find("#n-label").hidden = !isMade;
+    const rest = name === "spirals" && arms > 2 ? `, arms=${arms}` : "", call = `data.${name}(${n}, ${noise}, rng=0${rest})`;
+    find("#code").textContent = !isMade ? "" : name !== "xor" ? call : n === 4 && !noise ? "data.xor()" : "";
+  }
+
+  // Offers the data sets; `tint` is the colour of a target that is no class.
+  offer(tint) {
+    if (!this.held.length && `${this.points}` === `${this.made("xor", 4, 0, 0)}`) Object.assign(this, { name: "xor", n: 4 });
+    const offered = this.name === "yours" ? { yours: this.rows } : {};
+    for (const name in DATA) offered[name] = this.made(name, name === "xor" ? 4 : 60, 0, 0);
+    find("#sets").append(...Object.entries(offered).map(([name, rows]) => {
+      const canvas = html("canvas", { width: 96, height: 96 }), paint = () => thumbnail(canvas, rows, this.kinds, tint);
+      const button = html("button", { type: "button", onclick: () => this.open(name) }, canvas, name);
+      button.dataset.name = name;
+      paint();
+      matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
+      return button;
+    }));
+    const redo = () => this.open(this.name === "edited" ? "yours" : this.name, +find("#noise").value, +find("#n").value);
+    find("#noise").oninput = find("#n").oninput = redo;
+    this.show();
+  }
+}

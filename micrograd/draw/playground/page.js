@@ -28,8 +28,12 @@
   const heights = isPlane ? content.rows.map((row) => row[2]) : [];
   const height = heights.reduce((most, x) => Math.max(most, Math.abs(x)), 0) || 1;
 
-  const now = { model: 0, playing: false, seed: null, speed: 60, rate: models[0].rate, batch: Infinity, decay: 0, data: "yours", noise: 0, n: 0 };
-  let points = content.rows, held = content.validation;
+  const now = { model: 0, playing: false, seed: null, speed: 60, rate: models[0].rate, batch: Infinity, decay: 0 };
+  const examples = new Examples(content, height, () => {
+    plane.open(examples.points, examples.held);
+    return sendExamples();
+  });
+  const sendExamples = (more = {}) => request({ examples: flat(examples.points), held: flat(examples.held), ...more });
   const states = models.map(() => ({ answer: null, curve: [] })); // of each model: the worker's last answer, its losses
   const scalpels = models.map((model) => new Scalpel(model));
   let busy = false, looking = false, due = 0, last = 0, hovered = -1, probe = null, changed = false;
@@ -50,7 +54,7 @@
     const model = what.model ?? now.model;
     const taken = { learningRate: now.rate, batchSize: now.batch, weightDecay: now.decay };
     const area = isPlane ? { ...plane.area, height } : undefined;
-    const table = isPlane ? undefined : points.slice(0, ROWS).map((row) => row.slice(0, inputs));
+    const table = isPlane ? undefined : examples.points.slice(0, ROWS).map((row) => row.slice(0, inputs));
     const id = ++asked;
     const answer = await new Promise((resolve) => {
       waiting.set(id, resolve);
@@ -107,9 +111,9 @@
   }
   // Whether there are examples, and no question is open.
   function isReady() {
-    if (!points.length) notice("There is nothing to learn from: add points, or choose a data set.");
+    if (!examples.points.length) notice("There is nothing to learn from: add points, or choose a data set.");
     else if (lesson && !lesson.isAnswered) notice("Answer the question first: what do you expect?");
-    return points.length > 0 && (lesson?.isAnswered ?? true);
+    return examples.points.length > 0 && (lesson?.isAnswered ?? true);
   }
   function pause() {
     now.playing = false;
@@ -161,8 +165,8 @@
   const plane = isPlane && new Plane(find("#plane"), {
     kinds, height,
     edited: () => {
-      now.data = "edited";
-      showData();
+      examples.name = "edited";
+      examples.show();
       sendExamples();
     },
     pointed: (place) => {
@@ -194,7 +198,7 @@
 
   const bold = (words) => html("b", {}, words);
   function showStatus({ steps, loss, validation, accuracy }) {
-    const epochs = now.batch < points.length ? ` (epoch ${text((steps * now.batch) / points.length)})` : "";
+    const epochs = now.batch < examples.points.length ? ` (epoch ${text((steps * now.batch) / examples.points.length)})` : "";
     const parts = [`Step `, bold(String(steps)), `${epochs} · loss `, bold(loss === null ? "–" : text(loss))];
     if (validation !== null) parts.push(" · validation ", bold(text(validation)));
     if (accuracy !== undefined) parts.push(" · correct ", bold(`${Math.round(100 * accuracy)} %`));
@@ -202,7 +206,7 @@
   }
 
   function showChart() {
-    const { curve } = states[now.model], hasHeld = held.length > 0;
+    const { curve } = states[now.model], hasHeld = examples.held.length > 0;
     const lines = [{ name: "training", style: "mg-line0", points: curve }];
     if (hasHeld) lines.push({ name: "validation", style: "mg-line1", points: curve.map(([x, , y]) => [x, y]) });
     states.forEach((state, k) => {
@@ -254,69 +258,19 @@
 
   const few = (numbers) => [...numbers].slice(0, 6).map((x) => text(x, 5)).join("  ") + (numbers.length > 6 ? " …" : "");
   function showTable({ table }) {
-    find("#rows").textContent = points.length > ROWS ? `the first ${ROWS} of ${points.length} examples` : "";
+    find("#rows").textContent = examples.points.length > ROWS ? `the first ${ROWS} of ${examples.points.length} examples` : "";
     find("#table").replaceChildren(...table.map((outputs, i) => {
-      const row = points[i], target = row.slice(inputs), best = outputs.indexOf(Math.max(...outputs));
+      const row = examples.points[i], target = row.slice(inputs), best = outputs.indexOf(Math.max(...outputs));
       const isClass = outputs.length > 1 && target.length === 1, said = isClass ? `${best}` : few(outputs);
       return html("tr", {}, html("td", {}, few(row.slice(0, inputs))), html("td", {}, few(target)),
         html("td", { className: isClass && best !== target[0] ? "wrong" : "" }, isClass && best !== target[0] ? `${said} ✗` : said));
     }));
   }
 
-  // Data
-
-  function sendExamples(more = {}) {
-    return request({ examples: flat(points), held: flat(held), ...more });
-  }
-  const isMade = (name) => Object.hasOwn(DATA, name);
-  const asTargets = (made) => made.map(([x, y, kind]) => [x, y, kinds.length ? kinds[kind % kinds.length] : kind ? height : -height]);
-  const arms = kinds?.length > 2 ? kinds.length : 2;
-  const fresh = { xor: [0, 4], moons: [0.1, 100], circles: [0.1, 100], spirals: [0.02, 100] }; // noise and points
-  function setData(name, noise, n) {
-    Object.assign(now, { data: name, noise, n });
-    if (name === "yours") {
-      const random = new Random(0), shaken = ([x, y, target]) => [x + random.gauss(0, noise), y + random.gauss(0, noise), target];
-      points = noise ? content.rows.map(shaken) : content.rows.map((row) => [...row]);
-      held = content.validation;
-    } else {
-      points = asTargets(DATA[name](n, noise, new Random(0), arms));
-      held = content.validation.length ? asTargets(DATA[name](n, noise, new Random(1), arms)) : [];
-    }
-    plane.open(points, held);
-    showData();
-    return sendExamples();
-  }
-  function showData() {
-    all("#sets button").forEach((button) => button.setAttribute("aria-pressed", String(button.dataset.name === now.data)));
-    const made = isMade(now.data), { noise, n, data } = now;
-    find("#noise").value = noise;
-    find("#noise-is").textContent = noise.toFixed(2);
-    find("#n").value = points.length;
-    find("#n-is").textContent = points.length;
-    find("#n-label").hidden = !made;
-    const rest = data === "spirals" && arms > 2 ? `, arms=${arms}` : "";
-    find("#code").textContent = !made ? "" : data === "xor" && n === 4 && !noise ? "data.xor()" : data === "xor" ? "" : `data.${data}(${n}, ${noise}, rng=0${rest})`;
-  }
-  function offerData() {
-    const offered = now.data === "yours" ? { yours: content.rows } : {};
-    for (const name in DATA) offered[name] = asTargets(DATA[name](name === "xor" ? 4 : 60, 0, new Random(0), arms));
-    find("#sets").append(...Object.entries(offered).map(([name, rows]) => {
-      const canvas = html("canvas", { width: 96, height: 96 });
-      const button = html("button", { type: "button" }, canvas, name);
-      button.dataset.name = name;
-      button.onclick = () => setData(name, ...(fresh[name] ?? [0, 0]));
-      const paint = () => thumbnail(canvas, rows, kinds, (x) => plane.tint(x));
-      paint();
-      matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
-      return button;
-    }));
-    const redo = () => setData(now.data === "edited" ? "yours" : now.data, +find("#noise").value, +find("#n").value);
-    find("#noise").oninput = find("#n").oninput = redo;
-  }
   // The graph page of an example, with its numbers and those of the model as it is now in place of those in the file.
   function stepThrough() {
-    const row = points[find("#example").value - 1], { steps } = models[now.model], { parameters } = states[now.model].answer;
-    if (!row) return notice(`Choose an example from 1 to ${points.length}.`);
+    const row = examples.points[find("#example").value - 1], { steps } = models[now.model], { parameters } = states[now.model].answer;
+    if (!row) return notice(`Choose an example from 1 to ${examples.points.length}.`);
     const { html: middle, places } = steps[row[inputs]] ?? steps.any ?? {}, numbers = [...parameters, ...row];
     if (!places) return notice("There is no page with the steps of this example: its target is none that Python has shown.");
     const leaves = JSON.stringify(places.map((place, i) => [place, numbers[i]]).filter(([place]) => place >= 0));
@@ -365,11 +319,10 @@
 
   let linked = "";
   function link() {
-    const { model, seed, rate, batch, decay, data, noise, n } = now, parts = { rate, batch, decay };
+    const { model, seed, rate, batch, decay } = now, parts = { rate, batch, decay, ...examples.address };
     if (choices) Object.assign(parts, choices.labelsOf(model));
     else if (models.length > 1) parts.model = models[model].name;
     if (seed !== null) parts.seed = seed;
-    if (data !== "edited") Object.assign(parts, { data, noise }, isMade(data) ? { n } : {});
     linked = `#${new URLSearchParams(parts)}`;
     location.hash = linked;
     linked = location.hash; // as the browser writes it
@@ -386,7 +339,8 @@
     if (model >= 0) await open(model);
     for (const [name, labels] of content.choices)
       if (labels.includes(parts.get(name))) await choices.change({ [name]: parts.get(name) });
-    if (isPlane && (isMade(data) || data === "yours")) await setData(data, number("noise", 0, 0.5, fresh[data]?.[0] ?? 0), Math.round(number("n", 1, 10000, fresh[data]?.[1] ?? 100)));
+    if (isPlane && Object.hasOwn(FRESH, data))
+      await examples.open(data, number("noise", 0, 0.5, FRESH[data][0]), Math.round(number("n", 1, 10000, FRESH[data][1])));
     if (/^\d{1,15}$/.test(parts.get("seed") ?? "")) await reset(+parts.get("seed"));
   }
 
@@ -432,13 +386,10 @@
     for (const id of ["data", "plane-part"]) find(`#${id}`).hidden = false;
     const line = models[0].outputs === 1 && content.at ? `; in that of the output, above ${content.at === 0.5 ? "½" : text(content.at)}` : "";
     find("#cards-show").textContent = `In each card: the unit's output over the plane, blue above 0, orange with stripes below${line}.`;
-    points = content.rows.map((row) => [...row]);
-    if (!held.length && `${points}` === `${asTargets(DATA.xor(4, 0, new Random(0)))}`) Object.assign(now, { data: "xor", n: 4 });
-    plane.open(points, held);
+    plane.open(examples.points, examples.held);
     plane.resize();
-    offerData();
+    examples.offer((x) => plane.tint(x));
     plane.offerTools(find("#tools"), heights);
-    showData();
   } else {
     find(".columns").classList.add("no-data");
     find("#table-part").hidden = false;
@@ -446,7 +397,7 @@
     find("#head").append(...["inputs", "target", "prediction"].map((words) => html("th", { scope: "col" }, words)));
   }
   const choices = content.choices.length ? new Choices(find("#choices"), content.choices, open) : null;
-  const lesson = content.lesson.length ? new Lesson(find("#lesson"), content.lesson, async ({ text, answers, after, choice, ...more }) => {
+  const lesson = content.lesson.length && !isEmbedded ? new Lesson(find("#lesson"), content.lesson, async ({ text, answers, after, choice, ...more }) => {
     await follow(new URLSearchParams({ ...choice, ...more }));
     if (!("seed" in more)) await reset(null);
   }) : null;
@@ -462,7 +413,7 @@
     async train(steps) {
       pause();
       const every = Math.max(1, Math.ceil(steps / 60)); // between points of the chart
-      for (let left = steps; left > 0 && points.length; ) {
+      for (let left = steps; left > 0 && examples.points.length; ) {
         const before = states[now.model].answer.steps, { ok, steps: taken } = await request({ steps: left, milliseconds: 200, every });
         left = ok ? left - (taken - before) : 0;
       }
