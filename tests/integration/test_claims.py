@@ -1,31 +1,96 @@
 """What the course says about trainings holds over several seeds: the notebooks' own cells compute it again."""
 
 import random
+import re
 from collections import Counter
 from itertools import pairwise
 from math import log
 from statistics import mean
+from types import SimpleNamespace
 
 import pytest
 
-from micrograd import fit
+from micrograd import Value, data, fit, nn
 
 pytest.importorskip("nbclient")
 
 from tests import notebooks
+from tests.draw.playground.test_page import PARAMETERS, after, has_status, until
 from tests.examples.names import END, lines
+from tests.notebooks.lessons import LESSONS, lesson
 
 pytestmark = pytest.mark.long
 
 
-def cells(number, *parts, until="\0"):
-    """What the cells with these texts define, each up to a text that its experiment begins with."""
+@pytest.fixture(autouse=True)
+def beside(monkeypatch):
+    """Makes the modules beside the notebooks importable as there."""
+    monkeypatch.syspath_prepend(notebooks.HERE)
+
+
+def cells(number, *parts, until="\0", seed=1, wrong=("", ""), **known):
+    """What the cells with these texts define, each up to a text that its experiment begins with; from another seed."""
     code = [cell.source for cell in notebooks.read(notebooks.NOTEBOOKS[number - 1]).cells if cell.cell_type == "code"]
-    namespace = {}
     for part in parts:
         [source] = [source for source in code if part in source]
-        exec(source.partition(until)[0], namespace)
-    return namespace
+        exec(re.sub(r'(rng=|"rng": |seed\()1\b', rf"\g<1>{seed}", source.partition(until)[0].replace(*wrong)), known)
+    return known
+
+
+SEEDS = range(1, 7)
+
+
+def test_a_loop_that_keeps_old_gradients_freezes_from_four_of_six_seeds():
+    frozen, forgetful = 0, ("p.grad = 0.0", "p.grad = p.grad")
+    for seed in SEEDS:
+        found = cells(2, "def train(", until="train(neuron, weights, either", seed=seed, wrong=forgetful, Value=Value)
+        found["train"](found["neuron"], found["weights"], found["either"], steps=400, learning_rate=0.3)
+        outputs = [found["neuron"](x).data for x in found["xs"]]
+        loss = mean((output - y) ** 2 for output, y in zip(outputs, found["either"], strict=True))
+        if loss == pytest.approx(0.25, abs=1e-3):
+            frozen += 1
+            assert max(abs(weight.data) for weight in found["weights"]) > 100
+    assert frozen == 4
+
+
+def test_a_large_network_overfits_thirty_points():
+    for seed in SEEDS:
+        known = cells(3, "train_xs, train_ys = ", until="plane(", seed=seed)
+        known = cells(3, "loss = ", until="options = ", **known)
+        overfit = cells(3, "def overfit", until="model, history = overfit()", seed=seed, **known)["overfit"]
+        _, history = overfit()
+        validation = history.validation_losses
+        assert history.losses[-1] < 0.003
+        assert validation.index(min(validation)) in range(6, 9)
+        assert min(validation) < 0.27 < 0.95 < validation[-1]
+
+
+def test_eight_neurons_read_nearly_as_many_digits_as_sixteen():
+    for seed in SEEDS:
+        known = cells(4, "from digits import", until="images(")
+        known = cells(4, "import cross_entropy", until="print(", **known)
+        known = cells(4, "def trained", until="model, history =", seed=seed, **known)
+        right = [
+            known["accuracy"](
+                known["trained"](known["train_xs"], known["train_ys"], epochs=24, hidden=hidden)[0],
+                known["test_xs"],
+                known["test_ys"],
+            )
+            for hidden in ((16,), (8,))
+        ]
+        assert 0.935 < right[1] < right[0] < 0.975
+
+
+def test_the_nearest_example_beats_sixteen_neurons_on_spirals_and_two_layers_do_not_beat_it():
+    known = cells(7, "def nearest", until='print(f"the commonest', nn=nn)
+    xs, ys, accuracy = known["valid_xs"], known["valid_ys"], known["accuracy"]
+    baseline = accuracy(known["nearest"], xs, ys)
+    assert f"{baseline:.0%}" == "93%"
+    one = [accuracy(known["learned"](seed), xs, ys) for seed in range(5)]
+    assert max(one) < 0.8
+    known["nn"] = SimpleNamespace(MLP=lambda inputs, sizes, **options: nn.MLP(inputs, [16, *sizes], **options))
+    two = [accuracy(known["learned"](seed), xs, ys) for seed in range(5)]
+    assert 0.86 < min(two) <= max(two) <= baseline
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +111,9 @@ def test_a_transformer_beats_one_that_sees_the_last_letter_and_both_the_table(na
     assert f"{names['table']:.3f}" == "1.952"
     far, near = ([loss(trained(texts, seed, sight=sight), texts) for seed in range(6)] for sight in (16, 1))
     assert 1.70 <= min(far) <= max(far) <= 1.76
+    model = trained(texts, 0)
+    model.sight = 1
+    assert loss(model, texts) > 2
     assert 1.79 <= min(near) <= max(near) <= 1.86
 
 
@@ -80,3 +148,40 @@ def test_a_transformer_does_better_on_new_names_if_it_learns_from_thousands(name
         for sight in (16, 1)
     )
     assert 2.19 < min(far) < max(far) < 2.234 < min(near) < max(near) < 2.26
+
+
+LOSSES = {
+    "xor": [(0.69, 0.70), (0, 0.01)],
+    "circles": [(0.4, 0.5), (0, 0.07)],
+    "relus": [(0.2, 0.23), (0.45, 0.6)],
+    "rate": [(0.33, 0.40), (5, 100)],
+    "overfitting": [(0, 0.001), (0.18, 0.22)],
+}
+"""Between which numbers the loss is after 3,000 steps, in each part of the lessons."""
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_lesson_ends_as_it_says(name, opened, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lesson(name)
+    page = opened(tmp_path / f"{name}.html")
+    page.wait_for_selector("html[data-ready]")
+    validation = []
+    for i, (low, high) in enumerate(LOSSES[name]):
+        if i:
+            page.click("text=Next")
+            until(page, f"micrograd.learningRate === {LESSONS[name][i]['rate']}")
+            has_status(page, "Step 0 ")
+        assert low <= page.evaluate("micrograd.train(3000)") <= high
+        has_status(page, "Step 3000 ")
+        validation.append(float(page.inner_text("#status").split("validation ")[1].split()[0]))
+    if name == "overfitting":
+        assert validation[0] > 1
+        assert validation[1] < 0.25
+    if name == "relus":
+        model = nn.MLP(2, [4, 1], "relu")
+        numbers = after(page, PARAMETERS)
+        for parameter, number in zip(model.parameters(), numbers, strict=True):
+            parameter.data = number
+        xs, _ = data.moons(100, 0.1, rng=0)
+        assert any(all(neuron(x).data == 0 for x in xs) for neuron in model.layers[0].neurons)

@@ -41,7 +41,7 @@ os.chdir(directory.name)"""
 
 
 def from_page(page: Path) -> Any:
-    """A page as a notebook without outputs: a cell for each block, but for those that say what a command prints.
+    """A page as a notebook without outputs: a cell for each block, except those that say what a command prints.
 
     A page with commands writes files: the first cell has them written to a directory of their own.
     """
@@ -139,7 +139,7 @@ def _lasting(text: str) -> str:
 
 
 def said(notebook: Any) -> list[Any]:
-    """What each cell says, but for addresses, timings, last digits, and where a drawing puts things."""
+    """What each cell says, without addresses, timings, last digits, and where a drawing puts things."""
     return [[_said(output) for output in cell.outputs] for cell in notebook.cells if cell.cell_type == "code"]
 
 

@@ -90,7 +90,7 @@ def same(what: str, found: float, expected: float) -> None:
 
 
 def same_gradients(call: str, answer: Callable, reference: Callable, **numbers: Any) -> None:
-    """Whether the answer's gradients by each number are those of the reference, for arguments in nested lists.
+    """Whether the answer has the gradients of the reference, with respect to each number in nested lists.
 
     Of several results, a weighted sum is differentiated, so that none can make up for another.
     """
@@ -105,7 +105,7 @@ def same_gradients(call: str, answer: Callable, reference: Callable, **numbers: 
 
 
 def _gradients(function: Callable, numbers: dict[str, Any]) -> dict[str, float]:
-    """The gradient by each number, by its place: "keys[1][0]"."""
+    """The gradient with respect to each number, by its place: "keys[1][0]"."""
     arguments = {name: mapped(micrograd.Value, given) for name, given in numbers.items()}
     results = flat(function(*arguments.values()))
     micrograd.sum(k * result for k, result in enumerate(results, 1)).backward()

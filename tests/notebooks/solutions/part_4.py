@@ -23,5 +23,5 @@ def spread(inputs):
 
 
 def penalty(weights, strength):
-    """Its gradient by a weight w is 2 * strength * w: each step takes away a fixed share of every weight."""
+    """Its gradient with respect to a weight w is 2 * strength * w: a step takes away a fixed share of each weight."""
     return strength * sum(w**2 for w in weights)
