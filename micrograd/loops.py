@@ -81,6 +81,9 @@ def scan(
     With `until`, the rounds end as soon as `until(state)` holds, which is checked before each, or after `length`
     rounds. Then the step returns None for y, and the result has None in place of the list.
 
+    Compiled code computes a loop, for which the step is called once, with Values. So what changes from round to round
+    has to be in the state or in x.
+
     Raises ValueError if the numbers of rows and rounds differ. An error in a round has a note that names the round.
     """
     rounds = Rounds(step, state, xs, _length(xs, length), until)

@@ -10,7 +10,9 @@ The closures of the round write the backward loop when their turn comes, as they
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
+from operator import eq
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.rows import Row, RowSymbol, spread
@@ -83,7 +85,7 @@ def looped(trace: Trace, rounds: Rounds) -> tuple[Any, Any] | None:
 def _looped(trace: Trace, rounds: Rounds) -> tuple[Any, Any] | None:
     first, xs = _leaves(rounds.state), [rounds.x(i) for i in range(rounds.n)]
     rows = list(map(_leaves, xs))
-    if rounds.n < FEWEST or not first or any(shape_of(x) != shape_of(xs[0]) for x in xs):
+    if rounds.n < FEWEST or not first or not all(map(partial(eq, shape_of(xs[0])), map(shape_of, xs))):
         return None
     numbers = promote(*first, *chain(*rows))
     if numbers[0]._level:
