@@ -16,18 +16,13 @@ const operation = i => graph.operations[graph.ops[i - first]];
 const users = graph.data.map(() => []);
 for (let i = first; i < size; i++) for (const k of operands(i)) if (users[k].at(-1) !== i) users[k].push(i);
 
+const operandsData = (i, v) => operands(i).map(k => v[k]);
 const forward = (v, from = first) => {
   for (let i = Math.max(from, first); i < size; i++)
-    if (functions(i)) v[i] = functions(i)[0](operands(i).map(k => v[k]))[0];
+    if (functions(i)) v[i] = functions(i)[0](operandsData(i, v))[0];
   return v;
 };
-const passed = (i, v, g) =>
-  functions(i)
-    ? functions(i)[1](
-        operands(i).map(k => v[k]),
-        g,
-      )
-    : graph.passed[i].map(number);
+const passed = (i, v, g) => (functions(i) ? functions(i)[1](operandsData(i, v), g) : graph.passed[i].map(number));
 const backward = v => {
   const g = new Array(size).fill(0),
     c = [];
@@ -41,11 +36,8 @@ const backward = v => {
   return [g, c];
 };
 
-const V0 = graph.data.map(number),
-  G0 = graph.grad.map(number),
-  C0 = [];
-const rest = G0.slice(),
-  sizes = G0.map(Math.abs);
+const [V0, G0, C0] = [graph.data.map(number), graph.grad.map(number), []];
+const [rest, sizes] = [G0.slice(), G0.map(Math.abs)];
 for (let i = root; i >= first; i--) {
   C0[i] = passed(i, V0, G0[i]);
   operands(i).forEach((k, place) => {
@@ -67,9 +59,7 @@ const once = make => {
 };
 const isStale = once(() => !own.length && !forward(V0.slice()).every((x, i) => near(x, V0[i])));
 const changes = new Map(); // the numbers that the reader set
-let V = V0,
-  G = G0,
-  C = C0;
+let [V, G, C] = [V0, G0, C0];
 const shares = i => (C[i] ??= passed(i, V, G[i]));
 
 function compute() {
@@ -102,12 +92,12 @@ const datum = (i, room) =>
   !changes.size && graph.exact[i]?.length <= (room ?? 12) ? graph.exact[i] : text(V[i], room);
 const inFull = x => `${x}`.replaceAll("-", "−");
 const inside = x => (x < 0 ? `(${text(x)})` : text(x));
-const filled = (formula, i) =>
-  /^\{\w+\}$/.test(formula)
-    ? text(formula === "{y}" ? V[i] : V[operands(i)[formula.slice(1, -1)]])
-    : formula
-        .replace(/\{(\w+)\}/g, (_, k) => inside(k === "y" ? V[i] : V[operands(i)[k]]))
-        .replace(/\((\(−[\d.e−]+\))\)/g, "$1");
+const isOne = formula => /^\{\w+\}$/.test(formula);
+const standsFor = (k, i) => (k === "y" ? i : operands(i)[k]); // the Value that a formula calls {y}, {0}, {1}, ...
+const filled = (formula, i) => {
+  const words = formula.replace(/\{(\w+)\}/g, (_, k) => (isOne(formula) ? text : inside)(V[standsFor(k, i)]));
+  return words.replace(/\((\(−[\d.e−]+\))\)/g, "$1");
+};
 const SIGNS = { "-": "−", "*": "×", "/": "÷", neg: "−" };
 const opName = i => SIGNS[operation(i)[0]] ?? operation(i)[0];
 const nameOf = i => {
@@ -116,12 +106,10 @@ const nameOf = i => {
 };
 const factor = i => (nameOf(i).includes(" ") ? `(${nameOf(i)})` : nameOf(i)); // the name within a formula
 const named = (formula, i) =>
-  /^\{\w+\}$/.test(formula)
-    ? nameOf(formula === "{y}" ? i : operands(i)[formula.slice(1, -1)])
-    : formula.replace(/\{(\w+)\}/g, (all, k, at) => {
-        const isArgument = formula[at - 1] === "(" && formula[at + all.length] === ")";
-        return (isArgument ? nameOf : factor)(k === "y" ? i : operands(i)[k]);
-      });
+  formula.replace(/\{(\w+)\}/g, (all, k, at) => {
+    const isArgument = formula[at - 1] === "(" && formula[at + all.length] === ")";
+    return (isArgument || isOne(formula) ? nameOf : factor)(standsFor(k, i));
+  });
 // Text whose fractions, ∂c/∂a and 1/3, are kept whole at the end of a line.
 const whole = words =>
   words
@@ -255,18 +243,9 @@ const views = graph.views.map(([title, place, items, edges]) => {
       return this.items;
     },
     get edges() {
-      const names = ([source, target, port, count, value, weight, user, place], k) => ({
-        source,
-        target,
-        port,
-        count,
-        value,
-        weight,
-        user,
-        place,
-        passes: passes[k],
-      });
-      Object.defineProperty(this, "edges", { value: edges.map(names) });
+      const fields = ["source", "target", "port", "count", "value", "weight", "user", "place"];
+      const named = (edge, k) => ({ ...Object.fromEntries(fields.map((field, j) => [field, edge[j]])), passes: passes[k] });
+      Object.defineProperty(this, "edges", { value: edges.map(named) });
       return this.edges;
     },
   };
@@ -493,8 +472,8 @@ function curve(view, edge) {
     path += `C${(x + left) / 2} ${y} ${(x + left) / 2} ${height} ${left} ${height}H${right}`;
     [x, y] = [right, height];
   }
-  const begins = view.items[edge.source],
-    leaves = begins.isStub || begins.isOpen ? "" : `M${begins.left + begins.w + 4 + 6 * begins.isStacked} ${begins.top + begins.h / 2 + 3 * begins.isStacked - 2.5}l-4 2.5 4 2.5`;
+  const start = `${source.left + source.w + 4 + 6 * source.isStacked} ${source.top + door(source) - 2.5}`,
+    leaves = source.isStub || source.isOpen ? "" : `M${start}l-4 2.5 4 2.5`;
   return [isInside ? path : `${path}m-4-2.5 4 2.5-4 2.5`, path + leaves]; // forward, and backward
 }
 
@@ -668,6 +647,7 @@ const HINT =
 function facts(i) {
   const rows = [["data", (`${V[i]}` === `${V0[i]}` && graph.exact[i]) || inFull(V[i])]];
   rows.push(["gradient", constants.has(i) ? "none: a plain number beside a Value" : inFull(G[i])]);
+  if (![undefined, G[i]].includes(gradient(i))) rows.push(["so far", inFull(gradient(i))]);
   if (i >= first && operation(i)[1])
     rows.push(["formula", `${named(operation(i)[1], i)} = ${filled(operation(i)[1], i)} = ${datum(i)}`]);
   if (canCompute() && !constants.has(i)) rows.push(["finite difference", text(difference(i), 20)]);

@@ -267,11 +267,13 @@ ROWS = "() => all('#moved tbody tr').map(row => [...row.cells].map(cell => cell.
 
 def test_the_table_of_what_moves_shows_the_gradients_of_the_cards_at_every_step(visit):
     tab, so_far = visit(expression()), set()
+    seek(tab, "a")
     for step in range(12):
         tab.evaluate("step => go(step)", step)
         cards = {name: (data, grad) for name, _, data, _, grad in tab.evaluate(LEAVES)}
         assert {name: tuple(row) for name, *row in tab.evaluate(ROWS)} == cards
         so_far.add(cards["a"])
+        assert (cards["a"] == ("2", "4")) == (tab.locator("#its-far").all_inner_texts() == ["4"])
     assert so_far == {("2", ""), ("2", "4"), ("2", "10")}
 
 
