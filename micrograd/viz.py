@@ -115,7 +115,8 @@ def save_playground(
 
     The page runs the model, its loss and the optimizer as compiled JavaScript. For inputs of two numbers it shows the
     output of the model and of each unit, and lets the reader change the examples; for others, a table of predictions.
-    Scripts can use `window.micrograd`; the page's source documents it.
+    Scripts can use `window.micrograd`; the page's source documents it. With `#embed` after its address, it shows only
+    the network, its output and two buttons, in 640 by 400 pixels.
 
     The model is a Module, or an object with `parameters()` that can be called on an input, with at most 20,000
     parameters; or a dict of such models by name, for the reader to choose from. The loss, the inputs `xs`, the targets

@@ -70,7 +70,8 @@ class Choices {
       return () => {
         row.hidden = layer >= now().length;
         if (row.hidden) return;
-        count.textContent = layer < 0 ? `${now().length} ${now().length === 1 ? "layer" : "layers"}` : `${now()[layer]}`;
+        const n = value(now(), layer);
+        count.textContent = `${n} ${layer < 0 ? "layer" : "unit"}${n === 1 ? "" : "s"}`;
         count.setAttribute("aria-label", what);
         buttons.forEach((button, b) => button.setAttribute("aria-disabled", String(!next(layer, 2 * b - 1))));
       };
