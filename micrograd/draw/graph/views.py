@@ -127,7 +127,8 @@ class Views:
             single = few if len(its) > few + 1 else len(its)
             groups += [([card], "") for card in its[:single]]
             if more := its[single:]:
-                groups.append((more, f"{len(more)} more × {title}" if title else f"{len(more)} more inputs"))
+                many = f"{len(more)}{' more' * bool(single)}"
+                groups.append((more, f"{many} × {title}" if title else f"{many} inputs"))
         return groups
 
     def _group(self, view: View, cards: list[int], column: int, title: str) -> Item:

@@ -188,6 +188,9 @@ def test_a_wide_layer_shows_a_few_units_and_their_weights_and_how_many_more_ther
     assert found[7] == ["25 more inputs", "25 Values"]
     assert len(re.findall(r"edge (?:up|down)", svg)) == 7 * 7 + 7
     assert svg.count('class="edge"') == 7 + 7 + 1 + 1  # one for many weights
+    kinds = ("sin", "cos", "tan", "exp", "sinh", "cosh", "tanh", "atan", "relu")
+    root = total(getattr(Value(1.0), kind)() * 2.5 ** (i + 1) for kind in kinds for i in range(2))
+    assert [f"2 × {kind}" for kind in kinds] == [words[0] for words in cards(root) if words[0].endswith(kinds)]
 
 
 @pytest.mark.parametrize("folded", [True, False])
