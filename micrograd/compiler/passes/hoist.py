@@ -104,11 +104,24 @@ def _uniform(graph: Graph, shared: Sequence[bool]) -> set[int]:
         return row in uniform or (trace.ops[row] == "stack" and uniform.issuperset(trace.operands[row]))
 
     for line, operands in enumerate(trace.operands):
-        if uniform.issuperset(operands):
+        if uniform.issuperset(operands) and uniform.issuperset(_read_in_rounds(trace, line)):
             uniform.update([line] if operands else ())
         elif trace.ops[line] in ("dot", "axpy") and all(map(is_uniform, operands)):
             uniform.add(line)  # a stack may be recorded after the lines that use it
     return uniform
+
+
+def _read_in_rounds(trace: Trace, line: int) -> set[int]:
+    """The leaves from outside that the rounds of a loop read: they are not among its operands."""
+    if line not in trace.loops:
+        return set()
+    loop, found = trace.loops[line], set[int]()
+    waiting = [*loop.ends]
+    while waiting:
+        if (inner := waiting.pop()) not in found:
+            found.add(inner)
+            waiting += [*trace.operands[inner], *_read_in_rounds(trace, inner)]
+    return {inner for inner in found.difference(loop.state, loop.xs) if not trace.operands[inner]}
 
 
 def _costly(trace: Trace, uniform: set[int]) -> set[int]:
