@@ -9,7 +9,7 @@ class Lesson {
 
   go(number) {
     this.number = number;
-    this.hasTrained = false;
+    this.hasTrained = this.isDone = false;
     this.draw();
     return this.open(this.parts[number]);
   }
@@ -19,9 +19,11 @@ class Lesson {
     return this.answers[this.number] !== null;
   }
 
-  trained() {
-    if (this.hasTrained) return;
+  // The page has trained: now the answer stays, and once that is done, what came of it is told.
+  trained(isDone) {
+    if (this.hasTrained && this.isDone >= isDone) return;
     this.hasTrained = true;
+    this.isDone ||= isDone;
     this.draw();
   }
 
@@ -39,7 +41,7 @@ class Lesson {
       button.dataset.lesson = words;
       return button;
     };
-    const said = !this.isAnswered ? "Answer, then press Train." : !this.hasTrained ? "Press Train to see." : `You said: ${offered[answers[number]]}. ${after}`;
+    const said = !this.isAnswered ? "Answer, then press Train." : !this.isDone ? "Press Train to see." : `You said: ${offered[answers[number]]}. ${after}`;
     place.replaceChildren(
       html("fieldset", { className: "models" }, html("legend", {}, question), ...chips),
       html("p", { className: "said" }, html("span", { role: "status" }, said), go("Back", number - 1), `${number + 1} of ${parts.length}`, go("Next", number + 1)),

@@ -101,7 +101,7 @@ class Network {
       const [x, y] = places[k];
       Object.assign(card.style, { left: `${x}px`, top: `${y}px`, width: `${wide}px`, height: `${side}px` });
       Object.assign(caption.style, { left: `${x + wide / 2}px`, top: `${y + side}px` });
-      caption.hidden = !named;
+      caption.hidden = !named || (!this.hasMaps && units[k][2] < 0); // whose name is inside
     });
     this.thickest = Math.max(2, pitch / 14);
     this.edges.setAttribute("viewBox", `0 0 ${width} ${height}`);
@@ -145,8 +145,8 @@ class Network {
       card.classList.toggle("off", off.has(k));
       setChanged(card, "aria-label", `${this.model.units[k][0]}${off.has(k) ? ", off" : ""}`);
       if (maps) unitPicture(maps[k], n, canvas, this.pixels);
-      const bias = this.model.units[k][2];
-      inside.textContent = maps || bias < 0 ? "" : text(parameters[bias], 5);
+      const [name, , bias] = this.model.units[k];
+      inside.textContent = maps ? "" : bias < 0 ? name : text(parameters[bias], 5);
     });
   }
 

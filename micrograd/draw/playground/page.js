@@ -69,7 +69,7 @@
     curve.push(...answer.curve);
     if (curve.length > 800) state.curve = curve.filter((_, i) => i % 2 === 0 || i === curve.length - 1);
     state.answer = answer;
-    if (what.steps) lesson?.trained();
+    if (what.steps) lesson?.trained(answer.steps >= 100);
     if (!answer.ok) {
       pause();
       notice("Some numbers are no longer finite: lower the learning rate, and press Reset.");
@@ -116,6 +116,7 @@
     return examples.points.length > 0 && (lesson?.isAnswered ?? true);
   }
   function pause() {
+    if (now.playing) lesson?.trained(true);
     now.playing = false;
     showPlaying();
   }
