@@ -14,6 +14,7 @@ from micrograd.draw.text import CONTROLS, EMS, exact, label, number, real, width
 from micrograd.engine import Value
 
 SIZE_RULES = "".join(f".{look}{{font-size:{size:g}px}}\n" for look, size in SIZES.items())
+TIP = 40  # the most Values in a tooltip
 STYLE = SIZE_RULES + read(__package__, "cards.css")  # the rules of cards, for colours that are variables
 
 
@@ -112,16 +113,17 @@ def _slot(views: Views, item: Item, slot: Slot) -> str:
 
 
 def tip(views: Views, item: Item) -> str:
-    """The tooltip of a card: each of its Values, in full."""
+    """The tooltip of a card: its Values, in full, the last first; of many, the last ones."""
     if not item.values:
         return ", ".join(item.texts)
     lines = []
-    for i in reversed(item.parts):
+    for i in item.parts[: -TIP - 1 : -1]:
         value = views.graph.values[i]
         names = [str(name) for name in (value.label or views.names[i], views.graph.title(i)) if name != ""]
         grad = f", grad {exact(value.grad)}" if views.grad and i not in views.graph.constants else ""
         lines.append(f"{' = '.join(names) or 'leaf'}: data {exact(value.data)}{grad}")
-    return "\n".join(lines)
+    hidden = len(item.parts) - len(lines)
+    return "\n".join(lines + [f"and {hidden} more"] * (hidden > 0))
 
 
 def _escaped(text: Any) -> str:

@@ -215,6 +215,9 @@ def test_a_card_says_in_full_what_it_stands_for_where_the_pointer_rests():
     titles = [t.text for t in ElementTree.fromstring(to_svg(example())).iter(f"{SVG}title")]
     assert titles[0] == "The graph that leads to a Value: 4 Values, 2 operations"
     assert titles[1:] == ["x: data 3, grad 5", "y: data 1, grad −3", "−: data 2, grad 3", "×: data 6, grad 1"]
+    *_, many = ElementTree.fromstring(to_svg(nn.Neuron(50, rng=1)([1.0] * 50))).iter(f"{SVG}title")
+    names = [line.split(":")[0] for line in many.text.split("\n")]
+    assert names == ["out = tanh", "out.z = dot", "out.b", *(f"out.w{i}" for i in range(49, 12, -1)), "and 13 more"]
 
 
 def test_gradients_of_an_earlier_pass_are_not_shown_as_those_of_a_new_graph():
