@@ -318,15 +318,24 @@ static inline const int64_t *rows(const column *x, const int64_t *examples, int6
         }
 
 /* PART gather */
-/* Copies arguments of one size into lanes, each of which has one of the examples. */
+/* Copies arguments of one size into lanes, each of which has one of the examples; four at a time, with one store. */
 static inline void gather(T *to, const column *x, int64_t arguments, int64_t size, const int64_t *examples)
 {
+    typedef real F __attribute__((vector_size(4 * sizeof(real)), aligned(sizeof(real)), may_alias));
+    enum { FOUR = WIDTH < 4 ? 1 : 4 };
     for (int64_t k = 0; k < arguments; k++)
         for (int64_t first = 0; first < size; first += 64) /* the cache lines of 64 rows stay in L1 */
-            for (int64_t l = 0; l < WIDTH; l++) {
-                const real *from = numbers_of(x + k, examples[l], size);
-                for (int64_t i = first; i < size && i < first + 64; i++)
-                    ((real *)&to[k * size + i])[l] = from[i];
+            for (int64_t l = 0; l < WIDTH; l += FOUR) {
+                const real *from[FOUR];
+                for (int64_t f = 0; f < FOUR; f++)
+                    from[f] = numbers_of(x + k, examples[l + f], size);
+                for (int64_t i = first; i < size && i < first + 64; i++) {
+                    real *into = (real *)&to[k * size + i] + l;
+                    if (FOUR == 4)
+                        *(F *)into = (F){from[0][i], from[1 % FOUR][i], from[2 % FOUR][i], from[3 % FOUR][i]};
+                    else
+                        *into = from[0][i];
+                }
             }
 }
 
