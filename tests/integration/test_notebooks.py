@@ -664,6 +664,25 @@ class TestAnEngine:
         assert returned is Value
         assert all(verdict.startswith("Not yet: ") for verdict in said.values())
 
+    def test_of_seven_methods_is_enough_for_the_rest_of_the_part(self, capsys, tmp_path, monkeypatch):
+        monkeypatch.syspath_prepend(notebooks.HERE)
+        monkeypatch.chdir(tmp_path)
+        core = re.split(r"(?m)^    (?=def )", SOURCE)
+        names = "__init__", "__repr__", "__add__", "__radd__", "__mul__", "__rmul__", "backward", "__pow__", "tanh"
+        kept = [part for part in core[1:] if re.match(r"def (\w+)", part)[1] in names]
+        assert len(kept) == len(names)
+        _, *cells = [cell.source for cell in notebooks.read(notebooks.NOTEBOOKS[1]).cells if cell.cell_type == "code"]
+        namespace = {}
+        exec("import math\n" + "    ".join([core[0], *kept]), namespace)
+        written = namespace["Value"]
+        for cell in cells:
+            exec(cell, namespace)
+        assert namespace["Value"] is written
+        assert type(namespace["hidden"][0][0]) is written
+        said = capsys.readouterr().out
+        assert said.count("Right.") == len(CORE)
+        assert "[1.0, 0.0]  0.998" in said
+
     def test_that_is_micrograds_own_gets_no_marks(self, capsys):
         assert checks.engine(Value) is Value
         said = capsys.readouterr().out
