@@ -30,7 +30,7 @@ def test_what_is_built_is_whole_and_names_nothing_outside(installed, tmp_path):
     site = tmp_path / "site"
     course.build(site, installed)
     pages = sorted(path.name for path in site.glob("*.html"))
-    assert len(pages) == 7  # one is the index, and one notebook needs NumPy
+    assert len(pages) == 8  # one is the index, one the glossary, and one notebook needs NumPy
     assert "5_the_bridge.html" not in pages
     for name in pages:
         text = (site / name).read_text(encoding="utf-8")
@@ -38,6 +38,7 @@ def test_what_is_built_is_whole_and_names_nothing_outside(installed, tmp_path):
         links = [link for link in re.findall(r'(?:src|href)="([^"]+)"', text) if not re.match("https?:|data:", link)]
         assert [link for link in links if not (site / link).exists()] == []
         assert "**" not in re.sub(r"<textarea.*?</textarea>|<code>.*?</code>", "", text, flags=re.DOTALL)
+    assert 'href="glossary.html"' in (site / "index.html").read_text(encoding="utf-8")
     assert (site / "index.html").read_bytes() == (site / "1_numbers_and_gradients.html").read_bytes()
     with zipfile.ZipFile(site / "checkout.zip") as archive:
         names = set(archive.namelist())

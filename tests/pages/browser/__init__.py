@@ -61,7 +61,7 @@ def pyodide(directory: Path | None = None, version: str = PYODIDE) -> Path:
 
 
 def build(directory: Path, installed: Path) -> None:
-    """Write everything into a directory: a page for each notebook that needs no NumPy, and what they load."""
+    """Write everything into a directory: a page for each notebook that needs no NumPy, the glossary, what they load."""
     (directory / "pyodide").mkdir(parents=True, exist_ok=True)
     for name in FILES:
         shutil.copy(installed / name, directory / "pyodide")
@@ -75,6 +75,9 @@ def build(directory: Path, installed: Path) -> None:
                     archive.write(file, file.relative_to(CHECKOUT))
     texts = {path.name: path.read_text(encoding="utf-8") for path in NOTEBOOKS}
     here = {name: json.loads(text) for name, text in texts.items() if "import numpy" not in text}
+    glossary = CHECKOUT / "tests" / "notebooks" / "glossary.md"
+    lines = glossary.read_text(encoding="utf-8").splitlines(keepends=True)
+    here[glossary.name] = {"cells": [{"cell_type": "markdown", "source": lines}]}
     for name, notebook in here.items():
         (directory / name).with_suffix(".html").write_text(page(notebook, here.keys()), encoding="utf-8")
     shutil.copy((directory / min(here)).with_suffix(".html"), directory / "index.html")
@@ -129,7 +132,7 @@ def _inline(text: str, known: Collection[str]) -> str:
     def link(found: re.Match[str]) -> str:
         words, target = found[1], found[2]
         if target in known:
-            target = target.replace(".ipynb", ".html")
+            target = re.sub(r"\.(ipynb|md)$", ".html", target)
         if target.endswith(".html") or "://" in target:
             return f'<a href="{target}">{words}</a>'
         return f"{words} (which a browser cannot run)" if target.endswith(".ipynb") else words
