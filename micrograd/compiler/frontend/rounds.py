@@ -146,9 +146,13 @@ class _Body:
 
     def __init__(self, trace: Trace, state: Sequence[Value], x: Sequence[Value], results: tuple[Value, ...]) -> None:
         self.trace, self.state, self.x, self.results = trace, state, x, results
-        its = inside(trace, _ids([*state, *x]), len(trace.ops))
-        self.nodes = [node for node in order_of(results)[0] if getattr(node.data, "id", None) in its]
-        own, used = {*self.nodes, *state, *x}, dict.fromkeys(chain(results, *[node._prev for node in self.nodes]))
+        its, own = inside(trace, _ids([*state, *x]), len(trace.ops)), {*state, *x}
+        self.nodes: list[Value] = []
+        for node in order_of(results)[0]:
+            if getattr(node.data, "id", None) in its or not own.isdisjoint(node._prev):  # even 0 times the state
+                self.nodes.append(node)
+                own.add(node)
+        used = dict.fromkeys(chain(results, *[node._prev for node in self.nodes]))
         self.captured = [value for value in used if value not in own and not value._is_constant]
         rows = [value.values for value in self.captured if isinstance(value, Row)]
         self.receivers = [*dict.fromkeys(chain(self.captured, *rows))]  # a row may pass a gradient on at once

@@ -46,7 +46,7 @@ def definitions(body: str, precision: Precision = DOUBLE, *, vectors: bool) -> s
     known = {
         f"{name}{precision.suffix}": PARTS[name] for name in ("chosen", "larger", "remainder_", "take_at", "add_at")
     }
-    known |= _of_vectors(precision) if vectors else {"row_exp": PARTS["row_exp"]}
+    known |= _of_vectors(precision) if vectors else {name: PARTS[name] for name in ("row_exp", "row_tanh")}
     known |= _checked(precision, "v_" if vectors else "", "" if vectors else precision.suffix)
     text = ""
     for name, definition in reversed(known.items()):

@@ -247,7 +247,7 @@ static inline real max(real start, const real *a, long n)
 #else
 #define PLUS(a, b, c) ((a) * (b) + (c))
 #endif
-static inline real row_exp(real x)
+static inline __attribute__((always_inline)) real row_exp(real x)
 {
     x = x > 1000.0 ? 1000.0 : x < -1000.0 ? -1000.0 : x;
     const real shift = 6755399441055744.0;
@@ -271,6 +271,19 @@ static inline real row_exp(real x)
     a.bits = (half.bits - zero.bits) * (1LL << 52) + one.bits; /* negative numbers must not be shifted */
     b.bits = (whole.bits - half.bits) * (1LL << 52) + one.bits;
     return (1.0 + PLUS(r * r, sum, r)) * a.x * b.x;
+}
+
+/* PART row_tanh */
+/* tanh(x), as v_tanh above computes it. */
+static inline real row_tanh(real x)
+{
+    real size = __builtin_fabs(x);
+    size = size > 20.0 ? 20.0 : size;
+    const real z = size * size;
+    const real p = (-0.964399179425052238628 * z - 99.2877231001918586564) * z - 1614.68768441708447952;
+    const real q = ((z + 112.811678491632931402) * z + 2235.48839060100448583) * z + 4844.06305325125486048;
+    const real small = size + size * z * (p / q), large = 1.0 - 2.0 / (row_exp(size + size) + 1.0);
+    return __builtin_copysign(size < 0.625 ? small : large, x);
 }
 
 /* PART call */

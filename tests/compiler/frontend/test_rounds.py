@@ -88,7 +88,13 @@ def shared(w, s, xs):
     return state * scale + sum(ys) * w[2].sin()
 
 
-PROGRAMS = [mixed, nested, two, looked_up, of_constants, until, shared]
+def constant(w, s, xs):
+    """Numbers that do not depend on the state, although they were computed from it."""
+    state, _ = scan(lambda h, x: (h * 0.5 + (w[0] * h) ** 0 + 0.0 * (w[1] * h) * x[0], None), s[0], xs)
+    return state * w[2]
+
+
+PROGRAMS = [constant, mixed, nested, two, looked_up, of_constants, until, shared]
 each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 each_backend = pytest.mark.parametrize("backend", ["python", pytest.param("c", marks=needs_compiler)])
 
