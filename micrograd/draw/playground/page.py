@@ -207,7 +207,7 @@ def _trained(name: str, model: Any, loss: Any, table: Any, optimizer: Any) -> tu
     units = compile(partial(units_and_outputs, model, layers), (x,), parameters=parameters, backend="python")
     part = {
         "name": name,
-        "title": type(model).__name__ if type(model).__repr__ is object.__repr__ else f"{model!r:.200}",
+        "title": type(model).__name__ if repr(model) == object.__repr__(model) else f"{model!r:.200}",
         "outputs": len(flat(model(x))),
         **_network(model, layers, x),
         "starts": _starts(model, parameters),
