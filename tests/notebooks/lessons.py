@@ -3,6 +3,8 @@
 `lesson("xor")` writes the page xor.html and shows it.
 """
 
+from typing import Any
+
 from micrograd import data, losses, nn, optim, viz
 
 try:
@@ -11,106 +13,88 @@ except ImportError:  # in a notebook beside it
     from pictures import Page
 
 SIZES = {"none": [], "2": [2], "3": [3], "4": [4], "8": [8], "16-16": [16, 16]}
+
+
+def part(
+    text: str, answers: list[str], after: str, hidden: str, activation: str = "tanh", **rest: Any
+) -> dict[str, Any]:
+    """A question, what is said after the training, and what is set for it: on moons, unless it says otherwise."""
+    choice = {"hidden": hidden, "activation": activation}
+    return {"text": text, "answers": answers, "after": after, "choice": choice, "data": "moons", **rest}
+
+
 LESSONS = {
     "xor": [
-        {
-            "text": "XOR, and no hidden neuron: one line. How low can the loss get?",
-            "answers": ["to 0", "to 0.69, the logarithm of 2", "it rises"],
-            "choice": {"hidden": "none", "activation": "tanh"},
-            "data": "xor",
-            "rate": 0.3,
-            "after": "0.69 is what it costs to answer a half to everything. No straight line separates XOR.",
-        },
-        {
-            "text": "Three hidden neurons: three lines. How low now?",
-            "answers": ["to 0.69", "to half of that", "towards 0"],
-            "choice": {"hidden": "3", "activation": "tanh"},
-            "data": "xor",
-            "rate": 0.3,
-            "after": "Towards 0. Point at each neuron to see its line: which of the three could you switch off?",
-        },
+        part(
+            "XOR, and no hidden neuron: one line. How low can the loss get?",
+            ["to 0", "to 0.69, the logarithm of 2", "it rises"],
+            "0.69 is what it costs to answer a half to everything. No straight line separates XOR.",
+            "none", rate=0.3, data="xor",
+        ),
+        part(
+            "Three hidden neurons: three lines. How low now?",
+            ["to 0.69", "to half of that", "towards 0"],
+            "Towards 0. Each card shows what a neuron sees; a click switches it off. Can the network do without one?",
+            "3", rate=0.3, data="xor",
+        ),
     ],
     "circles": [
-        {
-            "text": "A ring around another. Can two lines fence the inner one in?",
-            "answers": ["yes", "no, one side stays open"],
-            "choice": {"hidden": "2", "activation": "tanh"},
-            "data": "circles",
-            "noise": 0.1,
-            "n": 100,
-            "rate": 0.3,
-            "after": "Two lines leave a strip or a wedge, which is open.",
-        },
-        {
-            "text": "And three?",
-            "answers": ["yes, as a triangle", "no, it takes four"],
-            "choice": {"hidden": "3", "activation": "tanh"},
-            "data": "circles",
-            "noise": 0.1,
-            "n": 100,
-            "rate": 0.3,
-            "after": "A triangle is a fence.",
-        },
+        part(
+            "A ring around another. Can two lines fence the inner one in?",
+            ["yes", "no, one side stays open"],
+            "Two lines leave a strip or a wedge, which is open.",
+            "2", rate=0.3, data="circles", noise=0.1, n=100,
+        ),
+        part(
+            "And three?",
+            ["yes, as a triangle", "no, it takes four"],
+            "A triangle is a fence.",
+            "3", rate=0.3, data="circles", noise=0.1, n=100,
+        ),
     ],
     "relus": [
-        {
-            "text": "Four neurons with relu, and a learning rate of 0.1. What will each of them see?",
-            "answers": ["0 on one side of a line, a slope on the other", "waves", "the same everywhere"],
-            "choice": {"hidden": "4", "activation": "relu"},
-            "data": "moons",
-            "rate": 0.1,
-            "after": "A relu is flat on one side of its line. Where it is flat, its weights get no gradient.",
-        },
-        {
-            "text": "The same with a rate of 10. Steps that are far too long throw neurons off. Do they come back?",
-            "answers": ["yes, the gradient brings them back", "no, they stay where they are"],
-            "choice": {"hidden": "4", "activation": "relu"},
-            "data": "moons",
-            "rate": 10,
-            "after": "A relu that is 0 for all points has no gradient for any of them: it is dead. Find one that is.",
-        },
+        part(
+            "Four neurons with relu, and a learning rate of 0.1. What will each of them see?",
+            ["0 on one side of a line, a slope on the other", "waves", "the same everywhere"],
+            "A relu is flat on one side of its line. Where it is flat, its weights get no gradient.",
+            "4", rate=0.1, activation="relu",
+        ),
+        part(
+            "The same with a rate of 10. Steps that are far too long throw neurons off. Do they come back?",
+            ["yes, the gradient brings them back", "no, they stay where they are"],
+            "A relu that is 0 for all points has no gradient for any of them: it is dead. Find one that is.",
+            "4", rate=10, activation="relu",
+        ),
     ],
     "rate": [
-        {
-            "text": "A learning rate of 0.001. What does the loss do in a few seconds?",
-            "answers": ["it falls fast", "it hardly moves", "it jumps about"],
-            "choice": {"hidden": "8", "activation": "tanh"},
-            "data": "moons",
-            "rate": 0.001,
-            "after": "Downhill, but in tiny steps.",
-        },
-        {
-            "text": "A hundred thousand times as much: 100?",
-            "answers": ["it falls a hundred thousand times as fast", "it jumps about", "it hardly moves"],
-            "choice": {"hidden": "8", "activation": "tanh"},
-            "data": "moons",
-            "rate": 100,
-            "after": "Each step goes too far, and the next one has to make up for it.",
-        },
+        part(
+            "A learning rate of 0.001. What does the loss do in a few seconds?",
+            ["it falls fast", "it hardly moves", "it jumps about"],
+            "Downhill, but in tiny steps.",
+            "8", rate=0.001,
+        ),
+        part(
+            "A hundred thousand times as much: 100?",
+            ["it falls a hundred thousand times as fast", "it jumps about", "it hardly moves"],
+            "Each step goes too far, and the next one has to make up for it.",
+            "8", rate=100,
+        ),
     ],
     "overfitting": [
-        {
-            "text": "Thirty points with much noise, and a large network. What does the loss on other points do?",
-            "answers": ["it falls, like the other", "it falls, then rises", "it stays where it is"],
-            "choice": {"hidden": "16-16", "activation": "tanh"},
-            "data": "moons",
-            "noise": 0.3,
-            "n": 30,
-            "rate": 0.02,
-            "after": "It learns the noise of these thirty points, and others have another noise.",
-        },
-        {
-            "text": "The same network, and a hundred times as many points?",
-            "answers": ["the same", "both losses fall together"],
-            "choice": {"hidden": "16-16", "activation": "tanh"},
-            "data": "moons",
-            "noise": 0.3,
-            "n": 3000,
-            "rate": 0.02,
-            "after": "Three thousand accidents are too many to learn by heart; what remains is what they share.",
-        },
+        part(
+            "Thirty points with much noise, and a large network. What does the loss on other points do?",
+            ["it falls, like the other", "it falls, then rises", "it stays where it is"],
+            "It learns the noise of these thirty points, and others have another noise.",
+            "16-16", rate=0.02, noise=0.3, n=30,
+        ),
+        part(
+            "The same network, and a hundred times as many points?",
+            ["the same", "both losses fall together"],
+            "Three thousand accidents are too many to learn by heart; what remains is what they share.",
+            "16-16", rate=0.02, noise=0.3, n=3000,
+        ),
     ],
-}
+}  # fmt: skip
 """The parts of each lesson: a question, what is set for it, and what is said after the training."""
 
 
