@@ -131,23 +131,18 @@ def sizes_of(values: dict[str, Any]) -> list[list[int]] | None:
 
 def checked(lesson: Any, offered: dict[str, dict[str, Any]], models: Mapping[Any, Any]) -> list[dict[str, Any]]:
     """The lesson as the page takes it. Raises ValueError for a part that it cannot show or set."""
-    found = []
-    for i, given in enumerate(lesson):
-        part = {"after": "", **given}
+    parts = [{"after": "", **part} for part in lesson]
+    known: dict[str, Any] = {**offered, "model": ["", *map(str, models)]}
+    for i, part in enumerate(parts):
         if unknown := part.keys() - {*LESSON}:
             raise ValueError(f"lesson[{i}] has {shown(sorted(unknown))}: expected {', '.join(LESSON)}")
         if not part.get("text") or len(part.get("answers", ())) < 2:
-            raise ValueError(f"lesson[{i}] is {shown(given)}: expected a text and two answers or more")
-        for name, chosen in part.get("choice", {}).items():
-            if chosen not in offered.get(name, ()):
-                known = [f"{name}={each!r}" for name, values in offered.items() for each in values]
-                raise ValueError(f"lesson[{i}] chooses {name}={chosen!r}: expected {', '.join(known) or 'no choice'}")
-        if part.get("model", "") not in ("", *map(str, models)):
-            raise ValueError(
-                f"lesson[{i}] has the model {part['model']!r}: expected one of {', '.join(map(str, models))}"
-            )
-        found.append(part)
-    return found
+            raise ValueError(f"lesson[{i}] is {shown(lesson[i])}: expected a text and two answers or more")
+        for name, chosen in {"model": part.get("model", ""), **part.get("choice", {})}.items():
+            if chosen not in known.get(name, ()):
+                expected = ", ".join(map(repr, known.get(name, offered)))
+                raise ValueError(f"lesson[{i}] chooses {name}={chosen!r}: expected {expected or 'no choice'}")
+    return parts
 
 
 # Examples

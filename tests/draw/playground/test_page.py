@@ -316,12 +316,13 @@ ASK = {"text": "Will it learn?", "answers": ["yes", "no"]}
         (
             {"lesson": [{**ASK, "choice": {"hidden": "5"}}]},
             ValueError,
-            "chooses hidden='5': expected hidden='none', hid",
+            "chooses hidden='5': expected 'none', '2', '4'",
         ),
+        ({"lesson": [{**ASK, "choice": {"hiden": "4"}}]}, ValueError, "hiden='4': expected 'hidden', 'activation'"),
         (
             {"lesson": [{**ASK, "model": "5"}]},
             ValueError,
-            r"lesson\[0\] has the model '5': expected one of none · tanh",
+            r"lesson\[0\] chooses model='5': expected '', 'none · tanh",
         ),
     ],
 )
