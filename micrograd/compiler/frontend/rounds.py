@@ -9,7 +9,7 @@ The round is traced on leaves for the state and for x. Its lines stay in the tra
 The closures of the round write the backward loop when their turn comes, as they write any backward pass.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from operator import eq
@@ -160,19 +160,16 @@ class _Body:
     def _loop(self, loop: Loop, operands: Sequence[int]) -> int:
         """Record a loop: its operands, and the numbers from outside that its lines need."""
         trace = self.trace
-        line, found, waiting = len(trace.ops), [*operands], loop.ends
-        own = [*_ids(self.state), *_ids(self.x), *loop.state, *loop.xs]
-        its, seen = inside(trace, own, line), {*waiting}
-        while waiting:
-            each = waiting.pop()
-            if each in its or trace.size(each):
-                new = set(trace.operands[each]) - seen
-                seen |= new
-                waiting += new
-            elif trace.operands[each] or trace.leaves.get(each, ("p",))[0] not in ("p", "x", "seed", loop.of_sums):
-                found.append(each)
+        line, globals = len(trace.ops), ("p", "x", "seed", loop.of_sums)
+        its = inside(trace, [*_ids(self.state), *_ids(self.x), *loop.state, *loop.xs], line)
+
+        def is_outside(each: int) -> bool:
+            return not (each in its or trace.size(each))
+
+        ends = reached(trace, loop.ends, is_outside)
+        found = [each for each in ends if trace.operands[each] or trace.leaves.get(each, ("p",))[0] not in globals]
         trace.ops.append("scan")
-        trace.operands.append(tuple(found))
+        trace.operands.append((*operands, *found))
         trace.loops[line] = loop
         trace.maps[line] = len(loop.state) + loop.n_sums + loop.rounds * loop.n_outputs
         return line
@@ -261,6 +258,20 @@ def inside(trace: Trace, leaves: Iterable[int], end: int) -> set[int]:
     for line in range(min(found), end):
         if not found.isdisjoint(trace.operands[line]):
             found.add(line)
+    return found
+
+
+def reached(trace: Trace, ends: Iterable[int], is_end: Callable[[int], bool]) -> list[int]:
+    """The lines where a walk from the ends of a computation to its operands stops, as it does at these lines."""
+    waiting = [*ends]
+    found, seen = [], {*waiting}
+    while waiting:
+        if is_end(line := waiting.pop()):
+            found.append(line)
+        else:
+            new = set(trace.operands[line]) - seen
+            seen |= new
+            waiting += new
     return found
 
 

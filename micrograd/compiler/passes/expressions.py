@@ -13,7 +13,7 @@ from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.operations import CONDITIONS, OPERATIONS
-from micrograd.compiler.frontend.rounds import Loop, inside
+from micrograd.compiler.frontend.rounds import Loop, inside, reached
 from micrograd.compiler.frontend.tracer import Slice, Trace
 from micrograd.compiler.ir import Call
 
@@ -139,7 +139,9 @@ def expressions(
     ops, operands = trace.ops, trace.operands
     live = trace.live([*results, *(line for _, line in rows)])
     loops = {line: trace.loops[line] for line in live if line in trace.loops}
-    kept = {} if in_order else {loop.forward: _kept(trace, loop) for loop in loops.values()}
+    kept: dict[int, set[int]] = defaultdict(set)
+    for loop in () if in_order else loops.values():
+        kept[loop.forward].update(_kept(trace, loop))
     in_rows = chain(*[operands[line] for line in live if ops[line] in ROWS or line in trace.maps])
     merger = _Merger(trace, live, {*results, *named, *in_rows}, in_order)
     for line in live:
@@ -150,8 +152,7 @@ def expressions(
     for line in [*live]:
         op, of = ops[line], operands[line]
         if line in loops:
-            its = (*kept.get(line, ()), *kept.get(loops[line].forward, ()))
-            live += merger.add_loop(line, its, backward)
+            live += merger.add_loop(line, sorted(kept[line] | kept[loops[line].forward]), backward)
         elif line in trace.maps:
             merger.add_call(line, op, of)
         elif op in SUMS:
@@ -173,23 +174,17 @@ def expressions(
     return Expressions(merger.nodes, live, scatters)
 
 
-def _kept(trace: Trace, loop: Loop) -> tuple[int, ...]:
+def _kept(trace: Trace, loop: Loop) -> list[int]:
     """The lines of a forward loop that its backward loop needs; conditions and rows are computed again."""
     if loop.forward < 0:
-        return ()
+        return []
     forward = trace.loops[loop.forward]
     its = inside(trace, (*forward.state, *forward.xs), loop.forward)
-    found, waiting = set[int](), [*loop.ends]
-    seen = {*waiting}
-    while waiting:
-        line = waiting.pop()
-        if line in its and trace.operands[line] and trace.ops[line] not in CONDITIONS and not trace.size(line):
-            found.add(line)
-        else:
-            new = set(trace.operands[line]) - seen
-            seen |= new
-            waiting += new
-    return tuple(sorted(found))
+
+    def is_kept(line: int) -> bool:
+        return line in its and bool(trace.operands[line]) and trace.ops[line] not in CONDITIONS and not trace.size(line)
+
+    return reached(trace, loop.ends, is_kept)
 
 
 Terms = list[tuple[str, Any]]

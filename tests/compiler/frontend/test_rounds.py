@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 from micrograd import Value, compile, dot, grad, logsumexp, scan, take, where
+from micrograd.compiler import passes
 from tests.compiler.targets.test_export import run_exported
 from tests.fuzz import scans
 from tests.helpers import flat, needs_compiler
@@ -134,6 +135,19 @@ def test_values_and_gradients_are_those_of_the_engine(program, backend):
     assert [found, *of_s, *flat(of_xs)] == close([value, *of_x])
     assert fast.backward(*[[each] for each in example]) == close(value)
     assert [v.grad for v in w] == close(of_w)
+
+
+@needs_compiler
+@each_program
+def test_loops_in_a_program_in_trace_order(program, monkeypatch):
+    for name, value in {"MANY_LINES": 0, "SMALL_BLOCKS": math.inf, "length": lambda kernel: 0}.items():
+        monkeypatch.setattr(passes, name, value)
+    w, example = parameters(), numbers(2)
+    fast = compile(partial(program, w), numbers(1), parameters=w, backend="c")
+    assert "level blocks" not in fast.stages
+    value, _, of_x = engine(program, *example)
+    found, gradients = fast.value_and_grad(*example, argnum=(0, 1))
+    assert [found, *flat(gradients)] == close([value, *of_x])
 
 
 @each_backend
