@@ -1,4 +1,4 @@
-// The choices of a model: chips for each keyword or, where its values are lists of sizes, layers and units with − and +.
+// The choices of a model: chips for each keyword that has several or, where its values are lists of sizes, layers and units with − and +.
 // Models are numbered as in Python: the labels of the last keyword come one after the other.
 
 class Choices {
@@ -6,7 +6,7 @@ class Choices {
   constructor(place, choices, chosen) {
     Object.assign(this, { choices, chosen, labels: choices.map(([, labels]) => labels[0]) });
     this.parts = choices.map(([name, labels, sizes], k) => {
-      const legend = html("legend", {}, name), part = html("fieldset", {}, legend);
+      const legend = html("legend", {}, name), part = html("fieldset", { hidden: labels.length < 2 }, legend);
       const choose = (label) => this.change({ [name]: label });
       const shown = sizes ? this.steppers(part, labels, sizes, k, choose) : this.chips(part, name, labels, choose);
       place.append(part);
