@@ -311,7 +311,7 @@ static inline const real *numbers_of(const column *x, int64_t example, int64_t s
    it stay in the cache, since a product reads about half of it again and again: at most 128, and whole tiles. The length
    of a row is not a power of two, or the cache would have room for few rows. */
 enum { FEWEST = WIDTH > 32 ? WIDTH : 32, FITTING = 2 * LIMIT / (ITEMS * sizeof(real)) / FEWEST * FEWEST };
-enum { BLOCK = FITTING > 128 ? 128 : FITTING > FEWEST ? FITTING : FEWEST, ROW = BLOCK + WIDTH };
+enum { BLOCK = FITTING > 128 ? 128 : FITTING > FEWEST ? FITTING : FEWEST, ROW = BLOCK + LANES };
 typedef V R[ROW / LANES];
 
 /* PART rows */
