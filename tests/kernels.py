@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
-from math import inf
 from operator import add
 from typing import Any, NamedTuple
 
@@ -10,7 +9,7 @@ from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Ends, Graph, traced
 from micrograd.compiler.frontend.interpret import evaluate
 from micrograd.compiler.frontend.operations import OPERATIONS
-from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Step, Sum, is_variable, start
+from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Step, Sum, is_variable, offset, start
 from micrograd.compiler.passes import Program, program
 from micrograd.compiler.targets.c import library_source
 from micrograd.support.trees import flat as flatten
@@ -22,9 +21,6 @@ SPECIAL: dict[str, Callable[..., Any]] = {
     "quotient": OPERATIONS["/"],
 }
 """The operations of kernels that those of a trace become."""
-
-IN_TRACE_ORDER = {"MANY_LINES": 0, "SMALL_BLOCKS": inf, "FEW_LOOPS": inf}
-"""The limits of `passes` with which every program keeps the order of its trace."""
 
 
 class Computed(NamedTuple):
@@ -112,7 +108,7 @@ def place(ref: Ref, rounds: Sequence[int]) -> tuple[str, int]:
     if is_variable(ref):
         return ref.array, 0
     assert len(ref.strides) in (0, len(rounds))
-    return ref.array, ref.base + sum(i * stride for i, stride in zip(rounds, ref.strides, strict=False))
+    return ref.array, ref.base + sum(offset(stride, i) for i, stride in zip(rounds, ref.strides, strict=False))
 
 
 def graph_of(function: Callable[..., Any], example: Sequence[Any], parameters: Sequence[Any] = ()) -> Graph:

@@ -14,11 +14,17 @@ from typing import Any, NamedTuple
 
 
 class Ref(NamedTuple):
-    """An element of an array: `base`, and for each loop around, the outermost first, its round times a stride."""
+    """An element of an array: `base`, and for each loop around, the outermost first, its round times a stride.
+
+    Where the rounds of a loop do not advance evenly, it has the `Offsets` of all of them in place of a stride.
+    """
 
     array: str
     base: int = 0
-    strides: tuple[int, ...] = ()
+    strides: tuple[Any, ...] = ()
+
+
+Offsets = tuple[int, ...]
 
 
 class Term(NamedTuple):
@@ -137,8 +143,13 @@ def calls(part: Any) -> set[str]:
 
 def span(ref: Ref, rounds: Sequence[int]) -> tuple[int, int]:
     """The lowest and the highest index that a reference reaches in loops of so many rounds."""
-    reach = [(n - 1) * stride for n, stride in zip(rounds, ref.strides, strict=True)]
-    return ref.base + sum(min(r, 0) for r in reach), ref.base + sum(max(r, 0) for r in reach)
+    reach = [(0, (n - 1) * s) if isinstance(s, int) else s for n, s in zip(rounds, ref.strides, strict=True)]
+    return ref.base + sum(map(min, reach)), ref.base + sum(map(max, reach))
+
+
+def offset(stride: int | Offsets, i: int) -> int:
+    """How far round i of a loop is from the first."""
+    return i * stride if isinstance(stride, int) else stride[i]
 
 
 def replace(part: Any, change: Callable[[Ref], Any]) -> Any:
@@ -154,7 +165,12 @@ def replace(part: Any, change: Callable[[Ref], Any]) -> Any:
 def of_round(ref: Ref, i: int, depth: int) -> Ref:
     """A reference in round i of the loop at this depth, without that loop; a constant has no strides."""
     array, base, strides = ref
-    return Ref(array, base + i * strides[depth], strides[:depth] + strides[depth + 1 :]) if strides else ref
+    return Ref(array, base + offset(strides[depth], i), strides[:depth] + strides[depth + 1 :]) if strides else ref
+
+
+def length(kernel: Sequence[object]) -> int:
+    """How many lines a kernel has."""
+    return sum(1 + length(step.body) if isinstance(step, Loop) else 1 for step in kernel)
 
 
 def show(kernel: Sequence[Step]) -> str:
@@ -201,7 +217,8 @@ def _text(value: Any) -> str:
     if value.array[0] == "=":
         return str(value.array[1:])
     factors = {1: "", -1: "-"}
-    terms = [f"{factors.get(s, s)}{_counter(d)}" for d, s in enumerate(value.strides) if s]
+    terms = [f"{factors.get(s, s)}{_counter(d)}" for d, s in enumerate(value.strides) if s and isinstance(s, int)]
+    terms += [f"{list(s)}[{_counter(d)}]" for d, s in enumerate(value.strides) if not isinstance(s, int)]
     if value.base or not terms:
         terms.insert(0, str(value.base))
     index = "+".join(terms).replace("+-", "-")

@@ -20,15 +20,14 @@ from micrograd.support.trees import flat as flatten
 from micrograd.support.trees import unflatten
 from tests.benchmarks.programs import PROGRAMS, UNTUNED, differentiated, predators
 from tests.helpers import attention, lookups, random_examples, softmaxes
-from tests.kernels import IN_TRACE_ORDER, everything, graph_of, interpreted, straight
+from tests.kernels import everything, graph_of, interpreted, straight
 from tests.operations import OPERATIONS
 
 
-@pytest.fixture(params=["by level", "in trace order"])
+@pytest.fixture(params=passes.ORDERS)
 def order(request, monkeypatch):
     """The order of the steps of a kernel."""
-    for limit in IN_TRACE_ORDER if request.param == "in trace order" else ():
-        monkeypatch.setattr(passes, limit, IN_TRACE_ORDER[limit])
+    monkeypatch.setattr(passes, "ORDERS", (request.param,))
     return request.param
 
 
@@ -90,7 +89,7 @@ def test_networks(activation):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(name, order):
     phrased = PROGRAMS[name].make(*PROGRAMS[name].small)
-    for function in (phrased.first, phrased.second) if order == "by level" else (phrased.second,):
+    for function in (phrased.first, phrased.second) if order == "level" else (phrased.second,):
         check(function, phrased.example, phrased.parameters)
 
 

@@ -31,7 +31,6 @@ from tests.fuzz.bounded import Bounded
 from tests.fuzz.compare import agree
 from tests.fuzz.engines import Result
 from tests.fuzz.shrink import shrink
-from tests.kernels import IN_TRACE_ORDER
 
 ROUNDS = (4, 4, 5, 6, 7, 9, 17, 1, 2)
 FEWEST, MOST = 20, 120  # lines that a nest carries out
@@ -185,12 +184,11 @@ class Way(NamedTuple):
     fewest: int
     compiler: str
     level: str
-    in_trace_order: bool = False
+    order: str = "level"
 
     def __str__(self) -> str:
         how = f"loops from {self.fewest} rounds on" if self.fewest < STRAIGHT else "straight"
-        order = ", in trace order" * self.in_trace_order
-        return f"{how}{order}, {self.compiler} {self.level}"
+        return f"{how}, by {self.order}, {self.compiler} {self.level}"
 
 
 def ways() -> list[Way]:
@@ -201,8 +199,8 @@ def ways() -> list[Way]:
         raise CompilerError("there is none of gcc, clang and ziglang here")
     level = next(flag for flag in toolchain.FLAGS if flag[:2] == "-O")
     looped = [Way(2, cc, option) for cc in (first, *others) for option in (level, "-O0")]
-    in_turn = Way(2, first, "-O0", in_trace_order=True)
-    return [Way(STRAIGHT, first, "-O0"), Way(roll.FEWEST_ROUNDS, first, level), *looped, in_turn]
+    others = [Way(2, first, "-O0", order="trace"), Way(2, first, level, order="tables")]
+    return [Way(STRAIGHT, first, "-O0"), Way(roll.FEWEST_ROUNDS, first, level), *looped, *others]
 
 
 def numbers() -> tuple[list[list[float]], list[float], list[float]]:
@@ -234,7 +232,7 @@ def compiled(program: Program, way: Way) -> Result:
     with (
         patch.object(roll, "FEWEST_ROUNDS", way.fewest),
         patch.object(toolchain, "FLAGS", flags),
-        patch.multiple(passes, MANY_CONSTANTS=4, **(IN_TRACE_ORDER if way.in_trace_order else {})),
+        patch.multiple(passes, MANY_CONSTANTS=4, ORDERS=(way.order,)),
         patch.object(c, "LINES", LINES),
         patch.dict(os.environ, CC=way.compiler),
     ):

@@ -7,14 +7,17 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from micrograd.compiler.frontend.graph import Ends, Graph
-from micrograd.compiler.ir import Assign, Kernel, Loop, Ref, Scatter, replace
+from micrograd.compiler.ir import Assign, Kernel, Ref, Scatter, length, replace
 from micrograd.compiler.passes.expressions import ROWS, Node, expressions
 from micrograd.compiler.passes.fuse import fuse
 from micrograd.compiler.passes.hoist import FAR, hoist
 from micrograd.compiler.passes.roll import reroll
 from micrograd.compiler.passes.rounds import steps_of
+from micrograd.compiler.passes.sums import in_steps
+from micrograd.compiler.passes.tables import in_tables
 from micrograd.compiler.passes.vectorize import Layout, Levels, Place, by_level, in_trace_order
 
+ORDERS = ("level", "trace", "tables")  # which are tried while a kernel is long
 MANY_CONSTANTS = 8  # above which they are kept in a table
 MANY_LINES = 1000  # of a kernel, above which the other order is tried, too; a program with more expressions is long
 FEW_LOOPS = 0.1  # lines per expression, above which most are outside loops
@@ -88,29 +91,26 @@ def _passes(
     """The kernel for the nodes after each pass, level by level or in trace order, and the places of their lines.
 
     Trace order is tried first for long sequential programs, where few like operations share a level. If the first
-    kernel is long, the other order is tried as well, and the shorter kernel wins.
+    kernel is long, the other order is tried as well, then loops over tables, and the shortest kernel wins.
     """
     levels = Levels(nodes)
     is_sequential = len(nodes) > MANY_LINES and levels.mean_block_size < SMALL_BLOCKS
     short_enough = max(0 if is_sequential else MANY_LINES, len(nodes) * FEW_LOOPS)
-    found: list[tuple[dict[str, Kernel], Layout]] = []
-    for goes_by_level in (not is_sequential, is_sequential):
-        layout = Layout(leaves, results)
-        if goes_by_level:
-            blocks = by_level(levels, layout, steps_of)
+    found: list[tuple[int, dict[str, Kernel], Layout]] = []
+    for order in sorted(ORDERS, key="trace".__ne__) if is_sequential else ORDERS:
+        layout = Layout(leaves, () if order == "tables" else results)
+        if order == "trace":
+            passes = {"roll": in_trace_order(nodes, layout, steps_of)}
+        else:
+            by_tables = order == "tables"
+            blocks = in_tables(levels, layout, results, steps_of) if by_tables else by_level(levels, layout, steps_of)
             fused = fuse(blocks)
             passes = {"level blocks": blocks, "fuse": fused, "roll": reroll(fused)}
-        else:
-            passes = {"roll": in_trace_order(nodes, layout, steps_of)}
-        found.append((passes, layout))
-        if length(passes["roll"]) <= short_enough:
+        lines = length(in_steps(passes["roll"]))
+        found.append((lines, passes, layout))
+        if lines <= short_enough:
             break
-    return min(found, key=lambda each: length(each[0]["roll"]))
-
-
-def length(kernel: Sequence[object]) -> int:
-    """How many lines a kernel has."""
-    return sum(1 + length(step.body) if isinstance(step, Loop) else 1 for step in kernel)
+    return min(found, key=itemgetter(0))[1:]
 
 
 def _constants(graph: Graph, nodes: Sequence[Node], lines: Sequence[int]) -> list[int]:

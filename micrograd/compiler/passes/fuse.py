@@ -48,6 +48,8 @@ def _accesses(loop: Loop, around: tuple[int, ...]) -> Iterator[tuple[Ref, tuple[
 def _meets_later(a: Ref, a_rounds: tuple[int, ...], b: Ref, b_rounds: tuple[int, ...], depth: int) -> bool:
     """Whether b in some round of the loop at this depth may be the same element as a in a later one."""
     alike = next((n for n in (depth + 1, depth) if a.strides[:n] == b.strides[:n]), 0)  # these loops move both alike
+    if alike > depth and not isinstance(a.strides[depth], int):
+        alike = depth
     low, high = span(Ref("", a.base, a.strides[alike:]), a_rounds[alike:])
     first, last = span(Ref("", b.base, b.strides[alike:]), b_rounds[alike:])
     nearest, farthest = first - high, last - low  # from a to b in the same round

@@ -69,7 +69,7 @@ def can_jam(loop: Loop) -> bool:
             return False  # a sum that goes on from round to round
         known.add(step.target)
     found = list(refs(loop))
-    if not any(_is_reused(ref) for ref, _ in found):
+    if not any(_is_reused(ref) for ref, _ in found) or any(type(s) is tuple for ref, _ in found for s in ref.strides):
         return False
     targets = {step.target: rounds for step, rounds in steps if not is_variable(step.target)}
     spans = [(ref.array, *span(ref, rounds)) for ref, rounds in targets.items()]
@@ -90,4 +90,4 @@ def _is_reused(ref: Ref) -> bool:
 def _is_disjoint(ref: Ref, rounds: Sequence[int]) -> bool:
     """Whether no two rounds of the outer loop set the same element."""
     first, last = span(Ref(ref.array, 0, ref.strides[1:]), rounds[1:])
-    return abs(ref.strides[0]) > last - first
+    return bool(abs(ref.strides[0]) > last - first)

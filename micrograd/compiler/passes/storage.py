@@ -10,8 +10,7 @@ from heapq import heappop, heappush
 from itertools import chain
 from operator import itemgetter
 
-from micrograd.compiler.ir import Kernel, Loop, Ref, Step, refs, replace, span
-from micrograd.compiler.passes import length
+from micrograd.compiler.ir import Kernel, Loop, Ref, Step, length, refs, replace, span
 
 Range = tuple[str, int, int]
 """Elements of an array that are kept together: its name, the first, and the end."""

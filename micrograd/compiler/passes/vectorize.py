@@ -14,7 +14,7 @@ from operator import attrgetter, sub
 from typing import Any
 
 from micrograd.compiler.frontend.tracer import Slice
-from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Step, Sum, Term
+from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Offsets, Ref, Step, Sum, Term
 from micrograd.compiler.passes.expressions import Column, Computed, Node, length
 from micrograd.compiler.passes.roll import FEWEST_ROUNDS, repeats, reroll
 
@@ -183,26 +183,29 @@ def by_level(levels: Levels, layout: Layout, loop: LoopSteps) -> Kernel:
     """Steps for all nodes, level by level. All their places are added to the layout. `loop` has the steps of a loop."""
     return [
         step
-        for block in _placed(levels.blocks(), layout)
-        for step in (loop(block[0], layout) if block[0].round else _by_kind(block, layout))
+        for block in placed(levels.blocks(), layout)
+        for step in (loop(block[0], layout) if block[0].round else by_kind(block, layout))
     ]
 
 
 def in_trace_order(nodes: Sequence[Node], layout: Layout, loop: LoopSteps) -> Kernel:
     """Steps for all nodes, in the order of the trace, with loops for what repeats; the rest is as for `by_level`."""
     steps: Kernel = []
-    placed = chain(*_placed(((_operation(node), [node]) for node in nodes), layout))
-    for is_loop, some in groupby(placed, key=lambda node: node.round is not None):
+    in_order = chain(*placed(((_operation(node), [node]) for node in nodes), layout))
+    for is_loop, some in groupby(in_order, key=lambda node: node.round is not None):
         if is_loop:
             steps += [step for node in some for step in loop(node, layout)]
         else:
-            kinds, bases = _transposed([reference for node in some for reference in _references(node, layout)])
+            kinds, bases = _transposed([reference for node in some for reference in references(node, layout)])
             steps += _looped(repeats(kinds, bases), kinds, bases)
     return reroll(steps)
 
 
-def _placed(blocks: Iterable[Block], layout: Layout) -> Iterator[list[Node]]:
-    """The blocks, each in the order in which its results lie next to each other. Enters their places in `layout`."""
+def placed(blocks: Iterable[Block], layout: Layout, *, in_one: bool = False) -> Iterator[list[Node]]:
+    """The blocks, each in the order in which its results lie next to each other. Enters their places in `layout`.
+
+    Results are `in_one` array, or in one for each operation and size of a block.
+    """
     arrays: dict[Any, str] = {}
     filled: dict[str, int] = defaultdict(int)
     for operation, block in blocks:
@@ -210,7 +213,7 @@ def _placed(blocks: Iterable[Block], layout: Layout) -> Iterator[list[Node]]:
             block.reverse()  # as in a backward pass: this reads arrays forwards
         inner = [node for node in block if node.parameter < 0 and not _has_place(node, layout)]
         n = sum(node.size or 1 for node in inner)
-        array = arrays.setdefault((operation, n), f"{layout.prefix}{len(arrays)}")
+        array = arrays.setdefault(0 if in_one else (operation, n), f"{layout.prefix}{len(arrays)}")
         for node in inner:
             if node.size:
                 layout.rows[node.line] = Slice(array, filled[array], 1, node.size)
@@ -241,20 +244,22 @@ def _descends(first: Node, last: Node, layout: Layout) -> bool:
     return sum(rises) < 0
 
 
-def _by_kind(block: Sequence[Node], layout: Layout) -> Kernel:
-    """Steps for a block, one kind at a time: loops, or a single nest if the nodes of a kind form a grid."""
+def even(kind: Any, rows: Sequence[Bases]) -> Kernel:
+    """Steps of a kind: loops over those that advance evenly, or a single nest if they form a grid."""
+    n = len(rows)
+    return reroll(_looped(repeats([0] * n, rows, longest=1), [kind] * n, rows))
+
+
+def by_kind(block: Iterable[Node], layout: Layout, loops: Callable[[Any, Sequence[Bases]], Kernel] = even) -> Kernel:
+    """Steps for a block, one kind at a time."""
     kinds: dict[Any, list[Bases]] = defaultdict(list)
     for node in block:
-        for kind, bases in _references(node, layout):
+        for kind, bases in references(node, layout):
             kinds[kind].append(bases)
-    steps: Kernel = []
-    for kind, rows in kinds.items():
-        n = len(rows)
-        steps += reroll(_looped(repeats([0] * n, rows, longest=1), [kind] * n, rows))
-    return steps
+    return [step for kind, rows in kinds.items() for step in loops(kind, rows)]
 
 
-def _references(node: Node, layout: Layout) -> Iterator[tuple[Any, Bases]]:
+def references(node: Node, layout: Layout) -> Iterator[tuple[Any, Bases]]:
     """A node's kind and the bases of its references, target first; or for a row, those of each part of it.
 
     The kind is everything but these bases: the form, the array of the target, the shape of what is read, and for a
@@ -321,16 +326,17 @@ def _looped(loops: Iterable[tuple[int, int, int]], kinds: Sequence[Any], bases: 
     steps: Kernel = []
     for start, period, rounds in loops:
         body = [
-            _step(kinds[i], bases[i], bases[i + period] if rounds > 1 else None) for i in range(start, start + period)
+            step_of(kinds[i], bases[i], [*map(sub, bases[i + period], bases[i])] if rounds > 1 else None)
+            for i in range(start, start + period)
         ]
         steps += [Loop(rounds, tuple(body))] if rounds > 1 else body
     return steps
 
 
-def _step(kind: Any, bases: Bases, following: Bases | None) -> Step:
-    """The assignment of a kind, in the first round of a loop if there are `following` bases: those in the second."""
+def step_of(kind: Any, bases: Bases, strides: Sequence[int | Offsets] | None) -> Step:
+    """The assignment of a kind, with these `strides` if it is the first round of a loop."""
     form, target, shape, row = kind
-    remaining = zip(bases, repeat(()) if following is None else zip(map(sub, following, bases)), strict=False)
+    remaining = zip(bases, repeat(()) if strides is None else zip(strides, strict=True), strict=False)
 
     def ref(array: str, *inner: int) -> Ref:
         base, outer = next(remaining)
@@ -346,9 +352,9 @@ def _step(kind: Any, bases: Bases, following: Bases | None) -> Step:
                 value = Call("take", (value.operands[0], *values))
     else:
         terms: list[Any] = []
-        for sign, arrays, rounds, strides in shape:
+        for sign, arrays, rounds, within in shape:
             steps = [(0,), arrays[2:]] if row else repeat(())
-            own = zip(strides) if rounds > 1 else repeat(())
+            own = zip(within) if rounds > 1 else repeat(())
             factors = [ref(array, *step, *stride) for array, step, stride in zip(arrays, steps, own, strict=False)]
             term = Term(sign, tuple(factors))
             terms.append(Loop(rounds, (term,)) if rounds > 1 else term)

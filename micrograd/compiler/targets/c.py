@@ -19,7 +19,7 @@ take more than 16 GB. The numbers of one example were traced one by one: a long 
 """
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, zip_longest
 from typing import Any
 
@@ -48,7 +48,7 @@ from micrograd.compiler.passes.products import Product, argument, split
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
 from micrograd.compiler.targets.c_runtime import CALLS, FOR_DOUBLES, FOR_TILES, PARTS, definitions, refused
-from micrograd.compiler.targets.spelling import Printer, filled, indented, index, spellings
+from micrograd.compiler.targets.spelling import Printer, filled, indented, spellings
 
 LINES = 150  # of a function: gcc takes 2.4 s for 7,500 lines in lanes, and 2.8 if they are in functions of 600
 MANY_LINES = 500  # outside loops, above which a tile is one vector: 900 take 1.16 times as long, a quarter to compile
@@ -124,8 +124,17 @@ class Writer(Printer):
         if dots and precision == DOUBLE:
             steps = [list(map(_in_vectors, part)) for part in steps]
         jammed = [jam(part) if vectors else part for part in steps]
-        self._bodies = [[*self.lines(part)] for part in jammed]
+        self._bodies = list(map(self._body, jammed))
         self.passes = {"products": [kernel, after], "layers": [layers], "storage": parts, "sums": steps, "jam": jammed}
+
+    def _body(self, part: Sequence[Step]) -> list[str]:
+        """The lines of a function, after the tables of offsets in it."""
+        self.tables = {}
+        lines = [*self.lines(part)]
+        for offsets, name in self.tables.items():
+            type = "short" if max(map(abs, offsets)) < 1 << 15 else "int"
+            lines[:0] = [f"static const {type} {name}[] = {{", *_wrapped(map(str, offsets)), "};"]
+        return lines
 
     def source(self, name: str) -> str:
         """Functions that compute one example, or one in each lane: the last is called `name`."""
@@ -168,7 +177,7 @@ class Writer(Printer):
         *around, rows, columns = product.rounds
         for depth, rounds in enumerate(around):
             yield f"for (long i{depth} = 0; i{depth} < {rounds}; i{depth}++)"
-        g, a, b = (index(ref._replace(strides=ref.strides[:-2])) for ref in product[1:])
+        g, a, b = (self.index(ref._replace(strides=ref.strides[:-2])) for ref in product[1:])
         b_next, g_row = product.b.strides[-1], product.target.strides[-2]
         if place := argument(product.b, product.rounds, sizes):
             k, start = place
@@ -179,9 +188,8 @@ class Writer(Printer):
         yield f"product(block + ROW * ({a}), {of_b}, g + {g}, {g_row}, {rows}, {columns}, n);"
 
     def _table(self) -> str:
-        """The constants, as many on a line as there is room for."""
-        numbers = ", ".join(map(self.literal, self.constants))
-        return textwrap.fill(numbers, 120, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
+        """The constants."""
+        return "\n".join(indented(_wrapped(map(self.literal, self.constants))))
 
     def loop(self, loop: Loop, depth: int) -> str:
         """The head of a loop."""
@@ -218,12 +226,17 @@ class Writer(Printer):
             return f"U({text})" if self.vectors else text
         if array.removeprefix("&") not in ARRAYS:
             return array + self.lane
-        element = f"{array}[{index(ref)}]"
+        element = f"{array}[{self.index(ref)}]"
         if self.vectors and array in self.uniform:
             return f"U({element})"
         if array in ("x", "y", "t", "block"):
             return element + ("[0]" if self.once and array == "x" else self.lane)
         return element
+
+
+def _wrapped(numbers: Iterable[str]) -> list[str]:
+    """Numbers, as many on a line as there is room for."""
+    return textwrap.wrap(", ".join(numbers), 116, break_on_hyphens=False)
 
 
 def _in_vectors(step: Step) -> Step:

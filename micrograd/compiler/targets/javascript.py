@@ -20,7 +20,7 @@ from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, S
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
-from micrograd.compiler.targets.spelling import Printer, indented, index, signed, source, spellings
+from micrograd.compiler.targets.spelling import Printer, indented, signed, source, spellings
 from micrograd.functions import tanh_slope
 from micrograd.scalar import FUNCTIONS
 
@@ -80,12 +80,14 @@ class Writer(Printer):
         self._inlined = count()
         self._written: dict[str, int] = {}  # by variable, the number of what is inlined already and in scope
         self._table = f"{name}Constants"
+        self.tables, self.table_name = {}, f"{name}Offsets"
         names = [f"{name}{i}" for i in range(len(parts))] if len(parts) > 1 else [name]
         self.text = f"const {self._table} = {array_of(constants)};\n\n" if constants else ""
         for part, steps in zip(names, parts, strict=True):
             self.text += _function(part, self.lines(in_steps(steps)))
         if len(parts) > 1:
             self.text += _function(name, [f"{part}(p, g, seed);" for part in names])
+        self.text += "".join(f"const {table} = new Int32Array({[*of]});\n\n" for of, table in self.tables.items())
 
     def lines(self, steps: Sequence[Any], depth: int = 0, declared: Collection[str] = ()) -> Iterator[str]:
         """The lines of steps within so many loops. What they write is in scope until their loop ends."""
@@ -118,8 +120,8 @@ class Writer(Printer):
             return literal(float(array[1:]))
         name = self._table if array == "c" else array
         if array != ref.array:
-            return f"{name}, {index(ref)}"
-        return f"{name}[{index(ref)}]" if array in ARRAYS else array
+            return f"{name}, {self.index(ref)}"
+        return f"{name}[{self.index(ref)}]" if array in ARRAYS else array
 
 
 def size(part: Any) -> int:

@@ -15,6 +15,7 @@ from micrograd.compiler.ir import (
     Expression,
     Layer,
     Loop,
+    Offsets,
     Ref,
     Scatter,
     Step,
@@ -98,6 +99,9 @@ class Printer(ABC):
     """Prints the steps of a kernel whose sums are steps, in a language with braces."""
 
     templates: Mapping[str, str]
+    tables: dict[Offsets, str]
+    """The names of the tables of offsets in what is printed."""
+    table_name = "offsets"
 
     def lines(self, steps: Sequence[Step], depth: int = 0, declared: Collection[str] = ()) -> Iterator[str]:
         """The lines of steps within so many loops, where these variables are declared."""
@@ -142,6 +146,19 @@ class Printer(ABC):
         """The number at an index, of numbers that are so far apart."""
         return Call(f"take_at {step} {size}", (index, first._replace(array=f"&{first.array}")))
 
+    def index(self, ref: Ref) -> str:
+        """Where in its array a reference is, by the counters i0, i1, ... of the loops around it, and by `tables`."""
+        steps = [
+            f"{self.table(n)}[i{depth}]" if not isinstance(n, int) else f"{n} * i{depth}" if n != 1 else f"i{depth}"
+            for depth, n in enumerate(ref.strides)
+            if n
+        ]
+        return " + ".join([str(ref.base)] * (ref.base != 0 or not steps) + steps).replace("+ -", "- ")
+
+    def table(self, offsets: Offsets) -> str:
+        """The name of a table of offsets."""
+        return self.tables.setdefault(offsets, f"{self.table_name}{len(self.tables)}")
+
     @abstractmethod
     def loop(self, loop: Loop, depth: int) -> str:
         """The head of a loop over i0, i1, ..."""
@@ -158,9 +175,3 @@ class Printer(ABC):
 def indented(lines: Iterable[str]) -> Iterator[str]:
     """The lines, four columns to the right."""
     return (f"    {line}" for line in lines)
-
-
-def index(ref: Ref) -> str:
-    """Where in its array a reference is, by the counters i0, i1, ... of the loops around it."""
-    steps = [f"{n} * i{depth}" if n != 1 else f"i{depth}" for depth, n in enumerate(ref.strides) if n]
-    return " + ".join([str(ref.base)] * (ref.base != 0 or not steps) + steps).replace("+ -", "- ")

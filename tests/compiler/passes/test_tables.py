@@ -1,0 +1,106 @@
+"""Irregular programs become loops over tables, and compute what the engine does."""
+
+import random
+
+import pytest
+
+import micrograd
+from micrograd import Value, dot
+from micrograd.compiler import passes
+from micrograd.compiler.ir import Assign, Loop, Ref, length, show, span
+from micrograd.compiler.passes import program
+from micrograd.compiler.passes.sums import in_steps
+from micrograd.optim import SGD
+from tests.compiler.targets.test_javascript import assert_same_backward
+from tests.helpers import assert_close, eager, flat, grads, needs_compiler
+from tests.javascript import needs_node
+from tests.kernels import everything, graph_of
+
+N = 24
+
+
+def cholesky(a):
+    """The logarithm of the determinant of a matrix that is positive definite."""
+    factor = []
+    for i, row in enumerate(a):
+        factor.append([])
+        for j in range(i + 1):
+            rest = row[j] - dot(factor[i], factor[j][:j]) if j else row[0]
+            factor[i].append(rest.sqrt() if i == j else rest / factor[j][j])
+    return micrograd.sum([row[-1].log() for row in factor])
+
+
+def elimination(a):
+    """The same, by Gauss."""
+    a, total = [list(row) for row in a], 0.0
+    for k, pivots in enumerate(a):
+        total = total + pivots[k].log() / 2
+        for row in a[k + 1 :]:
+            ratio = row[k] / pivots[k]
+            row[k:] = [x - ratio * y for x, y in zip(row[k:], pivots[k:], strict=True)]
+    return total
+
+
+def matrix(n):
+    rng = random.Random(n)
+    rows = [[rng.uniform(-1, 1) for _ in range(n)] for _ in range(n)]
+    return [[sum(x * y for x, y in zip(a, b, strict=True)) + n * (a is b) for a in rows] for b in rows]
+
+
+def of_flat(function):
+    """The function of a matrix that is given as one list."""
+    return lambda xs: function([xs[i : i + N] for i in range(0, N * N, N)])
+
+
+@pytest.mark.parametrize("function", [cholesky, elimination])
+def test_the_kernel_of_a_triangular_program_is_short(function, monkeypatch):
+    graph = graph_of(function, (matrix(N),))
+    short = program(graph, everything(graph)).kernel
+    monkeypatch.setattr(passes, "ORDERS", ("level", "trace"))
+    long = program(graph, everything(graph)).kernel
+    assert 2 * length(in_steps(short)) < length(in_steps(long))
+
+
+@needs_compiler
+@pytest.mark.parametrize("function", [cholesky, elimination])
+def test_c_computes_what_the_engine_does(function):
+    numbers = flat(matrix(N))
+    value, gradient = eager(of_flat(function), numbers)
+    fast = micrograd.compile(of_flat(function), (numbers,), backend="c")
+    found, its = fast.value_and_grad(numbers)
+    assert_close([found, *its], [value, *gradient])
+    parameters = list(map(Value, numbers))
+    scaled = micrograd.compile(lambda x: of_flat(function)(parameters) * x, (1.0,), parameters=parameters, backend="c")
+    assert "static const short offsets0[]" in scaled.c_source
+    for xs in ([2.0], [0.25] * 8):  # one by one, and in lanes
+        SGD(parameters, 0.1).zero_grad()
+        assert_close([scaled.backward(xs), *grads(parameters)], [x * xs[0] for x in (value, *gradient)])
+
+
+@needs_node
+def test_javascript_computes_what_python_does(tmp_path):
+    parameters = list(map(Value, flat(matrix(N))))
+    fast = micrograd.compile(
+        lambda x: of_flat(cholesky)(parameters) * x, (1.0,), parameters=parameters, backend="python"
+    )
+    assert_same_backward(tmp_path, fast, [1.0, 0.5])
+    assert "new Int32Array([0, " in (tmp_path / "model.mjs").read_text()
+
+
+def test_what_does_not_advance_evenly_is_shown_with_its_offsets():
+    ref = Ref("t0", 7, ((0, 4, -1), 2))
+    shown = show([Loop(3, (Loop(2, (Assign(Ref("y", 0, (2, 1)), ref),)),))])
+    assert shown.splitlines()[-1].strip() == "y[2i+j] = t0[7+2j+[0, 4, -1][i]]"
+    assert span(ref, (3, 2)) == (6, 13)
+
+
+@needs_compiler
+def test_a_loop_stays_a_loop_and_a_result_may_be_given_twice(monkeypatch):
+    monkeypatch.setattr(passes, "ORDERS", ("tables",))
+
+    def function(xs):
+        state, ys = micrograd.scan(lambda s, x: (s * x * x + x, s * x), xs[0], xs)
+        return [state, *ys, state, xs[0], 2.5]
+
+    numbers = [0.1 * k for k in range(9)]
+    assert_close(micrograd.compile(function, (numbers,), backend="c")(numbers), flat(function(numbers)))
