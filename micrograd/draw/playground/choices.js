@@ -1,4 +1,5 @@
-// The choices of a model: chips for each keyword that has several or, where its values are lists of sizes, layers and units with − and +.
+// The choices of a model: chips for each keyword that has several or, where its values are lists of sizes, layers and
+// units with − and +.
 // Models are numbered as in Python: the labels of the last keyword come one after the other.
 
 class Choices {

@@ -837,6 +837,11 @@ def test_no_label_becomes_a_script(shown):
     assert tab.inner_text("#lesson").count(evil) == 2
 
 
+def test_a_choice_of_one_is_not_shown(shown):
+    tab = shown(Network, choices={"hidden": {"4": [4]}, "activation": ["tanh", "relu"]})
+    assert tab.locator("#choices legend:visible").all_inner_texts() == ["activation"]
+
+
 @pytest.mark.parametrize(("scheme", "size"), [("light", (1280, 800)), ("dark", (390, 844))])
 def test_axe_finds_nothing_and_nothing_is_cut_off(shown, axe, scheme, size):
     look = {"color_scheme": scheme, "viewport": {"width": size[0], "height": size[1]}, "bypass_csp": True}
