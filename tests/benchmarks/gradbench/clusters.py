@@ -33,13 +33,14 @@ def constant(d: int, k: int) -> float:
 def our_gmm(d: int, k: int, n: int = POINTS) -> Task:
     """The gradient: of the mean over all points, by `objective`, times n."""
     *parameters, points = mixture(d, k, n)
+    by_row = np.argsort(np.tril_indices(d, -1)[1], kind="stable").argsort()  # the place of each entry in its column
+    parameters[3] = parameters[3][:, by_row]
     alpha, mu, q, below = [np.vectorize(micrograd.Value, otypes=[object])(x).tolist() for x in parameters]
-    columns = np.cumsum([0, *range(d - 1, 0, -1)]).tolist()
 
     def whitened(x: list[Any], mean: list[Any], q: list[Any], below: list[Any]) -> list[Any]:
-        """The triangular matrix times x - mean."""
+        """The triangular matrix, here row by row, times x - mean."""
         apart = [a - b for a, b in zip(x, mean, strict=True)]
-        rows = [[below[columns[j] + i - j - 1] for j in range(i)] for i in range(d)]
+        rows = [below[i * (i - 1) // 2 :][:i] for i in range(d)]
         return [dot(row, apart[:i], q[i].exp() * apart[i]) for i, row in enumerate(rows)]
 
     def posterior(x: list[Any]) -> Any:
@@ -55,7 +56,13 @@ def our_gmm(d: int, k: int, n: int = POINTS) -> Task:
     flat = [alpha, *mu, *q, *below]
     fast = micrograd.compile(posterior, (points[0].tolist(),), parameters=[v for row in flat for v in row])
     fun, x = fast.objective(points)
-    return lambda: n * fun(x)[1]
+    size = parameters[3].size
+
+    def in_columns(gradient: Any) -> Any:
+        rows = gradient[-size:].reshape(k, -1)
+        return np.concatenate([gradient[:-size], rows[:, by_row.argsort()].ravel()])
+
+    return lambda: n * in_columns(fun(x)[1])
 
 
 def their_gmm(of: Library, d: int, k: int, n: int = POINTS) -> Problem:
