@@ -8,6 +8,7 @@ from tests.benchmarks.harness import CHECKOUT, run
 
 GROUPS = ("mlp", "gpt", "digits", "mnist", "compiled", "phrases", "cold", "gradbench")
 HERE, PICTURES = CHECKOUT / "tests" / "benchmarks", CHECKOUT / "tests" / "pictures"
+SPEED = CHECKOUT / "tests" / "pages" / "speed.md"
 
 parser = argparse.ArgumentParser(
     prog="python -m tests.benchmarks",
@@ -46,6 +47,7 @@ if options.redraw or not chosen:
         (PICTURES / "benchmarks.svg", page.draw_engines(compared)),
         (PICTURES / "libraries.svg", page.draw_libraries(compared)),
         (HERE / "README.md", "\n".join(page.markdown(machines, groups))),
+        (SPEED, page.with_gradbench(SPEED.read_text(encoding="utf-8"), results.get("gradbench", []))),
     ):
         path.write_text(text, encoding="utf-8")
         print(f"written: {path}")

@@ -66,6 +66,30 @@ def comparison(group: Sequence[Measured]) -> Iterator[list[str]]:
         ]
 
 
+def in_brief(group: Sequence[Measured]) -> Iterator[str]:
+    """Of each program of a group, the others' medians over ours, from its least to its greatest; and where we lose."""
+    others = list(dict.fromkeys(other.name for m in group for other in m.benchmark.others))
+    ratios: dict[str, dict[str, list[float]]] = {}
+    behind = []
+    for m in group:
+        of_program = ratios.setdefault(m.benchmark.title.partition(":")[0], {name: [] for name in others})
+        for other in m.benchmark.others:
+            ratio = m.ratio(other.name, m.benchmark.ours[0].name)
+            of_program[other.name].append(ratio)
+            if ratio < 1:
+                behind.append(f"{m.benchmark.title} ({other.name}: {charts.times(ratio)} times)")
+    yield from _row(["", *(f"{name} ÷ ours" for name in others)])
+    yield from _row(["---", *["---:"] * len(others)])
+    for program, found in ratios.items():
+        yield from _row(
+            [
+                program,
+                *(" to ".join(dict.fromkeys(map(charts.times, (min(r), max(r))))) if r else "" for r in found.values()),
+            ]
+        )
+    yield f"\nWe lose here: {'; '.join(behind) or 'nowhere'}."
+
+
 def tables(group: Sequence[Measured]) -> Iterator[Iterator[list[str]]]:
     """The tables of a group: one for each benchmark, or one for all."""
     if all(measured.benchmark.is_row for measured in group):
@@ -110,6 +134,14 @@ def markdown(machines: dict[str, str], groups: dict[str, tuple[str, list[Measure
             for row in rows:
                 yield from _row(row)
             yield ""
+
+
+def with_gradbench(text: str, group: Sequence[Measured]) -> str:
+    """A page with the group in brief, in place of the table in its section and what follows that."""
+    before, heading, rest = text.partition("\n## GradBench\n")
+    about, _, old = rest.partition("\n| ")
+    _, following, after = old.partition("\n## ")
+    return "".join([before, heading, about, *(f"\n{line}" for line in in_brief(group)), "\n", following, after])
 
 
 def draw_engines(measured: Iterable[Measured]) -> str:

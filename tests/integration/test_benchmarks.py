@@ -119,6 +119,30 @@ def test_the_page_and_its_charts_are_those_of_the_numbers_that_are_stored():
         assert (CHECKOUT / "tests" / "pictures" / f"{name}.svg").read_text(encoding="utf-8") == drawn
 
 
+def test_a_group_of_rows_is_one_table_and_is_told_in_brief():
+    def row(title, ours, medians, earlier):
+        contestants = tuple(Contestant(name, prepared) for name in medians)
+        first = dict.fromkeys(medians, 1.25)
+        found = Benchmark(title, (Contestant("ours", prepared),), contestants, earlier=earlier, is_row=True)
+        return Measured(found, {"ours": ours, **medians}, {"ours": [ours / 2, ours * 2]}, {"ours": 0.5, **first})
+
+    group = [
+        row("ode: n 10", 1e-3, {"PyTorch": 5e-3, "JAX": 9e-4}, {"C++": 0.35}),
+        row("ode: n 20", 1e-3, {"PyTorch": 4e-3, "JAX": 2e-3}, {}),
+        row("saddle", 2.0, {"JAX": 3.0}, {}),
+    ]
+    [table] = map(list, page.tables(group))
+    assert table[1] == ["ode: n 10", "1 ms", "500 us to 2 ms", "5", "0.9", "0.35", "0.5 s", "1.2 s", "1.2 s"]
+    assert table[3] == ["saddle", "2 s", "1 s to 4 s", "", "1.5", "", "0.5 s", "", "1.2 s"]
+    _, measured = page.recalled(page.stored({"gradbench": "a machine"}, {"gradbench": group}))
+    assert list(page.comparison(measured["gradbench"])) == table
+    text = "# Speed\n\n## GradBench\n\nWords.\n\n| old |\n\nOld.\n\n## All\n"
+    told = page.with_gradbench(text, group)
+    assert told == page.with_gradbench(told, group)
+    assert "\nWords.\n\n|  | PyTorch ÷ ours | JAX ÷ ours |\n| --- | ---: | ---: |\n| ode | 4 to 5 | 0.9 to 2 |\n" in told
+    assert told.endswith("| saddle |  | 1.5 |\n\nWe lose here: ode: n 10 (JAX: 0.9 times).\n\n## All\n")
+
+
 def test_a_training_is_measured_from_its_first_step_on(monkeypatch):
     clock = iter([3.0, 10.0])
     monkeypatch.setattr(harness.time, "perf_counter", lambda: next(clock))
