@@ -77,7 +77,7 @@ def in_brief(group: Sequence[Measured]) -> Iterator[str]:
             ratio = m.ratio(other.name, m.benchmark.ours[0].name)
             of_program[other.name].append(ratio)
             if ratio < 1:
-                behind.append(f"{m.benchmark.title} ({other.name}: {charts.times(ratio)} times)")
+                behind.append(f"- {m.benchmark.title}: {other.name} takes {charts.times(ratio)} times as long")
     yield from _row(["", *(f"{name} ÷ ours" for name in others)])
     yield from _row(["---", *["---:"] * len(others)])
     for program, found in ratios.items():
@@ -87,7 +87,8 @@ def in_brief(group: Sequence[Measured]) -> Iterator[str]:
                 *(" to ".join(dict.fromkeys(map(charts.times, (min(r), max(r))))) if r else "" for r in found.values()),
             ]
         )
-    yield f"\nWe lose here: {'; '.join(behind) or 'nowhere'}."
+    yield "\nWe lose here:\n" if behind else "\nWe lose nowhere."
+    yield from behind
 
 
 def tables(group: Sequence[Measured]) -> Iterator[Iterator[list[str]]]:
