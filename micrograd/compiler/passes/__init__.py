@@ -1,12 +1,13 @@
 """From a trace to a kernel: each pass is a function, in the order of `program`. Targets call the rest themselves."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.graph import Ends, Graph
+from micrograd.compiler.frontend.tracer import Slice
 from micrograd.compiler.ir import Assign, Kernel, Ref, Scatter, length, replace
 from micrograd.compiler.passes.expressions import ROWS, Node, expressions
 from micrograd.compiler.passes.fuse import fuse
@@ -52,9 +53,13 @@ def program(graph: Graph, ends: Ends) -> Program:
     leaves: dict[int, Place] = dict(trace.leaves)
     leaves |= {line: (f"&{row.array}", row.base) for line, row in trace.slices.items()}  # for `take_at`
     leaves |= {id: (f"={float(number)!r}", 0) for id, number in trace.constants.items()}
-    table = _constants(graph, nodes, lines)
+    table, tables = _constants(graph, nodes, lines)
+    constants = [trace.constants[id] for id in table]
     leaves |= {id: ("c", i) for i, id in enumerate(table)}
-    passes, layout = _passes(nodes, leaves, results)
+    for column in tables:
+        tables[column] = Slice("c", len(constants), 1, len(column))
+        constants += map(trace.constants.__getitem__, column)
+    passes, layout = _passes(nodes, leaves, results, tables)
     kernel = passes["roll"]
     copies = [Assign(Ref("y", i), Ref(*layout[line])) for i, line in enumerate(results) if layout[line] != ("y", i)]
     kernel += reroll(copies)
@@ -65,7 +70,7 @@ def program(graph: Graph, ends: Ends) -> Program:
         ]
     )
     operations = {trace.ops[line] for line in found.live} - ROWS
-    return Program(kernel, [trace.constants[id] for id in table], operations, len(results), graph.sizes, passes)
+    return Program(kernel, constants, operations, len(results), graph.sizes, passes)
 
 
 def hoisted(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Program | None:
@@ -86,7 +91,7 @@ def _sums_apart(ref: Ref) -> Ref:
 
 
 def _passes(
-    nodes: Sequence[Node], leaves: dict[int, Place], results: Sequence[int]
+    nodes: Sequence[Node], leaves: dict[int, Place], results: Sequence[int], tables: dict[Any, Slice]
 ) -> tuple[dict[str, Kernel], Layout]:
     """The kernel for the nodes after each pass, level by level or in trace order, and the places of their lines.
 
@@ -98,7 +103,7 @@ def _passes(
     short_enough = max(0 if is_sequential else MANY_LINES, len(nodes) * FEW_LOOPS)
     found: list[tuple[int, dict[str, Kernel], Layout]] = []
     for order in sorted(ORDERS, key="trace".__ne__) if is_sequential else ORDERS:
-        layout = Layout(leaves, () if order == "tables" else results)
+        layout = Layout(leaves, () if order == "tables" else results, tables=tables)
         if order == "trace":
             passes = {"roll": in_trace_order(nodes, layout, steps_of)}
         else:
@@ -113,12 +118,27 @@ def _passes(
     return min(found, key=itemgetter(0))[1:]
 
 
-def _constants(graph: Graph, nodes: Sequence[Node], lines: Sequence[int]) -> list[int]:
+def _constants(graph: Graph, nodes: Sequence[Node], lines: Sequence[int]) -> tuple[list[int], dict[Any, Any]]:
     """The constants that go into a table, so that loops can run over them: none, if they are few.
 
-    Whole numbers come first, in ascending order; the others in order of first use.
+    Whole numbers come first, in ascending order; the others in order of first use. What a loop reads round by round
+    goes there as it is, if all of it is constant.
     """
-    numbers = graph.trace.constants
-    used = dict.fromkeys(filter(numbers.__contains__, chain(*[node.operands for node in nodes], lines)))
+    numbers, every = graph.trace.constants, list(_every(nodes))
+    read: list[Any] = [column for node in every if node.round for column in node.columns if type(column) is tuple]
+    tables = dict.fromkeys(
+        each for each in read if len(each) > MANY_CONSTANTS and len({*each}) > 1 and numbers.keys() >= {*each}
+    )
+    others = [each for each in read if each not in tables]
+    lines = [*chain(*[node.operands for node in every if not node.round], *others), *lines]
+    used = dict.fromkeys(filter(numbers.__contains__, lines))
     ordered = sorted(used, key=lambda id: numbers[id] if float(numbers[id]).is_integer() else math.inf)
-    return ordered if len(ordered) > MANY_CONSTANTS else []
+    return ordered if len(ordered) > MANY_CONSTANTS else [], tables
+
+
+def _every(nodes: Sequence[Node]) -> Iterator[Node]:
+    """The nodes, and those in the rounds of loops."""
+    for node in nodes:
+        yield node
+        if node.round:
+            yield from _every(node.round.nodes)

@@ -44,7 +44,9 @@ def steps_of(node: Node, layout: Layout) -> Kernel:
         kept = [line for line in its.kept if line not in dict(results)]
         results += [(line, Slice(f"{prefix}k", i, len(kept), rounds)) for i, line in enumerate(kept)]
         layout.kept[node.line] = leaves | {line: place for line, place in results if line in its.kept}
-    own = Layout(layout | {line: _each(node, place) for line, place in leaves.items()}, (), f"{prefix}t")
+    own = Layout(
+        layout | {line: _each(node, place) for line, place in leaves.items()}, (), f"{prefix}t", tables=layout.tables
+    )
     own.rows, own.kept = dict(layout.rows), dict(layout.kept)
     ends = [(line, _each(node, place)) for line, place in results]
     for line, to_be in ends:

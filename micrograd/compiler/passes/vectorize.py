@@ -33,13 +33,15 @@ LoopSteps = Callable[[Node, "Layout"], Kernel]
 class Layout(dict[Any, Place]):
     """The place of each line, at first of leaves and results; `rows` has those of nodes that are rows.
 
-    The arrays for others have names that begin with `prefix`. For each forward loop, `kept` has
-    the places of what its backward loop reads, in the order of the rounds.
+    The arrays for others have names that begin with `prefix`; `tables` has the places of columns that are constants.
+    For each forward loop, `kept` has the places of what its backward loop reads, in the order of the rounds.
     """
 
-    def __init__(self, leaves: dict[int, Place], results: Sequence[int], prefix: str = "t") -> None:
+    def __init__(
+        self, leaves: dict[int, Place], results: Sequence[int], prefix: str = "t", *, tables: dict[Any, Slice]
+    ) -> None:
         super().__init__({line: ("y", i) for i, line in enumerate(results)} | leaves)
-        self.prefix = prefix
+        self.prefix, self.tables = prefix, tables
         self.rows: dict[int, Slice] = {}
         self.kept: dict[int, dict[int, Slice]] = {}
         self._numbers: dict[Any, int] = {}  # of the patterns
@@ -91,7 +93,7 @@ class Layout(dict[Any, Place]):
 
     def runs(self, column: Items) -> tuple[list[int], list[Slice]]:
         """A column as slices of arrays, and the positions in the column where they begin."""
-        column = self.placed(column)
+        column = self.tables.get(column, self.placed(column))
         if isinstance(column, Slice):
             return [0], [column]
         if column not in self._runs:

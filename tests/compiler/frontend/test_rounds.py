@@ -282,6 +282,16 @@ def test_the_time_to_compile_does_not_grow_with_the_rounds():
     assert lines(50) == lines(400)
 
 
+@each_backend
+def test_constant_xs_are_a_table_whatever_they_repeat(backend):
+    def function(x):
+        return scan(lambda s, y: (s * 0.5 + y * x, None), x, [float(i % 3 == 0) for i in range(100)])[0]
+
+    fast = compile(function, (1.0,), parameters=[], backend=backend)
+    assert len(fast.ir.splitlines()) < 20
+    assert fast(2.0) == close(function(2.0))
+
+
 def test_random_loops():
     for index in range(40):
         assert not scans.differences(scans.generate(0, index), "python")
