@@ -42,13 +42,25 @@ def test_what_is_built_is_whole_and_names_nothing_outside(installed, tmp_path):
     assert (site / "index.html").read_bytes() == (site / "1_numbers_and_gradients.html").read_bytes()
     with zipfile.ZipFile(site / "checkout.zip") as archive:
         names = set(archive.namelist())
-    assert {
-        "micrograd/engine.py",
-        "micrograd/compiler/targets/functions.js",
-        "micrograd/draw/colours.json",
-        "tests/notebooks/checks/__init__.py",
-    } <= names
+    assert {"micrograd/compiler/targets/runtime.c", "tests/notebooks/checks/__init__.py"} <= names
+    package = subprocess.run(["git", "ls-files", "micrograd"], cwd=CHECKOUT, capture_output=True, text=True)
+    assert set(package.stdout.splitlines()) <= names
     assert not any(name.endswith((".ipynb", ".pyc")) for name in names)
+    assert not any(name.endswith(".html") for name in names if name.startswith("tests/"))
+
+
+def test_what_is_built_compiles_and_shows_a_playground(installed, tmp_path):
+    """With nothing else of the checkout at hand, as in the browser."""
+    course.build(tmp_path / "site", installed)
+    with zipfile.ZipFile(tmp_path / "site" / "checkout.zip") as archive:
+        archive.extractall(tmp_path / "checkout")
+    program = (
+        "import micrograd; print(micrograd.compile(lambda x: x * x, (1.0,), backend='python')(3.0)); "
+        "from tests.notebooks.lessons import lesson; print(lesson('xor'))"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=tmp_path / "checkout", capture_output=True, text=True)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "9.0\nsee xor.html\n")
 
 
 @pytest.mark.parametrize(

@@ -27,10 +27,11 @@ NOTEBOOKS = sorted((CHECKOUT / "tests" / "notebooks").glob("[0-9]*.ipynb"))
 PYODIDE = "314.0.7"
 SCRIPT = "text/javascript"
 PARTS = (
-    *("micrograd", "tests/__init__.py", "tests/notebooks", "tests/pages/__init__.py", "tests/pages/cells.py"),
-    *("tests/examples/__init__.py", "tests/examples/names.py"),
+    *("micrograd/**/*", "tests/__init__.py", "tests/notebooks/**/*.py", "tests/notebooks/reader.json"),
+    *("tests/pages/__init__.py", "tests/pages/cells.py", "tests/examples/__init__.py", "tests/examples/names.py"),
 )
-"""What Python finds in the browser, of the checkout."""
+"""What Python finds in the browser, of the checkout: the whole package, since it reads files of many kinds, and of the
+notebooks' directory what the cells import, since students leave pages there."""
 FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "pyodide-lock.json", "python_stdlib.zip")
 """What a page loads of Pyodide."""
 
@@ -69,9 +70,8 @@ def build(directory: Path, installed: Path) -> None:
         shutil.copy(HERE / name, directory)
     with zipfile.ZipFile(directory / "checkout.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for part in PARTS:
-            path = CHECKOUT / part
-            for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-                if file.is_file() and file.suffix in (".py", ".js", ".css", ".html", ".json"):
+            for file in sorted(CHECKOUT.glob(part)):
+                if file.is_file() and file.parent.name != "__pycache__":
                     archive.write(file, file.relative_to(CHECKOUT))
     texts = {path.name: path.read_text(encoding="utf-8") for path in NOTEBOOKS}
     here = {name: json.loads(text) for name, text in texts.items() if "import numpy" not in text}
