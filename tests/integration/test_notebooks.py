@@ -12,7 +12,7 @@ from base64 import b64decode
 import numpy as np
 import pytest
 
-from micrograd import Value, dot, nn
+from micrograd import Value, dot, nn, where
 from micrograd.functional import grad
 
 pytest.importorskip("nbclient")
@@ -233,6 +233,11 @@ def in_blocks(xs, ys, size):
     return in_order([xs[i] for i in order], [ys[i] for i in order], size)
 
 
+def rotated(xs, ys, size):
+    start = random.randrange(1, len(xs))
+    return in_order(xs[start:] + xs[:start], ys[start:] + ys[:start], size)
+
+
 def in_place(xs, ys, size):
     pairs = random.sample(list(zip(xs, ys, strict=True)), len(xs))
     xs[:], ys[:] = zip(*pairs, strict=True)
@@ -267,6 +272,11 @@ def unshifted(logits):
 
 def by_the_first(logits):
     return unshifted([logit - logits[0] for logit in logits])
+
+
+def by_the_mean(logits):
+    middle = sum(logits) / len(logits)
+    return unshifted([logit - middle for logit in logits])
 
 
 def detached(logits):
@@ -325,6 +335,10 @@ def divided_by(size):
     )(query, keys, values)
 
 
+def by_the_size_of_the_key(query, keys, values):
+    return attending(part_4.softmax)(query, [[k / math.hypot(*key) for k in key] for key in keys], values)
+
+
 def listed(losses):
     return sum(loss.data for loss in list(losses)) / 100
 
@@ -359,6 +373,13 @@ def halved(x):
     return Value(x.data / bound, (x,), "softsign", lambda grad: bent(x, grad / bound))
 
 
+def only_once(x):
+    def _backward(grad):
+        x.grad += grad / (1 + (x.data if x.data > 0 else -x.data)) ** 2 + 0 * math.fabs(x.data)
+
+    return Value(x.data / (1 + abs(x.data)), (x,), "softsign", _backward)
+
+
 def downhill(f, x):
     for _ in range(300):
         x -= 0.1 * grad(f)(x)
@@ -387,6 +408,11 @@ def branching(prediction, target):
     return error * error / 2 if error <= 1 else error - 0.5
 
 
+def beheaded(prediction, target):
+    error = abs(prediction.data - target.data)
+    return where(error < 1, (prediction - target) ** 2 / 2, error - 0.5)
+
+
 EXERCISES = {
     "sin": [
         ((part_1.sin, Small),),
@@ -400,6 +426,10 @@ EXERCISES = {
         ((sine(unchained), Small), "must depend on the gradient of the result"),
         ((sine(replaced), Small), "one of the two paths from x is lost"),
         ((lambda x: math.sin(x), Small), "`((lambda x: math.sin(x), Small)"),
+        ((lambda x: Small(math.sin(x.data), x), Small), "a comma follows it within the brackets"),
+        ((lambda x: Small(math.sin(x.data), (x,), print), Small), "in the place of the operation's name, `_op`"),
+        ((lambda x: 10.0**1000, Small), "and that raises an OverflowError"),
+        ((lambda x: Small(math.sin(x.data), (x, 0.0), "sin", print), Small), "a cell above says `"),
     ],
     "cos": [((part_1.cos, Small),), ((part_1.sin, Small), "is 0.479426: expected 0.877583")],
     "sqrt": [((part_1.sqrt, Small),), ((part_1.cos, Small), "is 0.877583: expected 0.707107")],
@@ -412,6 +442,7 @@ EXERCISES = {
         ((lambda f, x: (f(x + 1e-13) - f(x - 1e-13)) / 2e-13,), "the rounding of the numbers drowns the difference"),
         ((lambda f, x: (f(x + 0.1) - f(x - 0.1)) / 0.2,), "gives 12.01, not 12, with a nudge of 0.1"),
         ((lambda f, x: f(x + 1e-6) - f(x - 1e-6),), "not 12, with a nudge of 1e-06"),
+        ((lambda f, x: (f(x + 1e-6) - f(x - 1e-6)) / 2 * 1e-6,), "is it multiplied by h?"),
     ],
     "accumulation": [
         ((part_1.two_paths, Small),),
@@ -439,7 +470,7 @@ EXERCISES = {
         ((hard_coded,), "IndexError"),
         ((lambda *given: neurons(*given, lambda total, b: total + b),), "before it is squeezed"),
         ((lambda *given: neurons(*given, lambda total, b: total.tanh()),), "without its bias"),
-        ((lambda *given: neurons(*given, lambda total, b: total),), "neither squeezed, nor has it a bias"),
+        ((lambda *given: neurons(*given, lambda total, b: total),), "without a bias, before it is squeezed"),
         ((lambda ws, bs, x: part_2.layer(ws, bs[::-1], x),), "another neuron's bias"),
         ((lambda *given: neurons(*given, lambda total, b: total.tanh() + b),), "neuron 0 gives"),
     ],
@@ -454,6 +485,7 @@ EXERCISES = {
         ((lambda xs, ys, size: part_2.batches(xs, ys, size - 1),), "come as [7, 7, 6]"),
         ((in_order,), "in the order that they have"),
         ((always_the_same,), "in the same order each time"),
+        ((rotated,), "each example is followed by the same one each time"),
         ((in_blocks,), "the same eight examples are always together"),
         ((in_place,), "the lists that the caller gave are in another order now"),
     ],
@@ -468,6 +500,7 @@ EXERCISES = {
         ((lambda logits: part_4.softmax([2 * logit for logit in logits]),), "begins with 0.863777"),
         ((lambda logits: [p.detach() for p in part_4.softmax(logits)],), "is 0, where nudging finds"),
         ((by_the_first,), "softmax([0.0, 1000.0]) raises OverflowError: exp(1000.0)"),
+        ((by_the_mean,), "softmax([2000.0, 0.0]) raises OverflowError: exp(1000.0)"),
         ((detached,), "the gradient with respect to logits[0]"),
         ((unshifted,), "softmax([1000.0, 0.0]) raises OverflowError: exp(1000.0)"),
         ((lambda logits: part_4.softmax([logits[0] - 0, *logits[1:]])[::-1],), "begins with 0.0985"),
@@ -491,7 +524,7 @@ EXERCISES = {
     "tensor_relu": [
         ((part_5.relu, Tensor),),
         ((lambda x: None, Tensor), "returns nothing"),
-        ((lambda x: np.maximum(x.data, 0), Tensor), "returns a ndarray: expected a Tensor"),
+        ((lambda x: np.maximum(x.data, 0), Tensor), "returns an ndarray: expected a Tensor"),
         ((lambda x: Tensor(x.data[0], (x,), print), Tensor), "has the shape (3,): expected (2, 3)"),
         ((lambda x: Tensor(np.maximum(x.data, 0)), Tensor), "has no operands"),
         ((lambda x: Tensor(np.maximum(x.data, 0), (x,)), Tensor), "has no _backward"),
@@ -513,13 +546,18 @@ EXERCISES = {
     "attention": [
         ((part_6.attend,),),
         ((lambda query, keys, values: part_6.attend(query, keys, keys),), "it is the values that are mixed"),
-        ((lambda query, keys, values: divided_by(len(keys))(query, keys, values),), "the result begins with"),
         ((lambda query, keys, values: divided_by(len(values[0]))(query, keys, values),), "the result begins with"),
         ((lambda query, keys, values: part_6.attend([q.data for q in query], keys, values),), "respect to query[0]"),
         ((attending(part_4.softmax),), "that is without the square root"),
         ((attending(lambda products: part_4.softmax([p / 4 for p in products])),), "the result begins with"),
         ((attending(lambda products: part_4.softmax([p / 5 for p in products])),), "divided by the length itself"),
         ((attending(lambda products: [p / math.sqrt(5) for p in products]),), "without softmax"),
+        ((divided_by(3),), "the square root of the number of keys"),
+        (
+            (lambda query, keys, values: divided_by(dot(query, query).data)(query, keys, values),),
+            "the size of the query",
+        ),
+        ((by_the_size_of_the_key,), "divided by the sizes of the keys"),
         ((attending(lambda products: [Value(1 / 3)] * 3),), "with equal shares"),
         ((attending(lambda products: part_4.softmax(products)[::-1]),), "the result begins with"),
     ],
@@ -559,6 +597,9 @@ EXERCISES = {
         ((softsigned(forgetful),), "or not added to what was there before"),
         ((softsigned(divided),), "of your cell says `x.grad += grad / (x.data - x.data)`, and that raises a ZeroDiv"),
         ((halved,), "cannot be compiled: "),
+        ((only_once,), "there `x.data` is a Value, and a function of `math` takes only plain numbers"),
+        ((lambda x: math.sin(x),), "and that raises a PlainNumberError"),
+        ((lambda x: Value(x.data / (1 + abs(x.data)), (x,), print),), "in the place of the operation's name, `_op`"),
     ],
     "minimum": [
         ((part_7.minimum,),),
@@ -571,7 +612,8 @@ EXERCISES = {
     "huber": [
         ((part_7.huber,),),
         ((lambda prediction, target: (prediction - target) ** 2 / 2,), "huber(3.0, 0.0) is 4.5: expected 2.5"),
-        ((branching,), "the numbers are right, but it cannot be compiled: "),
+        ((beheaded,), "the gradient with respect to prediction is 0, where nudging finds 1"),
+        ((branching,), "cannot be compiled; `where` may help"),
     ],
 }
 RIGHT = [(name, answer) for name, rows in EXERCISES.items() for answer, *wrong in rows if not wrong]

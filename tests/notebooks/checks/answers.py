@@ -39,12 +39,17 @@ def verdict(test: Callable, *answer: object) -> str:
     except Exception as error:
         if re.search(r"<locals>.* takes 0 positional arguments but 1 was given", str(error)):  # as in Karpathy's
             return "Not yet: _backward takes no argument: here it gets the gradient of the result, def _backward(grad)"
-        return f"Not yet: {_place(error)}{type(error).__name__}: {error}"
+        place, name = _place(error, answer), type(error).__name__
+        return f"Not yet: {f'{place}, and that raises {with_article(name)}' if place else name}: {error}"
     return "Right."
 
 
-def _place(error: Exception) -> str:
-    """The line of the answer that the error came from, if there is one."""
+def with_article(noun: str) -> str:
+    return f"{'an' if noun[0] in 'AEIOUaeiou' or noun == 'ndarray' else 'a'} {noun}"
+
+
+def _place(error: Exception, answer: tuple[object, ...]) -> str:
+    """The line of the answer that the error came from, or else that of an earlier cell, if there is one."""
     others = {HERE, PACKAGE, Path(contextlib.__file__)}  # `backward` is a block of a context manager
     lines = [
         frame
@@ -52,12 +57,32 @@ def _place(error: Exception) -> str:
         for frame in traceback.extract_tb(each.__traceback__)
         if not others & {Path(frame.filename), *Path(frame.filename).parents}
     ]
-    return f"line {lines[-1].lineno} of your cell says `{lines[-1].line}`, and that raises a " if lines else ""
+    if not lines:
+        return ""
+    files = {function.__code__.co_filename for function in answer if hasattr(function, "__code__")}
+    own = [frame for frame in lines if not files or frame.filename in files]
+    return (
+        f"line {own[-1].lineno} of your cell says `{own[-1].line}`" if own else f"a cell above says `{lines[-1].line}`"
+    )
 
 
 def has_backward(node: object) -> bool:
     """Whether an operation can pass its gradient on; `no_derivative` stands in for a function that is missing."""
     return getattr(node._backward, "__name__", "no_derivative") != "no_derivative"
+
+
+def leads_back(call: str, node: Any) -> None:
+    """Whether a node has operands in a tuple, and a `_backward` where it belongs."""
+    if not isinstance(node._prev, (tuple, list)):
+        raise NotYet(
+            f"the operands of {call} are no tuple: if there is only one, a comma follows it within the brackets"
+        )
+    if not node._prev:
+        raise NotYet(f"{call} has no operands: without them, backward() does not find its way to x")
+    if not has_backward(node):
+        if callable(getattr(node, "_op", None)):
+            raise NotYet(f"{call} has its _backward in the place of the operation's name, `_op`: that comes before it")
+        raise NotYet(f"{call} has no _backward: the way back ends there, and x gets no gradient")
 
 
 def value_of(call: str, result: object, kind: type = micrograd.Value) -> object:
@@ -67,7 +92,7 @@ def value_of(call: str, result: object, kind: type = micrograd.Value) -> object:
     if isinstance(result, (int, float)):
         raise NotYet(f"{call} returns the plain number {result:.6g}: return a Value, which knows where it came from")
     if not isinstance(result, kind):
-        raise NotYet(f"{call} returns a {type(result).__name__}: expected a Value")
+        raise NotYet(f"{call} returns {with_article(type(result).__name__)}: expected a Value")
     return result
 
 
@@ -76,7 +101,7 @@ def number_of(call: str, result: object) -> float:
     if result is None:
         raise NotYet(f"{call} returns nothing")
     if not isinstance(result, (int, float)):
-        raise NotYet(f"{call} returns a {type(result).__name__}: expected a number")
+        raise NotYet(f"{call} returns {with_article(type(result).__name__)}: expected a number")
     return result
 
 
@@ -117,7 +142,7 @@ def row_of(call: str, result: object, size: int) -> list[micrograd.Value]:
     if result is None:
         raise NotYet(f"{call} is nothing")
     if not isinstance(result, (list, tuple)):
-        raise NotYet(f"{call} is a {type(result).__name__}: expected a list with a Value for each")
+        raise NotYet(f"{call} is {with_article(type(result).__name__)}: expected a list with a Value for each")
     if len(result) != size:
         raise NotYet(f"{call} has {len(result)} numbers: expected {size}")
     return [value_of(f"{call}[{i}]", each) for i, each in enumerate(result)]

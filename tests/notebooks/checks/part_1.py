@@ -6,7 +6,7 @@ from typing import Any
 
 import micrograd
 
-from .answers import NotYet, check, close, has_backward, number_of, same, value_of
+from .answers import NotYet, check, close, leads_back, number_of, same, value_of
 
 
 def _operation(name: str, answer: Callable, kind: type) -> None:
@@ -25,10 +25,7 @@ def _operation(name: str, answer: Callable, kind: type) -> None:
         call = f"{name}(Value({number}))"
         node = value_of(call, answer(kind(number)), kind)
         same(f"the number in {call}", node.data, result.data)
-        if not node._prev:
-            raise NotYet(f"{call} has no operands: without them, backward() does not find its way to x")
-        if not has_backward(node):
-            raise NotYet(f"{call} has no _backward: the way back ends there, and x gets no gradient")
+        leads_back(call, node)
         found = gradient(answer)
         if not close(found, slope):
             raise NotYet(f"at x = {number} the gradient of {name}(x) is {found:.6g}, but nudging x finds {slope:.6g}")
@@ -68,7 +65,8 @@ def slope(answer: Callable) -> None:
         if above < 1e-9 * max(1, abs(x)):
             raise NotYet(f"the nudge is {above:.1g}: that small, the rounding of the numbers drowns the difference")
         if not close(found, expected, 1e-6):
-            raise NotYet(f"for {name} at {x} it gives {found:.8g}, not {expected:g}, with a nudge of {above:.1g}")
+            hint = ": is it multiplied by h? `a / b * c` is `(a / b) * c`" * close(found / above**2, expected, 1e-2)
+            raise NotYet(f"for {name} at {x} it gives {found:.8g}, not {expected:g}, with a nudge of {above:.1g}{hint}")
 
 
 @check

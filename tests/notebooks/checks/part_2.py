@@ -31,7 +31,7 @@ def _layer(answer: Callable, kind: type, rows: list[list[float]], biases: list[f
             mistakes = {
                 "the sum itself, before it is squeezed": products + b,
                 "what it is without its bias": math.tanh(products),
-                "neither squeezed, nor has it a bias": products,
+                "the sum of the products alone, without a bias, before it is squeezed": products,
                 "what it is with another neuron's bias": math.tanh(products + biases[i - 1]),
             }
             hints = [f": that is {name}" for name, mistake in mistakes.items() if close(number, mistake)]
@@ -85,5 +85,7 @@ def batches(answer: Callable) -> None:
         raise NotYet("the examples come in the order that they have")
     if any(a == b for a, b in pairwise(orders)):
         raise NotYet("they come in the same order each time")
+    if len({frozenset(pairwise([*order, order[0]])) for order in orders}) == 1:
+        raise NotYet("each example is followed by the same one each time, and only the first one differs: shuffle them")
     if all(sorted(order[:8]) == sorted(orders[0][:8]) for order in orders):
         raise NotYet("the same eight examples are always together in a batch: shuffle all of them")

@@ -26,7 +26,7 @@ def softmax(answer: Callable) -> None:
                 raise NotYet(f"{call} has the shares of the scores themselves: where are the powers of e?")
             raise NotYet(f"{call} begins with {found[0]:.6g}: expected {expected[0]:.6g}")
         same_gradients(f"softmax({numbers})", answer, losses.softmax, logits=numbers)
-    for numbers in [1000.0, 0.0], [0.0, 1000.0], [-1000.0, -1000.0]:
+    for numbers in [1000.0, 0.0], [0.0, 1000.0], [2000.0, 0.0], [-1000.0, -1000.0]:
         call = f"softmax({numbers})"
         try:
             shares = row_of(call, answer([micrograd.Value(number) for number in numbers]), 2)
@@ -52,7 +52,7 @@ def cross_entropy(answer: Callable) -> None:
             raise NotYet(f"{call} is {loss.data:.6g}, which is the probability of that class")
         same(call, loss.data, expected)
         same_gradients(call, partial(_of, answer, target), partial(_of, losses.cross_entropy, target), logits=numbers)
-    for numbers, target in [([1000.0, 0.0], 0), ([0.0, 1000.0], 0)]:
+    for numbers, target in [([1000.0, 0.0], 0), ([0.0, 1000.0], 0), ([2000.0, 0.0], 1)]:
         call = f"cross_entropy({numbers}, {target})"
         expected = losses.cross_entropy(numbers, target).data
         try:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from .answers import NotYet, check, close, same
+from .answers import NotYet, check, close, same, with_article
 
 
 def _table(call: str, result: object, kind: type, shape: tuple[int, ...]) -> object:
@@ -10,7 +10,7 @@ def _table(call: str, result: object, kind: type, shape: tuple[int, ...]) -> obj
     if result is None:
         raise NotYet(f"{call} returns nothing")
     if not isinstance(result, kind):
-        raise NotYet(f"{call} returns a {type(result).__name__}: expected a Tensor")
+        raise NotYet(f"{call} returns {with_article(type(result).__name__)}: expected a Tensor")
     if result.data.shape != shape:
         raise NotYet(f"{call} has the shape {result.data.shape}: expected {shape}")
     if not result._prev or result._backward is None:
@@ -41,8 +41,8 @@ def bias(answer: Callable, kind: type) -> None:
     x, b = kind([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), kind([0.5, -1.0, 0.0])
     result = _table("add_bias(x, b)", answer(x, b), kind, (2, 3))
     same("the first number of add_bias(x, b)", float(result.data[0][0]), 1.5)
-    same("the last but one", float(result.data[1][1]), 4.0)
-    same("the last", float(result.data[1][2]), 6.0)
+    same("the second number of the last row", float(result.data[1][1]), 4.0)
+    same("the last number", float(result.data[1][2]), 6.0)
     if len(result._prev) != 2:
         raise NotYet(f"add_bias(x, b) has {len(result._prev)} operands: both x and b want gradients")
     gradient = result.data * 0 + [[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]

@@ -21,6 +21,10 @@ def attention(answer: Callable) -> None:
     def mixed(shares, rows):
         return [sum(share * row[i] for share, row in zip(shares, rows, strict=True)) for i in range(len(rows[0]))]
 
+    def divided(divisors):
+        shares = losses.softmax([product / divisor for product, divisor in zip(products, divisors, strict=True)])
+        return mixed([share.data for share in shares], values)
+
     products = [sum(q * k for q, k in zip(query, key, strict=True)) for key in keys]
     expected = [each.data for each in _attend(query, keys, values)]
     result = answer([micrograd.Value(q) for q in query], keys, values)
@@ -29,10 +33,13 @@ def attention(answer: Callable) -> None:
     found = [each.data for each in row_of("the result", result, len(values[0]))]
     if not all(map(close, found, expected)):
         mistakes = {
-            "without the square root": mixed([p.data for p in losses.softmax(products)], values),
-            "divided by the length itself, not its square root": mixed(
-                [p.data for p in losses.softmax([product / length for product in products])], values
+            "without the square root": divided([1.0] * len(keys)),
+            "divided by the length itself, not its square root": divided([length] * len(keys)),
+            "divided by the square root of the number of keys": divided([math.sqrt(len(keys))] * len(keys)),
+            "divided by the size of the query, not by the square root of how many numbers it has": divided(
+                [math.hypot(*query)] * len(keys)
             ),
+            "divided by the sizes of the keys": divided([math.hypot(*key) for key in keys]),
             "with the products for shares, without softmax": mixed([product / root for product in products], values),
             "with equal shares": mixed([1 / len(keys)] * len(keys), values),
         }
