@@ -115,8 +115,7 @@ def save_playground(
 
     The page runs the model, its loss and the optimizer as compiled JavaScript. For inputs of two numbers it shows the
     output of the model and of each unit, and lets the reader change the examples; for others, a table of predictions.
-    Scripts can use `window.micrograd`; the page's source documents it. With `#embed` after its address, it shows only
-    the network, its output and two buttons, in 640 by 400 pixels.
+    With `#embed` after its address, it shows only the network, its output and two buttons, in 640 by 400 pixels.
 
     The model is a Module, or an object with `parameters()` that can be called on an input, with at most 20,000
     parameters; or a dict of such models by name, for the reader to choose from. The loss, the inputs `xs`, the targets
@@ -133,13 +132,22 @@ def save_playground(
 
         choices = {"hidden": {"none": [], "4": [4], "4-4": [4, 4]}, "activation": ["tanh", "relu"]}
 
-    A `lesson` asks before it lets the reader train: each of its parts is a dict with a `text`, its `answers`, and what
-    is set for it: a `choice`, as in `{"hidden": "4-4"}`, and `model`, `rate`, `batch`, `decay`, `data`, `noise`, `n`
-    and `seed`, as the page's button Link writes them. What it has in `after` is shown once the reader has trained.
+    A `lesson` asks before it lets the reader train. Each of its parts is a dict with the `text` of a question and a
+    list of two `answers` or more. What it has in `after` is shown once the reader has trained. Each part starts from
+    how the page opens, and may set a `choice`, as in `{"hidden": "4-4"}`, or a `model` by its name; `rate` and `decay`,
+    0 or greater; `batch`, 1 or greater or "all"; `data`, one of yours, xor, moons, circles, spirals, with `noise` from
+    0 to 0.5 and `n` points from 1 to 10,000; and the `seed` of the weights, from 0.
+
+    In the browser's console, `micrograd` has the functions `train(steps)`, `step()`, `reset(seed)`,
+    `choose({hidden: "4-4"})`, `switchOff("h1[0]")`, `switchOn("h1[0]")`, `hold("h1[0].w1")`, `release("h1[0].w1")`,
+    `setWeight("h1[0].w1", 2)` and `setParameters(numbers)`. Each waits for the calls before it, and returns a promise
+    of the loss then. `loss()` and `parameters()` return what is there now, `choices` has the labels to choose from, and
+    `learningRate` and `batchSize` can be read and set.
 
     Raises TraceError if the model or the loss cannot be compiled, ValueError if there are more parameters or numbers
-    than above or they are not finite, or a lesson has what the page cannot show; what the class or function raises for
-    its choices, and what `save_svg` raises about the file.
+    than above or they are not finite, or a lesson has what the page cannot show, TypeError if the optimizer or, with
+    choices, the model is none of the above; what the class or function raises for its choices, and what `save_svg`
+    raises about the file.
     """
     from micrograd.draw.playground.page import page  # not at the top: it needs the compiler
 

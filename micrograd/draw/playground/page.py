@@ -21,6 +21,7 @@ from micrograd.draw import shell
 from micrograd.draw.graph import page as graph_page
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.formulas import operation
+from micrograd.draw.playground.lesson import checked
 from micrograd.draw.text import label, number, real
 from micrograd.draw.training.network import described, layers_of, names, units_and_outputs
 from micrograd.engine import Value
@@ -38,8 +39,6 @@ NAMES = ("maps", "random", "data", "chart", "network", "plane", "choices", "less
 SCRIPTS = tuple(f"{name}.js" for name in NAMES)  # before page.js
 OF_LOSS = "inputs, parameters, learningRate, forward, backward, createState, update"
 OF_UNITS = "outputs, forward"
-# What a part of a lesson may have; from `model` on, as in the page's address.
-LESSON = ("text", "answers", "after", "choice", "model", "rate", "batch", "decay", "data", "noise", "n", "seed")
 source = partial(shell.read, __package__)
 
 
@@ -60,7 +59,7 @@ def page(
         "models": parts,
         "frame": _frame([page for part in parts for page in (part["steps"] or {}).values() if page]),
         "choices": [[name, [*values], sizes_of(values)] for name, values in offered.items()],
-        "lesson": checked(lesson, offered, models),
+        "lesson": checked(lesson, offered, models, is_plane=inputs == 2 and kinds is not None),
         "inputs": inputs,
         "rows": rows,
         "validation": held,
@@ -94,7 +93,7 @@ def _frame(pages: list[dict[str, Any]]) -> list[str]:
     return ends
 
 
-# Choices and lessons
+# Choices
 
 
 def _offered(choices: Any) -> dict[str, dict[str, Any]]:
@@ -110,7 +109,9 @@ def _offered(choices: Any) -> dict[str, dict[str, Any]]:
 
 
 def made(make: Any, offered: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The model of each combination of choices. Raises what `make` raises, with the choices that it was called with."""
+    """The model of each combination of choices. Raises what `make` raises, with its choices."""
+    if not callable(make) or (hasattr(make, "parameters") and not isinstance(make, type)):
+        raise TypeError(f"model is {shown(make)}: with choices, expected a class or function that makes a model")
     models = {}
     for labels in product(*offered.values()):
         given = {name: offered[name][label] for name, label in zip(offered, labels, strict=True)}
@@ -127,22 +128,6 @@ def sizes_of(values: dict[str, Any]) -> list[list[int]] | None:
     lists = [[*value] for value in values.values() if isinstance(value, (list, tuple))]
     are_sizes = len(lists) == len(values) and all(type(size) is int for size in chain(*lists))
     return lists if are_sizes else None
-
-
-def checked(lesson: Any, offered: dict[str, dict[str, Any]], models: Mapping[Any, Any]) -> list[dict[str, Any]]:
-    """The lesson as the page takes it. Raises ValueError for a part that it cannot show or set."""
-    parts = [{"after": "", **part} for part in lesson]
-    known: dict[str, Any] = {**offered, "model": ["", *map(str, models)]}
-    for i, part in enumerate(parts):
-        if unknown := part.keys() - {*LESSON}:
-            raise ValueError(f"lesson[{i}] has {shown(sorted(unknown))}: expected {', '.join(LESSON)}")
-        if not part.get("text") or len(part.get("answers", ())) < 2:
-            raise ValueError(f"lesson[{i}] is {shown(lesson[i])}: expected a text and two answers or more")
-        for name, chosen in {"model": part.get("model", ""), **part.get("choice", {})}.items():
-            if chosen not in known.get(name, ()):
-                expected = ", ".join(map(repr, known.get(name, offered)))
-                raise ValueError(f"lesson[{i}] chooses {name}={chosen!r}: expected {expected or 'no choice'}")
-    return parts
 
 
 # Examples
@@ -193,8 +178,12 @@ def _trained(name: str, model: Any, loss: Any, table: Any, optimizer: Any) -> tu
     parameters = list(model.parameters())
     if not 0 < len(parameters) <= WEIGHTS:
         raise ValueError(f"{model!r:.80} has {len(parameters):,} parameters: a playground trains from 1 to {WEIGHTS:,}")
-    if not isinstance(optimizer, Optimizer):
-        optimizer = optimizer(parameters) if optimizer else Adam(parameters, learning_rate=0.01)
+    if optimizer is None:
+        optimizer = Adam(parameters, learning_rate=0.01)
+    rule = optimizer(parameters) if callable(optimizer) else optimizer
+    if not isinstance(rule, Optimizer):
+        expected = "an Optimizer, or a function that makes one, such as functools.partial(optim.SGD, learning_rate=0.1)"
+        raise TypeError(f"optimizer is {shown(optimizer)}: expected {expected}")
     is_module, (x, y) = isinstance(model, Module), table[0]
     named = names(model) if is_module else [f"p{i}" for i in range(len(parameters))]
     fast = compile(lambda x, y: loss(model(x), y), (x, y), parameters=parameters, backend="python")
@@ -209,9 +198,9 @@ def _trained(name: str, model: Any, loss: Any, table: Any, optimizer: Any) -> tu
         "names": named,
         "steps": _steps(model, loss, table, named),
         "file": _file(model),
-        "rate": optimizer.learning_rate,
+        "rate": rule.learning_rate,
     }
-    training = _module(fast.js_source(optimizer=optimizer), OF_LOSS)
+    training = _module(fast.js_source(optimizer=rule), OF_LOSS)
     return part, f"{{ loss: {training},\nunits: {_module(units.js_source(), OF_UNITS)} }}"
 
 

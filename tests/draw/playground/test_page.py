@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from micrograd import Value, data, fit, losses, nn, optim, viz
+from micrograd.draw.playground import lesson
 from micrograd.draw.playground import page as playground
 from micrograd.draw.playground.page import boundary, kinds_of, steps
 from micrograd.draw.training import network
@@ -281,6 +282,12 @@ def test_what_cannot_be_played_with_is_refused(tmp_path):
         ({"optimizer": sgd}, ValueError, "the optimizer has other parameters than the function"),
         ({"optimizer": sgd, "model": {"a": model_of(), "b": model_of()}}, ValueError, "the optimizer has other param"),
         ({"loss": lambda p, y: [p]}, TypeError, "an optimizer needs a single Value"),
+        (
+            {"optimizer": "adam"},
+            TypeError,
+            r"optimizer is 'adam': expected an .*\.partial\(optim.SGD, learning_rate=0.1\)",
+        ),
+        ({"optimizer": list}, TypeError, "optimizer is <class 'list'>: expected an Optimizer, or a function"),
     ]:
         with pytest.raises(kind, match=message):
             save(tmp_path, **arguments)
@@ -303,32 +310,74 @@ ASK = {"text": "Will it learn?", "answers": ["yes", "no"]}
         ({"choices": {"hidden": "4"}}, ValueError, "is '4': expected a dict"),
         ({"choices": {"hidden": {"0": [0]}}}, ValueError, r"cannot be made, hidden=\[0\]: nout is 0"),
         ({"choices": {"hiden": {"4": [4]}}}, TypeError, r"cannot be made, hiden=\[4\]: .* argument 'hiden'"),
+        ({"model": model_of()}, TypeError, r"^model is MLP\(2 -> .*: with choices, expected a class or function"),
         (
-            {"lesson": [{**ASK, "hint": "no"}]},
+            {"choices": None, "lesson": [{**ASK, "choice": {"hidden": "4"}}]},
             ValueError,
-            r"lesson\[0\] has \['hint'\]: expected text, answers, after",
-        ),
-        (
-            {"lesson": [ASK, {**ASK, "answers": ["yes"]}]},
-            ValueError,
-            r"lesson\[1\] is .*: expected a text and two answ",
-        ),
-        (
-            {"lesson": [{**ASK, "choice": {"hidden": "5"}}]},
-            ValueError,
-            "chooses hidden='5': expected 'none', '2', '4'",
-        ),
-        ({"lesson": [{**ASK, "choice": {"hiden": "4"}}]}, ValueError, "hiden='4': expected 'hidden', 'activation'"),
-        (
-            {"lesson": [{**ASK, "model": "5"}]},
-            ValueError,
-            r"lesson\[0\] chooses model='5': expected '', 'none · tanh",
+            "hidden='4': expected no choice",
         ),
     ],
 )
 def test_choices_and_lessons_that_cannot_be_are_refused_by_name(tmp_path, options, kind, message):
     with pytest.raises(kind, match=message):
-        save(tmp_path, Network, **{"choices": FEW, **options})
+        save(tmp_path, **{"model": Network if options.get("choices", FEW) else model_of(), "choices": FEW, **options})
+
+
+TWO = "expected a list of two texts or more, all different"
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ({"hint": "no"}, r"\[0\] has \['hint'\]: expected text, answers, after"),
+        ({"text": ""}, r"\[0\] has text='': expected the text of the question"),
+        ({"text": 3}, "text=3: expected the text"),
+        ({"answers": ["yes"]}, rf"answers=\['yes'\]: {TWO}"),
+        ({"answers": "Yes"}, f"answers='Yes': {TWO}"),
+        ({"answers": ["a", "a"]}, TWO),
+        ({"answers": [1, 2]}, TWO),
+        ({"after": 3}, "after=3: expected a text"),
+        ({"choice": "4"}, "choice='4': expected a dict"),
+        ({"choice": {"hidden": "5"}}, "chooses hidden='5': expected 'none', '2', '4'"),
+        ({"choice": {"hiden": "4"}}, "hiden='4': expected 'hidden', 'activation'"),
+        ({"model": 5}, "model=5: expected the name"),
+        ({"model": "5"}, r"chooses model='5': expected 'none · tanh .* \.\.\.$"),
+        ({"rate": -1}, "rate=-1: expected a number, 0 or greater"),
+        ({"rate": "0.1"}, "rate='0.1': expected a number"),
+        ({"rate": math.inf}, "rate=inf: expected a number"),
+        ({"decay": math.nan}, "decay=nan: expected a number"),
+        ({"batch": 0}, "batch=0: expected a whole number, 1 or greater, or 'all'"),
+        ({"batch": True}, "batch=True: expected a whole number"),
+        ({"data": "yinyang"}, "data='yinyang': expected one of yours, xor, moons, circles, spirals"),
+        ({"data": "moons", "noise": 5}, "noise=5: expected a number from 0 to 0.5"),
+        ({"data": "moons", "n": 0}, "n=0: expected a whole number from 1 to 10,000"),
+        ({"data": "moons", "n": 2.5}, "n=2.5: expected a whole number"),
+        ({"noise": 0.1}, r"\[0\] sets noise or n, but no data: expected one of yours"),
+        ({"seed": -1}, "seed=-1: expected a whole number from 0 to 999,999,999,999,999"),
+    ],
+)
+def test_parts_of_a_lesson_that_cannot_be_are_refused_with_what_is_expected(part, message):
+    with pytest.raises(ValueError, match=rf"^lesson.*{message}"):
+        lesson.checked([{**ASK, **part}], FEW, {" · ".join(names): None for names in product(*FEW.values())})
+
+
+def test_a_lesson_is_a_list_of_dicts_with_text_and_answers_and_data_for_a_plane():
+    for given, message in [
+        ("hello", "^lesson is 'hello': expected a list of dicts"),
+        (ASK, "^lesson is .*: expected a list of dicts"),
+        (["hello"], r"^lesson\[0\] is 'hello': expected a dict"),
+        ([ASK, {"text": "Will it?"}], r"^lesson\[1\] has no answers: expected a list of two"),
+        ([{"answers": ["a", "b"]}], r"^lesson\[0\] has no text: expected"),
+        ([{**ASK, "data": "xor"}], r"^lesson\[0\] sets data: a page has data sets if"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            lesson.checked(given, {}, {}, is_plane=False)
+
+
+@pytest.mark.parametrize("batch", ["all", math.inf, "Infinity"])
+def test_a_batch_of_all_is_written_as_in_the_address(batch):
+    assert lesson.checked([{**ASK, "batch": batch}], {}, {})[0]["batch"] == "Infinity"
+    assert lesson.checked([{**ASK, "n": np.int64(5), "data": "xor"}], {}, {})[0]["n"] == 5
 
 
 def test_more_examples_than_a_page_can_hold_are_refused(tmp_path, monkeypatch):
@@ -703,11 +752,11 @@ def test_layers_units_and_activations_are_chosen_by_clicks_keys_and_scripts(show
 
 
 def test_a_lesson_asks_before_it_lets_the_page_train(shown):
-    lesson = [
+    parts = [
         {**ASK, "choice": {"hidden": "4"}, "rate": 0.5, "data": "xor", "after": "<b>It does.</b>"},
         {**ASK, "choice": {"activation": "relu"}, "data": "circles", "noise": 0.2, "n": 30, "seed": 7},
     ]
-    tab = shown(Network, choices=FEW, lesson=lesson)
+    tab = shown(Network, choices=FEW, lesson=parts)
     assert (count_of(tab), tab.evaluate("micrograd.learningRate"), tab.locator(".unit").count()) == (4, 0.5, 2 + 4 + 1)
     tab.click("#play")
     assert "Answer the question first" in tab.inner_text("#notice")
