@@ -172,6 +172,7 @@ def test_a_lesson_ends_as_it_says(name, opened, tmp_path, monkeypatch):
             page.click("text=Next")
             until(page, f"micrograd.learningRate === {LESSONS[name][i]['rate']}")
             has_status(page, "Step 0 ")
+        page.click("#lesson label")
         assert low <= page.evaluate("micrograd.train(3000)") <= high
         has_status(page, "Step 3000 ")
         validation.append(float(page.inner_text("#status").split("validation ")[1].split()[0]))

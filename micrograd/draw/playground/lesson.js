@@ -7,11 +7,11 @@ class Lesson {
     place.hidden = false;
   }
 
-  go(number) {
-    this.number = number;
-    this.hasTrained = this.isDone = false;
+  async go(number) {
+    Object.assign(this, { number, hasTrained: false, isDone: false, isOpening: true });
     this.draw();
-    return this.open(this.parts[number]);
+    await this.open(this.parts[number]);
+    this.isOpening = false;
   }
 
   // Whether its question has been answered.
@@ -21,7 +21,7 @@ class Lesson {
 
   // The page has trained: now the answer stays, and once that is done, what came of it is told.
   trained(isDone) {
-    if (this.hasTrained && this.isDone >= isDone) return;
+    if (this.isOpening || (this.hasTrained && this.isDone >= isDone)) return; // or it was the training of the part before
     this.hasTrained = true;
     this.isDone ||= isDone;
     this.draw();
@@ -41,7 +41,7 @@ class Lesson {
       button.dataset.lesson = words;
       return button;
     };
-    const said = !this.isAnswered ? "Answer, then press Train." : !this.isDone ? "Press Train to see." : `You said: ${offered[answers[number]]}. ${after}`;
+    const said = !this.isAnswered ? "Answer, then press Train." : !this.isDone ? "Press Train to see." : `You said: ${offered[answers[number]].replace(/(?<![.!?])$/, ".")} ${after}`;
     place.replaceChildren(
       html("fieldset", { className: "models" }, html("legend", {}, question), ...chips),
       html("p", { className: "said" }, html("span", { role: "status" }, said), go("Back", number - 1), `${number + 1} of ${parts.length}`, go("Next", number + 1)),

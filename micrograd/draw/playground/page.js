@@ -1,22 +1,5 @@
 /* The playground. The models train in a Web Worker, whose code is above: worker.js, and for each model the JavaScript
-   that micrograd's compiler made of it. For scripts and teachers, in the browser's console:
-
-   await micrograd.train(100)          takes 100 steps with the chosen model, and returns the loss then
-   await micrograd.step()              takes one step
-   await micrograd.reset(7)            draws new weights by this seed, those of rng=7 in Python; without one, back to
-                                       the weights that Python wrote
-   micrograd.choices                   the choices of a model: of each keyword, its labels
-   await micrograd.choose({hidden: "4-4"})   makes a choice; what is not named stays
-   await micrograd.switchOff("h1[0]")        a unit's output is 0, and the others learn without it; switchOn undoes it
-   await micrograd.setWeight("h1[1].w0", 2)  sets a weight; hold("h1[1].w0") keeps it from learning, release undoes it
-   micrograd.loss()                    the mean loss of all examples
-   micrograd.parameters()              the parameters, a Float64Array, in the order of model.parameters()
-   await micrograd.setParameters(p)    sets them to as many numbers
-   micrograd.learningRate = 0.1        can be read, too
-   micrograd.batchSize = 10            can be read, too; Infinity for all examples
-
-   With all examples in a batch, train(100) leaves the parameters of 100 epochs of Python's `fit`. With smaller batches,
-   it takes the steps of `fit(..., batch_size=10, rng=7)` after `reset(7)`. */
+   that micrograd's compiler made of it. */
 (async () => {
   readColours();
   const isEmbedded = new URLSearchParams(location.hash.slice(1)).has("embed"); // only the network, the output and two buttons
@@ -79,6 +62,14 @@
     return answer;
   }
 
+  // Calls a function once those before it have finished, and returns its promise.
+  let queue = Promise.resolve();
+  function inTurn(call) {
+    const turn = queue.then(call);
+    queue = turn.catch(() => {});
+    return turn;
+  }
+
   // Frames: the worker takes the steps that are due, and what it answers is drawn.
 
   let awake = false;
@@ -109,11 +100,14 @@
     showPlaying();
     wake();
   }
-  // Whether there are examples, and no question is open.
+  // Why the page cannot train: there are no examples, or a question is open; undefined if it can.
+  function obstacle() {
+    if (!examples.points.length) return "There is nothing to learn from: add points, or choose a data set.";
+    if (lesson && !lesson.isAnswered) return "Answer the question first: what do you expect?";
+  }
   function isReady() {
-    if (!examples.points.length) notice("There is nothing to learn from: add points, or choose a data set.");
-    else if (lesson && !lesson.isAnswered) notice("Answer the question first: what do you expect?");
-    return examples.points.length > 0 && (lesson?.isAnswered ?? true);
+    if (obstacle()) notice(obstacle());
+    return !obstacle();
   }
   function pause() {
     if (now.playing) lesson?.trained(true);
@@ -202,7 +196,7 @@
     const epochs = now.batch < examples.points.length ? ` (epoch ${text((steps * now.batch) / examples.points.length)})` : "";
     const parts = [`Step `, bold(String(steps)), `${epochs} · loss `, bold(loss === null ? "–" : text(loss))];
     if (validation !== null) parts.push(" · validation ", bold(text(validation)));
-    if (accuracy !== undefined) parts.push(" · correct ", bold(`${Math.round(100 * accuracy)} %`));
+    if (accuracy !== undefined) parts.push(" · ", bold(`${Math.round(100 * accuracy)}%`), " correct");
     find("#status").replaceChildren(...parts);
   }
 
@@ -226,8 +220,12 @@
 
   function showWhere() {
     const { answer } = states[now.model], place = find("#where");
-    if (!probe || !answer?.probe)
-      return void (place.textContent = (kinds.length ? "Shading shows the predicted class; on the line, the model is undecided. " : "Blue: the output is above 0; orange, striped: below. ") + "Click to add points, drag to move them; choose a unit to see its picture here.");
+    if (!probe || !answer?.probe) {
+      const of = hovered < 0 ? "the output" : models[now.model].units[hovered][0];
+      const isShaded = kinds.length && (hovered < 0 || of === "out");
+      const shown = isShaded ? "Shading shows the predicted class; on the line, the model is undecided. " : `Blue: ${of} is above 0; orange, striped: below. `;
+      return void (place.textContent = `${shown}Click to add points, drag to move them; choose a unit to see its picture here.`);
+    }
     place.textContent = `x0 ${text(probe[0])}, x1 ${text(probe[1])}: output ${[...answer.probe].map((x) => text(x)).join(", ")}`;
   }
 
@@ -245,6 +243,7 @@
   // one is given.
   function cut(group, member, isIn, to) {
     const scalpel = scalpels[now.model], { steps, parameters } = states[now.model].answer;
+    if (scalpel[group].has(member) === isIn && to === undefined) return request(); // as it is
     scalpel.change(group, member, isIn, steps, group === "held" && isIn ? ` at ${text(to ?? parameters[member])}` : "");
     return request({ weight: to === undefined ? undefined : [member, to], fixed: scalpel.cut });
   }
@@ -330,6 +329,19 @@
     navigator.clipboard?.writeText(location.href).catch(() => {});
     notice("The address of this page now has these settings: copy it, or bookmark it.", true);
   }
+  // Back to how the page opened, with all models that were trained since: for the next part of a lesson.
+  async function restart() {
+    pause();
+    Object.entries(opening.settings).forEach(([name, value]) => set(name, value));
+    if (isPlane) await examples.open(...opening.examples);
+    for (const [model, { answer }] of states.entries()) {
+      if (!answer) continue;
+      scalpels[model].clear();
+      await request({ model, fixed: scalpels[model].cut, reset: null });
+    }
+    await open(0);
+    await reset(null);
+  }
   // Sets what the address, or a part of a lesson, says; what cannot be set stays as it is.
   async function follow(address) {
     const parts = new URLSearchParams(address), data = parts.get("data");
@@ -397,11 +409,12 @@
     find("#cards-show").textContent = "In each card: the unit's bias.";
     find("#head").append(...["inputs", "target", "prediction"].map((words) => html("th", { scope: "col" }, words)));
   }
+  const opening = { settings: { rate: now.rate, batch: now.batch, decay: now.decay }, examples: [examples.name, examples.noise, examples.n] };
   const choices = content.choices.length ? new Choices(find("#choices"), content.choices, open) : null;
-  const lesson = content.lesson.length && !isEmbedded ? new Lesson(find("#lesson"), content.lesson, async ({ text, answers, after, choice, ...more }) => {
+  const lesson = content.lesson.length && !isEmbedded ? new Lesson(find("#lesson"), content.lesson, ({ text, answers, after, choice, ...more }) => inTurn(async () => {
+    await restart();
     await follow(new URLSearchParams({ ...choice, ...more }));
-    if (!("seed" in more)) await reset(null);
-  }) : null;
+  })) : null;
   if (!choices && models.length > 1) {
     find("#models").hidden = false;
     find("#models").append(...models.map(({ name }, k) => {
@@ -409,38 +422,6 @@
       return html("label", {}, input, name, html("span", { className: "loss" }));
     }));
   }
-  const cutByName = async (group, name, isIn) => (await cut(group, scalpels[now.model].numberOf(group, name), isIn)).loss;
-  window.micrograd = {
-    async train(steps) {
-      pause();
-      const every = Math.max(1, Math.ceil(steps / 60)); // between points of the chart
-      for (let left = steps; left > 0 && examples.points.length; ) {
-        const before = states[now.model].answer.steps, { ok, steps: taken } = await request({ steps: left, milliseconds: 200, every });
-        left = ok ? left - (taken - before) : 0;
-      }
-      return this.loss();
-    },
-    async step() { return (await step()).loss; },
-    async reset(seed = null) { await reset(seed); return this.loss(); },
-    choices: Object.fromEntries(content.choices),
-    async choose(labels) { await choices.change(labels); return this.loss(); },
-    switchOff: (name) => cutByName("off", name, true),
-    switchOn: (name) => cutByName("off", name, false),
-    hold: (name) => cutByName("held", name, true),
-    release: (name) => cutByName("held", name, false),
-    async setWeight(name, to) { return (await request({ weight: [scalpels[now.model].numberOf("held", name), to] })).loss; },
-    loss: () => states[now.model].answer.loss,
-    parameters: () => states[now.model].answer.parameters.slice(),
-    async setParameters(numbers) {
-      const parameters = Float64Array.from(numbers), expected = models[now.model].names.length;
-      if (parameters.length !== expected) throw new RangeError(`${parameters.length} parameters for a model of ${expected}`);
-      return (await request({ parameters })).loss;
-    },
-    get learningRate() { return now.rate; },
-    set learningRate(rate) { set("rate", rate); },
-    get batchSize() { return now.batch; },
-    set batchSize(size) { set("batch", size); },
-  };
   network.open(models[0], scalpels[0]);
   const ofAll = (name) => models.map((model) => model[name]);
   await sendExamples({ open: { starts: ofAll("starts"), outputs: ofAll("outputs"), kinds, at: content.at }, inputs });
@@ -448,5 +429,6 @@
   await open(0);
   if (lesson) await lesson.go(0);
   if (location.hash.length > 1) await follow(location.hash.slice(1));
+  window.micrograd = scripting({ inTurn, now, states, models, scalpels, content, choices, request, cut, set, step, reset, pause, obstacle });
   document.documentElement.dataset.ready = "";
 })();

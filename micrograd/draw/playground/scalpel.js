@@ -5,15 +5,18 @@ const UNDO = { off: "Switch on", held: "Let it learn" };
 
 class Scalpel {
   constructor(model) {
-    Object.assign(this, { model, off: new Set(), held: new Set(), history: [] });
+    this.model = model;
+    this.clear();
   }
 
   // The number of a unit or a weight by its name. Throws RangeError if there is none that can be cut.
   numberOf(group, name) {
     const { units, names } = this.model;
     const found = group === "off" ? units.findIndex(([known]) => known === name) : names.indexOf(name);
-    if (found < 0 || (group === "off" && !this.leadingFrom(found).length)) throw new RangeError(`${name} is no ${group === "off" ? "unit before the output" : "weight"}`);
-    return found;
+    if (found >= 0 && (group === "held" || this.leadingFrom(found).length)) return found;
+    const known = group === "held" ? names : units.map(([unit]) => unit).filter((_, unit) => this.leadingFrom(unit).length);
+    const some = known.slice(0, 20).join(", ") + (known.length > 20 ? ", ..." : "");
+    throw new RangeError(`${name} is not a ${group === "off" ? "unit before the output" : "weight"}: expected ${some}`);
   }
 
   // The weights of a unit's output, by their numbers among the parameters; none for the output of the model.
@@ -37,6 +40,10 @@ class Scalpel {
     if (last && (last.step === step || (last === history.at(-1) && last.isOpen === isIn))) history.splice(history.indexOf(last), 1);
     else if (last) last.isOpen = false;
     history.push({ step, group, member, words: `${name} ${TOLD[group][+isIn]}${words}`, isOpen: isIn });
+  }
+
+  clear() {
+    Object.assign(this, { off: new Set(), held: new Set(), history: [] });
   }
 
   // Begins the history again with what is cut now.

@@ -180,10 +180,10 @@ function serve(models) {
     if (asked.examples) [examples, held] = [asked.examples, asked.held];
     const trainer = trainers[model];
     const mark = () => answer.curve.push([trainer.steps, trainer.mean(examples) ?? NaN, trainer.mean(held) ?? NaN]);
+    if (asked.fixed) trainer.fix(asked.fixed);
     if (asked.reset !== undefined) trainer.reset(asked.reset);
     if (asked.parameters) trainer.set(asked.parameters);
     if (asked.weight) trainer.set(trainer.whole().with(...asked.weight));
-    if (asked.fixed) trainer.fix(asked.fixed);
     if (asked.steps && examples.length)
       answer.ok = trainer.train(examples, asked.settings, asked.steps, asked.milliseconds, asked.every, mark);
     if (asked.area) {

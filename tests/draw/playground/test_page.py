@@ -431,6 +431,11 @@ def after(tab, script):
     return found
 
 
+def refused(tab, script):
+    """The error of a script."""
+    return after(tab, f"try {{ {script} }} catch (error) {{ return String(error); }}")
+
+
 PARAMETERS = "return [...micrograd.parameters()];"
 
 
@@ -443,8 +448,16 @@ def test_reset_draws_what_the_layers_draw_and_scripts_can_set_all(shown):
     settings = "micrograd.learningRate = 0.125; micrograd.batchSize = 7;"
     assert after(tab, f"{settings} return [micrograd.learningRate, micrograd.batchSize];") == [0.125, 7]
     assert tab.input_value("#rate") == "0.125"
-    for wrong in ("micrograd.learningRate = NaN", "micrograd.batchSize = 0", "await micrograd.setParameters([1])"):
-        assert after(tab, f"try {{ {wrong} }} catch (error) {{ return error.name; }}") == "RangeError"
+    before = after(tab, PARAMETERS)
+    for wrong in (
+        "micrograd.learningRate = NaN", "micrograd.batchSize = 0", "await micrograd.setParameters([1])",
+        "await micrograd.setParameters(Array(13).fill(NaN))", "await micrograd.setWeight('out.w1', 'x')",
+        "await micrograd.setWeight('out.w1')", "await micrograd.train('x')", "await micrograd.train(-5)",
+        "await micrograd.reset(-1)", "await micrograd.reset(1.5)", "await micrograd.reset('a')",
+        "await micrograd.choose({hidden: '4'})",
+    ):  # fmt: skip
+        assert refused(tab, wrong).startswith("RangeError: "), wrong
+    assert after(tab, PARAMETERS) == before
 
 
 def test_buttons_and_keys_train_step_and_reset(shown):
@@ -574,6 +587,7 @@ def test_units_show_what_they_see_and_their_weights(shown):
     unit.click()
     tab.mouse.move(0, 0)
     until(tab, f"document.querySelector('#sees').textContent === 'What {name} sees'")
+    assert tab.inner_text("#where").startswith(f"Blue: {name} is above 0; orange, striped: below. ")
     tab.wait_for_selector("#unit tr")
     rows = tab.locator("#unit tr").all_inner_texts()
     assert [row.split("\t")[0] for row in rows] == ["weight of x0", "weight of x1", "bias"]
@@ -625,7 +639,10 @@ def test_around_a_unit_that_is_off_and_a_weight_that_is_held_the_others_learn_as
     after(tab, "await micrograd.release('h1[0].w1'); await micrograd.step();")
     assert after(tab, PARAMETERS)[1] != 2.5
     for wrong in ("switchOff('out')", "switchOn('h9[0]')", "hold('h1[0].w9')", "setWeight('no', 1)"):
-        assert after(tab, f"try {{ await micrograd.{wrong} }} catch (error) {{ return error.name; }}") == "RangeError"
+        assert refused(tab, f"await micrograd.{wrong}").startswith(f"RangeError: {wrong.split(chr(39))[1]} is not a ")
+    assert refused(tab, "await micrograd.switchOff('out')").endswith(
+        "before the output: expected x0, x1, h1[0], h1[1], h1[2], h1[3]"
+    )
 
 
 def test_units_are_switched_off_and_weights_dragged_and_held_and_the_history_tells_and_undoes_it(shown):
@@ -745,16 +762,26 @@ def test_layers_units_and_activations_are_chosen_by_clicks_keys_and_scripts(show
     assert loss == [pytest.approx(sum(LOGITS(Network([])(x), y).data for x, y in zip(XS, YS, strict=True)) / 20)] * 2
     assert after(tab, "return micrograd.choices.hidden;") == list(CHOICES["hidden"])
     for wrong in ("{hidden: '5'}", "{width: '4'}"):
-        assert (
-            after(tab, f"try {{ await micrograd.choose({wrong}) }} catch (error) {{ return error.name; }}")
-            == "RangeError"
-        )
+        assert refused(tab, f"await micrograd.choose({wrong})").startswith("RangeError: there is no choice")
+    tab.reload()
+    tab.wait_for_selector("html[data-ready]")
+    calls = (
+        "micrograd.choose({hidden: '4'}), micrograd.train(3), micrograd.switchOff('h1[3]'), micrograd.hold('out.w1')"
+    )
+    after(tab, f"await Promise.all([{calls}, micrograd.choose({{hidden: '4-4'}}), micrograd.release('out.w1')]);")
+    assert tab.inner_text("#history") == ""  # it was not held in this network
+    after(tab, "await micrograd.choose({hidden: '4'});")
+    assert status(tab).startswith("Step 3 ")
+    assert tab.locator("#history li").all_inner_texts() == [
+        "Step 3: out.w1 is held at {}. Let it learn".format(tab.inner_text("#history li").split()[6].rstrip(".")),
+        "Step 3: h1[3] is off. Switch on",
+    ]
 
 
 def test_a_lesson_asks_before_it_lets_the_page_train(shown):
     parts = [
         {**ASK, "choice": {"hidden": "4"}, "rate": 0.5, "data": "xor", "after": "<b>It does.</b>"},
-        {**ASK, "choice": {"activation": "relu"}, "data": "circles", "noise": 0.2, "n": 30, "seed": 7},
+        {**ASK, "choice": {"hidden": "4", "activation": "relu"}, "data": "circles", "noise": 0.2, "n": 30, "seed": 7},
     ]
     tab = shown(Network, choices=FEW, lesson=parts)
     assert (count_of(tab), tab.evaluate("micrograd.learningRate"), tab.locator(".unit").count()) == (4, 0.5, 2 + 4 + 1)
@@ -782,7 +809,34 @@ def test_a_lesson_asks_before_it_lets_the_page_train(shown):
     tab.click("text=Back")
     until(tab, "document.querySelector('#lesson').textContent.includes('1 of 2')")
     after(tab, "await micrograd.train(100);")
-    assert "You said: no." in tab.inner_text("#lesson")
+    assert "You said: no. <b>" in tab.inner_text("#lesson")
+
+
+def test_each_part_of_a_lesson_starts_from_how_the_page_opens(shown):
+    ask = {**ASK, "answers": ["Yes.", "no"], "after": "So."}
+    settings = {"rate": 3, "batch": 5, "decay": 0.1, "data": "moons", "n": 50, "noise": 0.4, "seed": 7}
+    parts = [{**ask, "choice": {"hidden": "4", "activation": "relu"}, **settings}, ask]
+    tab = shown(Network, choices=FEW, lesson=parts)
+    opening = "[location.hash, micrograd.batchSize, micrograd.learningRate, document.querySelector('#decay').value]"
+    for script in ("micrograd.train(1)", "micrograd.step()"):
+        assert "Answer the question first" in refused(tab, f"await {script}")
+    tab.click("text=Yes.")
+    held = "await micrograd.hold('out.w0'); await micrograd.setWeight('out.w0', 9); await micrograd.switchOff('h1[1]');"
+    after(tab, f"{held} await micrograd.choose({{hidden: '2'}}); {held} await micrograd.train(200);")
+    assert "You said: Yes. So." in tab.inner_text("#lesson")
+    tab.click("#play")
+    tab.click("text=Next")
+    until(tab, "document.querySelector('#code').textContent === '' && micrograd.batchSize === Infinity")
+    until(tab, f"micrograd.parameters().length === {len(numbers_of(Network([])))}")
+    assert tab.evaluate(opening) == ["", math.inf, 0.01, "0"]
+    assert tab.is_enabled("#lesson input >> nth=0")
+    assert (count_of(tab), tab.input_value("#seed"), tab.inner_text("#play")) == (20, "", "Train")
+    assert tab.locator("#chart .mg-line").count() == 1
+    for size, activation in ((4, "relu"), (2, "tanh")):
+        after(tab, f"await micrograd.choose({{hidden: '{size}', activation: '{activation}'}});")
+        assert after(tab, PARAMETERS) == numbers_of(Network([size], activation))
+        assert (status(tab)[:7], tab.inner_text("#history")) == ("Step 0 ", "")
+    assert tab.locator("#chart .mg-line").count() == 1
 
 
 @pytest.mark.parametrize("is_plane", [True, False])
@@ -855,7 +909,7 @@ def test_other_inputs_have_a_table_of_predictions(shown):
     assert tab.locator("#table tr").count() == 20
     assert tab.inner_text("#rows") == "the first 20 of 25 examples"
     right = sum(max(range(3), key=[v.data for v in model(x)].__getitem__) == i % 3 for i, x in enumerate(xs))
-    assert f"correct {4 * right} %" in status(tab)
+    assert f"{4 * right}% correct" in status(tab)
     room = (
         "[...document.querySelectorAll('.inside')].map(e => e.parentNode.clientWidth - e.getBoundingClientRect().width)"
     )
@@ -899,6 +953,8 @@ def test_axe_finds_nothing_and_nothing_is_cut_off(shown, axe, scheme, size):
     two = {"one": model_of(), "two": nn.Neuron(2, "linear", rng=1)}
     for arguments, options in (((two,), {}), (table, {}), ((Network,), taught)):
         tab = shown(*arguments, browser=look, **options)
+        if "lesson" in options:
+            tab.click("#lesson label")
         after(tab, "await micrograd.train(30); await micrograd.switchOff('x0');")
         tab.click("summary")
         tab.click(".unit >> nth=2")
