@@ -804,6 +804,9 @@ def test_curves_have_a_tangent_and_a_descent_its_steps():
         ("340.0", "187.5"),
         ("190.0", "223.1"),
     ]
+    assert descent.count('marker-end="url(#head)"') == 2
+    beyond = pictures.descent(lambda w: w * w, [1.0, -2.0, 4.0], -1, 1)
+    assert notebooks.texts(beyond)["4"] == 1  # where the axis ends
 
 
 def test_pictures_show_themselves_and_say_what_they_are():
@@ -817,10 +820,10 @@ def test_pictures_show_themselves_and_say_what_they_are():
         notebooks.texts(picture)  # which reads it as XML
     assert plane.count("h.01") == 2 * 2  # each point, and the white around it
     assert {pictures.BLUE, pictures.ORANGE} == set(re.findall(r'<path fill="(#\w+)"', plane))
-    [line] = re.findall(r'class="line".*? d="(.*?)"', plane)
-    assert line == "".join(f"M360 {y}L360 {y + 20}" for y in range(0, 640, 20))
+    rim, line = re.findall(r'class="line".*? d="(.*?)"', plane)
+    assert rim == line == "".join(f"M360 {y}L360 {y + 20}" for y in range(0, 640, 20))
     others = pictures.plane([[0.0, 0.0]], [0], others=([[1.0, 1.0]], [1]), lines=[(0.0, Value(2.0), -1.0)])
-    assert others.count("h.01") == 2 + 3  # a point that is hollow has a hole
+    assert others.count("h.01") == 2 + 2  # the hole of a hollow point
     [line] = re.findall('d="(M[^h"]*l[^"]*)"', others)
     assert line.startswith("M-27.50 2.50L32.50 2.50M2.50 2.50l0.00 1.00")  # x2 is a half, and the arrow points up
     assert notebooks.texts(images) == {"3": 1}

@@ -28,7 +28,7 @@ LESSONS = {
         part(
             "XOR, and no hidden neuron: one line. How low can the loss get?",
             ["to 0", "to 0.69, the logarithm of 2", "it rises"],
-            "0.69 is what it costs to answer a half to everything. No straight line separates XOR.",
+            "To 0.69, which is what it costs to answer a half to everything: no straight line separates XOR.",
             "none", rate=0.3, data="xor",
         ),
         part(
@@ -42,27 +42,27 @@ LESSONS = {
         part(
             "A ring around another. Can two lines fence the inner one in?",
             ["yes", "no, one side stays open"],
-            "Two lines leave a strip or a wedge, which is open.",
-            "2", rate=0.3, data="circles", noise=0.1, n=100,
+            "No. Two lines leave a strip or a wedge, which is open.",
+            "2", rate=2, data="circles", noise=0.1, n=100,
         ),
         part(
             "And three?",
             ["yes, as a triangle", "no, it takes four"],
-            "A triangle is a fence.",
-            "3", rate=0.3, data="circles", noise=0.1, n=100,
+            "Yes: a triangle is a fence. Here it takes some 200 steps to close.",
+            "3", rate=2, data="circles", noise=0.1, n=100,
         ),
     ],
     "relus": [
         part(
             "Four neurons with relu, and a learning rate of 0.1. What will each of them see?",
             ["0 on one side of a line, a slope on the other", "waves", "the same everywhere"],
-            "A relu is flat on one side of its line. Where it is flat, its weights get no gradient.",
+            "0 on one side, a slope on the other. Where a relu is flat, its weights get no gradient.",
             "4", rate=0.1, activation="relu",
         ),
         part(
             "The same with a rate of 10. Steps that are far too long throw neurons off. Do they come back?",
             ["yes, the gradient brings them back", "no, they stay where they are"],
-            "A relu that is 0 for all points has no gradient for any of them: it is dead. Find one that is.",
+            "No. A relu that is 0 for all points has no gradient for any of them: it is dead. Find one that is.",
             "4", rate=10, activation="relu",
         ),
     ],
@@ -70,13 +70,13 @@ LESSONS = {
         part(
             "A learning rate of 0.001. What does the loss do in a few seconds?",
             ["it falls fast", "it hardly moves", "it jumps about"],
-            "Downhill, but in tiny steps.",
+            "It hardly moves: downhill, but in tiny steps.",
             "8", rate=0.001,
         ),
         part(
             "A hundred thousand times as much: 100?",
             ["it falls a hundred thousand times as fast", "it jumps about", "it hardly moves"],
-            "Each step goes too far, and the next one has to make up for it.",
+            "It jumps about: each step goes too far, and the next one has to make up for it.",
             "8", rate=100,
         ),
     ],
@@ -84,13 +84,13 @@ LESSONS = {
         part(
             "Thirty points with much noise, and a large network. What does the loss on other points do?",
             ["it falls, like the other", "it falls, then rises", "it stays where it is"],
-            "It learns the noise of these thirty points, and others have another noise.",
+            "It falls, then rises. The network learns the noise of these thirty points; others have other noise.",
             "16-16", rate=0.02, noise=0.3, n=30,
         ),
         part(
             "The same network, and a hundred times as many points?",
             ["the same", "both losses fall together"],
-            "Three thousand accidents are too many to learn by heart; what remains is what they share.",
+            "Both fall together. Three thousand accidents are too many to learn by heart; what they share remains.",
             "16-16", rate=0.02, noise=0.3, n=3000,
         ),
     ],

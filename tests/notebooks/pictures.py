@@ -52,7 +52,7 @@ def plane(
     says class 1, and a line is drawn where it is 0. Each of the `lines` is a neuron's (w1, w2, b): it is where
     w1 * x1 + w2 * x2 + b is 0, with an arrow to the side where that is positive.
     """
-    marks = []
+    marks, size = [], 1 if len(xs) > 10 else 2
     if model:
         scores = [[model([x / 10, y / 10]).data for x in range(-18, 29)] for y in range(-14, 19)]
         for colour, sign in (ORANGE, -1), (BLUE, 1):
@@ -60,7 +60,9 @@ def plane(
                 area, _ = _above([[sign * score for score in row] for row in scores], math.log(share / (1 - share)))
                 marks.append(f'<path fill="{colour}" opacity="0.2" d="{area}"/>')
         _, border = _above(scores, 0.0)
-        marks.append(f'<path class="line" stroke="#1f2328" stroke-width="4" stroke-linecap="round" d="{border}"/>')
+        for colour, width in ("#fff", 9), ("#1f2328", 4):  # with a white rim, to be seen on dark pages too
+            style = f'stroke="{colour}" stroke-width="{width}" stroke-linecap="round"'
+            marks.append(f'<path class="line" {style} d="{border}"/>')
         marks = [f'<g transform="translate(-9 -7) scale({1 / (2 * CELL)})">{"".join(marks)}</g>']
     for (points, classes), hollow in ((xs, ys), False), (others, True):
         for kind, colour, cap in (
@@ -70,13 +72,12 @@ def plane(
             dots = "".join(
                 f"M{5 * x1:.2f} {5 * x2:.2f}h.01" for (x1, x2), y in zip(points, classes, strict=True) if y == kind
             )
-            for stroke, width in (("#fff", 0.42), (colour, 0.32), ("#fff", 0.16))[: 3 if hollow else 2]:
-                style = f'stroke="{stroke}" stroke-width="{width}" stroke-linecap="{cap}"'
+            for stroke, width in ((colour, 0.34), ("#fff", 0.22)) if hollow else (("#fff", 0.42), (colour, 0.32)):
+                style = f'stroke="{stroke}" stroke-width="{size * width:g}" stroke-linecap="{cap}"'
                 marks += [f'<path {style} d="{dots}"/>'] * bool(dots)
     marks += [_line(*(float(getattr(number, "data", number)) for number in line)) for line in lines]
     return Picture(
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="-9 -9 23 16" width="460" height="320">'
-        "<style>@media screen and (prefers-color-scheme:dark){.line{stroke:#e6edf3}}</style>"
         f'<g transform="scale(1 -1)">{"".join(marks)}</g></svg>'
     )
 
@@ -169,11 +170,18 @@ def curve(f: Callable[[float], float], slope: Callable[[float], float], low: flo
 
 
 def descent(loss: Callable[[float], float], steps: Sequence[float], low: float, high: float) -> Picture:
-    """The loss over one weight, and where the weight has been, step by step."""
+    """The loss over one weight, and where the weight has been, with an arrow for each step."""
+    low, high = min(low, *steps), max(high, *steps)
     plot = _Plot([low + (high - low) * i / 100 for i in range(101)], loss)
     way = plot.path([(w, loss(w)) for w in steps])
     dots = "".join(plot.dot(w, loss(w)) for w in steps)
-    return plot.picture(f'<path d="{way}" fill="none" stroke="{ORANGE}" stroke-dasharray="3 3"/>{dots}')
+    halves = [((a, loss(a)), ((a + b) / 2, (loss(a) + loss(b)) / 2)) for a, b in pairwise(steps)]
+    arrows = "".join(f'<path d="{plot.path(half)}" marker-end="url(#head)"/>' for half in halves)
+    head = '<marker id="head" viewBox="0 0 8 8" refX="4" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
+    return plot.picture(
+        f'{head}<path d="M1 1L7 4L1 7" fill="none" stroke="{ORANGE}"/></marker>{arrows}'
+        f'<path d="{way}" fill="none" stroke="{ORANGE}" stroke-dasharray="3 3"/>{dots}'
+    )
 
 
 class _Plot:
@@ -202,7 +210,7 @@ class _Plot:
         zero_x, zero_y = self.place(min(max(0, self.left), self.right), min(max(0, self.bottom), self.top))
         axes = f'<path d="M40 {zero_y:.1f}h400M{zero_x:.1f} 45v190" stroke="{GREY}" opacity="0.6"/>'
         numbers = "".join(
-            f'<text x="{x:.0f}" y="{y:.0f}" font-size="12" {TEXT}>{number:g}</text>'
+            f'<text x="{x:.0f}" y="{y:.0f}" font-size="12" {TEXT}>{number:.3g}</text>'
             for number, x, y in [
                 (self.left, 40, 252), (self.right, 440, 252),
                 (round(self.bottom, 2), 20, 239), (round(self.top, 2), 20, 49),
