@@ -34,7 +34,7 @@ LESSONS = {
         part(
             "Three hidden neurons: three lines. How low now?",
             ["to 0.69", "to half of that", "towards 0"],
-            "Towards 0. Each card shows what a neuron sees; click one and switch it off. Can the network do without it?",
+            "Towards 0. Each card shows what a neuron sees; click one and switch it off. Is it needed?",
             "3", rate=0.3, data="xor",
         ),
     ],
