@@ -234,8 +234,11 @@ def in_blocks(xs, ys, size):
     return in_order([xs[i] for i in order], [ys[i] for i in order], size)
 
 
-def rotated(xs, ys, size, starts=count(3)):  # from another start at each call
-    start = next(starts) % len(xs)
+STARTS = count(3)
+
+
+def rotated(xs, ys, size):
+    start = next(STARTS) % len(xs)
     return in_order(xs[start:] + xs[:start], ys[start:] + ys[:start], size)
 
 
