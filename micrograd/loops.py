@@ -72,17 +72,17 @@ def scan(
 ) -> tuple[Any, Any]:
     """The state after all rounds of `state, y = step(state, x)`, one for each x, and the list of what each y was.
 
-    `step` may use any Values from around it, and these get their gradients from all rounds.
+    `step` may use any Values from outside, and their gradients come from all rounds.
 
     `state` and y are numbers in nested lists and dicts, or None; the next state has the shape of the one before. `xs`
-    has an x for each round: a list or an array; or a dict of these, for an x that is a dict. Without `xs`, there are
+    has an x for each round: a list or an array; or, if x is a dict, a dict of lists or arrays. Without `xs`, there are
     `length` rounds, and x is None. With no rounds, the result is the state itself and an empty list.
 
-    With `until`, the rounds end as soon as `until(state)` holds, which is checked before each, or after `length`
-    rounds. Then the step returns None for y, and the result has None in place of the list.
+    With `until`, the rounds end as soon as `until(state)` holds, or after `length` rounds. It is checked before each
+    round. The step then has to return None for y, and the result has None in place of the list.
 
-    Compiled code computes a loop, for which the step is called once, with Values. So what changes from round to round
-    has to be in the state or in x.
+    Compiled code calls the step once, with Values, and runs the result as a loop. So whatever changes from round to
+    round has to be in the state or in x.
 
     Raises ValueError if the numbers of rows and rounds differ. An error in a round has a note that names the round.
     """

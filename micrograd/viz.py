@@ -1,4 +1,4 @@
-"""Drawings of the graph that leads to a Value, as SVG, as DOT text and as a page; plots of a training; the playground.
+"""Drawings of the graph that leads to a Value, as SVG, DOT text and a page; plots of training runs; the playground.
 
 `to_svg`, `save_svg` and `save_html` draw the graph folded, so that a network stays readable, and need no other package;
 so does `draw_dot`, which needs the package graphviz. `draw_graph` shows every Value. Plots need matplotlib.
@@ -123,9 +123,9 @@ def save_playground(
     shape. The optimizer is an `Optimizer` of the model's parameters or, for several models, a function that takes
     parameters and returns one; by default Adam with a learning rate of 0.01.
 
-    With `choices`, the model is a class or function that makes one, and the reader chooses its keyword arguments: of
-    each, a dict has the values by their labels, or a list the strings; the page opens with the first. Lists of sizes
-    are shown as layers and units.
+    With `choices`, the model is a class or function that makes one, and the reader chooses its keyword arguments. For
+    each of them, give a dict of labels and values, or a list of strings; the page opens with the first. The page shows
+    lists of sizes as layers and units.
 
         def make(hidden, activation):
             return nn.MLP(2, [*hidden, 1], activation, rng=1)
@@ -133,7 +133,7 @@ def save_playground(
         choices = {"hidden": {"none": [], "4": [4], "4-4": [4, 4]}, "activation": ["tanh", "relu"]}
 
     A `lesson` asks before it lets the reader train. Each of its parts is a dict with the `text` of a question and a
-    list of two `answers` or more. What it has in `after` is shown once the reader has trained. Each part starts from
+    list of at least two `answers`. Once the reader has trained, the page shows the text `after`. Each part starts from
     how the page opens, and may set a `choice`, as in `{"hidden": "4-4"}`, or a `model` by its name; `rate` and `decay`,
     0 or greater; `batch`, 1 or greater or "all"; `data`, one of yours, xor, moons, circles, spirals, with `noise` from
     0 to 0.5 and `n` points from 1 to 10,000; and the `seed` of the weights, from 0.
@@ -141,11 +141,11 @@ def save_playground(
     In the browser's console, `micrograd` has the functions `train(steps)`, `step()`, `reset(seed)`,
     `choose({hidden: "4-4"})`, `switchOff("h1[0]")`, `switchOn("h1[0]")`, `hold("h1[0].w1")`, `release("h1[0].w1")`,
     `setWeight("h1[0].w1", 2)` and `setParameters(numbers)`. Each waits for the calls before it, and returns a promise
-    of the loss then. `loss()` and `parameters()` return what is there now, `choices` has the labels to choose from, and
+    of the loss after it. `loss()` and `parameters()` return the current ones, `choices` has the labels to choose from, and
     `learningRate` and `batchSize` can be read and set.
 
     Raises TraceError if the model or the loss cannot be compiled, ValueError if there are more parameters or numbers
-    than above or they are not finite, or a lesson has what the page cannot show, TypeError if the optimizer or, with
+    than above or they are not finite, or the page cannot show a lesson; TypeError if the optimizer or, with
     choices, the model is none of the above; what the class or function raises for its choices, and what `save_svg`
     raises about the file.
     """

@@ -18,7 +18,7 @@ class Row(NamedTuple):
     defaults
         Its options, with what they are by default: numbers from 0 where that is a number.
     options
-        Some of them as they may be set, for which a training converges.
+        Some of them as they may be set, for which a training run converges.
     """
 
     kind: type

@@ -91,7 +91,7 @@ def close(a, b):
 
 
 def same(setting, way):
-    """What a training gives in this way, which is what it gives eager."""
+    """What a training run gives in this way, which is what it gives eager."""
     eager, compiled = setting.run("eager"), setting.run(way)
     for name, expected in eager.items():
         assert close(expected, compiled[name]), (name, expected, compiled[name])

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 class Ref(NamedTuple):
     """An element of an array: `base`, and for each loop around, the outermost first, its round times a stride.
 
-    Where the rounds of a loop do not advance evenly, it has the `Offsets` of all of them in place of a stride.
+    If a loop does not advance evenly, the reference has the `Offsets` of all its rounds in place of a stride.
     """
 
     array: str
@@ -82,7 +82,7 @@ class Scatter(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """Steps, terms of a sum, or a reference, repeated for so many rounds."""
+    """Steps, terms of a sum, or a reference, repeated for a number of rounds."""
 
     rounds: int
     body: "tuple[Any, ...]"

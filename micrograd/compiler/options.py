@@ -27,7 +27,7 @@ class Backend:
     precision
         "double", or "single" for floats in C: half the memory and twice the lanes, for about seven digits. Values stay
         Python's floats. If a number beyond 3.4e38 makes a result or gradient infinite or NaN, a call raises
-        OverflowError; in a training, the engine takes the step, in doubles.
+        OverflowError; in a training run, the engine takes the step, in doubles.
     executor
         The executor whose workers compute: from `concurrent.futures`, or anything with the same `submit`, such as
         Dask's `client.get_executor()`. Copies and pickles have none. What workers send is unpickled: use only workers
@@ -74,7 +74,7 @@ class Backend:
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a compiled function, for all that compiles it, here and in workers. Raises ValueError if one is
+    """The options of a compiled function, for all code that compiles it, also in workers. Raises ValueError if one is
     out of range.
     """
 

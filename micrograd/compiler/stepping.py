@@ -1,4 +1,4 @@
-"""Steps of a training: which examples each takes, and how its gradients change all parameters, or none.
+"""Steps of a training run: which examples each takes, and how its gradients change all parameters, or none.
 
 A training is a Loop that takes steps and returns their losses. A StepLoop takes one at a time with the optimizer's own
 `step`, on gradients from anywhere; the other kind takes many in C (session.py).
@@ -70,7 +70,7 @@ class Batches:
 
 
 class Loop(Protocol):
-    """What takes the steps of a training."""
+    """What takes the steps of a training run."""
 
     def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
         """Take steps at these learning rates, up to one that fails, and count them. Returns their losses.

@@ -1,1 +1,1 @@
-"""Drawings: the graph folded into cards, DOT text, charts of a training, and the pages; `viz` is their public face."""
+"""Drawings: the graph folded into cards, DOT text, charts of training runs, and pages; `viz` is their public face."""

@@ -76,7 +76,7 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
 
 
 def begun(engine: Engine, backend: Backend, batches: Batches) -> tuple[Training, Function]:
-    """A training of the compiled loss, to be entered, and the loss. Steps that may fail are the engine's."""
+    """A training run of the compiled loss, to be entered, and the loss. Steps that may fail are the engine's."""
     (xs, ys), parameters = engine.data, engine.update.all_parameters
     example, options = (as_lists(xs[0]), as_lists(ys[0])), Options(replace(backend, executor=None))
     constants = lasting_leaves(engine.loss_of, example, parameters)  # such as those of frozen layers

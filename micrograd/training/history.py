@@ -1,4 +1,4 @@
-"""The record of a training: the losses of its epochs, and how it ended."""
+"""The record of a training run: the losses of its epochs, and how it ended."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from micrograd.core.display import NotebookDisplay
 
 @dataclass
 class Failure:
-    """Where a training met an infinity or NaN: after `epoch` epochs, with a fraction for one that was under way.
+    """Where a training run met an infinity or NaN: after `epoch` epochs, with a fraction for one that was under way.
 
     `what` names it, as in "the loss is nan"; `message` adds the step and what to try.
     """

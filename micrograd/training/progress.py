@@ -1,4 +1,4 @@
-"""How a training reports its progress: to a terminal, a notebook or a log."""
+"""How a training run reports its progress: to a terminal, a notebook or a log."""
 
 import math
 import shutil

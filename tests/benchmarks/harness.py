@@ -69,7 +69,7 @@ class Benchmark:
     earlier
         How many times as much others cost when they were measured once, on another day.
     is_row
-        Whether it is a row in the one table of its group, with what the first round cost, which is to compile.
+        Whether it is a row in the table of its group, with the cost of the first round, that is, of compiling.
     """
 
     title: str
@@ -84,8 +84,8 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of a benchmark, by the contestants' names, ours first: the median cost, the least and the greatest, and
-    that of the first round, which warms up."""
+    """The results of a benchmark, by the contestants' names, ours first: the median cost, the least and the greatest,
+    and the cost of the first round, which warms up."""
 
     benchmark: Benchmark
     medians: dict[str, float]
@@ -173,7 +173,7 @@ def training(
 
 
 def from_first_step(fit: Callable[[Callable[[int], float]], float], rate: float, steps: int = 1) -> Measure:
-    """The measurement of a training by `fit` once all is compiled, divided by its steps.
+    """The measurement of a training run by `fit` once all is compiled, divided by its steps.
 
     It begins when the schedule, which is given to `fit`, is asked for the rate of the first one.
     """

@@ -48,8 +48,8 @@ def table(measured: Measured) -> Iterator[list[str]]:
 
 
 def comparison(group: Sequence[Measured]) -> Iterator[list[str]]:
-    """The rows of one table for a group: of each benchmark our median and range, the others' medians over ours, what
-    was measured earlier, and what the first round cost."""
+    """The rows of one table for a group. For each benchmark: our median and range, the others' medians over ours,
+    earlier measurements, and the cost of the first round."""
     others = list(dict.fromkeys(name for m in group for name in m.medians if name != m.benchmark.ours[0].name))
     earlier = list(dict.fromkeys(name for m in group for name in m.benchmark.earlier))
     heads = [*(f"{name} ÷ ours" for name in others), *(f"{name}, earlier" for name in earlier)]
@@ -67,7 +67,7 @@ def comparison(group: Sequence[Measured]) -> Iterator[list[str]]:
 
 
 def in_brief(group: Sequence[Measured]) -> Iterator[str]:
-    """Of each program of a group, the others' medians over ours, from its least to its greatest; and where we lose."""
+    """For each program of a group, the others' medians over ours, from least to greatest; and where we lose."""
     others = list(dict.fromkeys(other.name for m in group for other in m.benchmark.others))
     ratios: dict[str, dict[str, list[float]]] = {}
     behind = []
@@ -138,7 +138,7 @@ def markdown(machines: dict[str, str], groups: dict[str, tuple[str, list[Measure
 
 
 def with_gradbench(text: str, group: Sequence[Measured]) -> str:
-    """A page with the group in brief, in place of the table in its section and what follows that."""
+    """A page with the group in brief. This replaces the table in its section, and what follows the table."""
     before, heading, rest = text.partition("\n## GradBench\n")
     about, _, old = rest.partition("\n| ")
     _, following, after = old.partition("\n## ")

@@ -1,4 +1,4 @@
-"""What notebooks show for models and histories, and for a training while it runs."""
+"""What notebooks show for models and histories, and for a training run while it runs."""
 
 import base64
 import re
@@ -98,7 +98,7 @@ def test_a_history_shows_its_curves_and_its_outcome():
     assert bundle(History()) == {"text/plain": "0 epochs"}
 
 
-# A training while it runs
+# A training run while it runs
 
 
 class Notebook(types.ModuleType):

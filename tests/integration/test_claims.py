@@ -1,4 +1,4 @@
-"""What the course says about trainings holds over several seeds: the notebooks' own cells compute it again."""
+"""What the course says about training runs holds over several seeds: the notebooks' own cells compute it again."""
 
 import random
 import re
@@ -30,7 +30,7 @@ def beside(monkeypatch):
 
 
 def cells(number, *parts, until="\0", seed=1, wrong=("", ""), **known):
-    """What the cells with these texts define, each up to a text that its experiment begins with; from another seed."""
+    """What the cells with these texts define, run with another seed. `until` is where each cell's experiment begins."""
     code = [cell.source for cell in notebooks.read(notebooks.NOTEBOOKS[number - 1]).cells if cell.cell_type == "code"]
     for part in parts:
         [source] = [source for source in code if part in source]
@@ -144,7 +144,7 @@ def test_the_nearest_example_beats_sixteen_neurons_on_spirals_and_two_layers_do_
 
 @pytest.fixture(scope="module")
 def names():
-    """The names of part 6 and its functions, with compiled trainings."""
+    """The names of part 6 and its functions, with training runs that are compiled."""
     namespace = cells(6, "NAMES =", "table = ", "def trained", until="model, nearsighted =")
     return namespace | {"trained": compiled(namespace["trained"])}
 

@@ -430,8 +430,8 @@ EXERCISES = {
         ((sine(unchained), Small), "must depend on the gradient of the result"),
         ((sine(replaced), Small), "one of the two paths from x is lost"),
         ((lambda x: math.sin(x), Small), "`((lambda x: math.sin(x), Small)"),
-        ((lambda x: Small(math.sin(x.data), x), Small), "a comma follows it within the brackets"),
-        ((lambda x: Small(math.sin(x.data), (x,), print), Small), "in the place of the operation's name, `_op`"),
+        ((lambda x: Small(math.sin(x.data), x), Small), "a comma follows it, as in (x,)"),
+        ((lambda x: Small(math.sin(x.data), (x,), print), Small), "where the operation's name, `_op`, should be"),
         ((lambda x: 10.0**1000, Small), "and that raises an OverflowError"),
         ((lambda x: Small(math.sin(x.data), (x, 0.0), "sin", print), Small), "a cell above says `"),
     ],
@@ -603,7 +603,7 @@ EXERCISES = {
         ((halved,), "cannot be compiled: "),
         ((only_once,), "there `x.data` is a Value, and a function of `math` takes only plain numbers"),
         ((lambda x: math.sin(x),), "and that raises a PlainNumberError"),
-        ((lambda x: Value(x.data / (1 + abs(x.data)), (x,), print),), "in the place of the operation's name, `_op`"),
+        ((lambda x: Value(x.data / (1 + abs(x.data)), (x,), print),), "where the operation's name, `_op`, should be"),
     ],
     "minimum": [
         ((part_7.minimum,),),
@@ -644,12 +644,12 @@ def test_a_wrong_answer_is_told_what_is_wrong_but_not_what_is_right(name, answer
 
 SOURCE = inspect.getsource(part_2.Value)
 MISTAKES = [
-    ("self.grad += grad * other.data", "self.grad += grad * self.data", "*", "the faster, the larger b is"),
+    ("self.grad += grad * other.data", "self.grad += grad * self.data", "*", "the larger b is, the faster"),
     ("            other.grad += grad\n", "            other.grad = grad\n", "+", "the same number twice"),
     ("            self.grad += grad\n", "            self.grad = grad\n", "+", "a has two paths now"),
     ("            self.grad += grad\n", "            self.grad += 1\n", "+", "multiply by the gradient it is given?"),
     ("(self, other), _backward)", "(self, other))", "+", "there is no _backward"),
-    ("_backward(grad):\n", "_backward():\n", "+", "it gets the gradient of the result, def _backward(grad)"),
+    ("_backward(grad):\n", "_backward():\n", "+", "it gets the gradient of the result: def _backward(grad)"),
     ("        self.grad = 1.0\n", "", "backward", "after x.backward(), x.grad is 0: x moves as fast as itself"),
     ("if node not in seen", "if True", "backward", "the _backward of one number is called 3 times"),
     ("reversed(order)", "order", "backward", "is some _backward called before all that use its number"),
@@ -668,7 +668,7 @@ MISTAKES = [
     ("grad * result\n", "result\n", "exp", "is right, but in (a.exp()) * 3 it is not"),
     ("grad / self.data", "grad / math.log(self.data)", "log", "one over the operand, not over the result"),
     ("def log(", "def ln(", "log", "object has no attribute 'log'"),
-    ("1 - result**2", "1 - self.data**2", "tanh", "the square in the slope is that of the result"),
+    ("1 - result**2", "1 - self.data**2", "tanh", "the square in the slope is the square of the result"),
     ("grad * (self.data > 0)", "grad", "relu", "below 0 relu is flat"),
 ]
 """A line of the engine, what is written in its place, and what is said of which operation."""
@@ -700,7 +700,7 @@ class TestAnEngine:
         assert told in said[operation]
         basic = operation in ("+", "*", "backward")
         others = {name for name in said if name != operation and said[name] != "Right."}
-        assert all("will do" in said[name] for name in others) if basic else others <= {"/"}
+        assert all("right first" in said[name] for name in others) if basic else others <= {"/"}
 
     def test_without_a_line_is_told_so_of_every_operation(self, capsys):
         [source] = [

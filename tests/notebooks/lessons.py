@@ -1,4 +1,4 @@
-"""Five short lessons in the playground, each of which asks before it trains.
+"""Five short lessons for the playground. Each asks before it trains.
 
 `lesson("xor")` writes the page xor.html and shows it.
 """
@@ -18,7 +18,7 @@ SIZES = {"none": [], "2": [2], "3": [3], "4": [4], "8": [8], "16-16": [16, 16]}
 def part(
     text: str, answers: list[str], after: str, hidden: str, activation: str = "tanh", **rest: Any
 ) -> dict[str, Any]:
-    """A question, what is said after the training, and what is set for it: on moons, unless it says otherwise."""
+    """A question, what the page says after training, and what is set for it: on moons, unless it says otherwise."""
     choice = {"hidden": hidden, "activation": activation}
     return {"text": text, "answers": answers, "after": after, "choice": choice, "data": "moons", **rest}
 
@@ -60,7 +60,7 @@ LESSONS = {
             "4", rate=0.1, activation="relu",
         ),
         part(
-            "The same with a rate of 10. Steps that are far too long throw neurons off. Do they come back?",
+            "The same with a rate of 10: steps that are far too long throw neurons off. Do they come back?",
             ["yes, the gradient brings them back", "no, they stay where they are"],
             "No. A relu that is 0 for all points has no gradient for any of them: it is dead. Find one that is.",
             "4", rate=10, activation="relu",
@@ -74,7 +74,7 @@ LESSONS = {
             "8", rate=0.001,
         ),
         part(
-            "A hundred thousand times as much: 100?",
+            "And with 100, a hundred thousand times as much?",
             ["it falls a hundred thousand times as fast", "it jumps about", "it hardly moves"],
             "It jumps about: each step goes too far, and the next one has to make up for it.",
             "8", rate=100,
@@ -82,7 +82,7 @@ LESSONS = {
     ],
     "overfitting": [
         part(
-            "Thirty points with much noise, and a large network. What does the loss on other points do?",
+            "Thirty points with a lot of noise, and a large network. What does the loss on other points do?",
             ["it falls, like the other", "it falls, then rises", "it stays where it is"],
             "It falls, then rises. The network learns the noise of these thirty points; others have other noise.",
             "16-16", rate=0.02, noise=0.3, n=30,
@@ -95,11 +95,11 @@ LESSONS = {
         ),
     ],
 }  # fmt: skip
-"""The parts of each lesson: a question, what is set for it, and what is said after the training."""
+"""The parts of each lesson: a question, what is set for it, and what the page says after training."""
 
 
 def network(hidden: list[int], activation: str) -> nn.MLP:
-    """What the lessons choose from."""
+    """The network that the lessons vary."""
     return nn.MLP(2, [*hidden, 1], activation, rng=1)
 
 

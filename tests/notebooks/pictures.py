@@ -1,4 +1,4 @@
-"""What the notebooks show: curves, slopes in a graph, points and what a model says of the plane around them, images."""
+"""What the notebooks show: curves, slopes in a graph, images, and points in a plane coloured by what a model says."""
 
 import math
 from base64 import b64encode
@@ -95,7 +95,7 @@ def _line(w1: float, w2: float, b: float) -> str:
 
 
 def _above(scores: Sequence[Sequence[float]], least: float) -> tuple[str, str]:
-    """Where the scores of a grid are above the least, as the path of the area and that of its border.
+    """Where the scores of a grid are above the least: a path of this area, and a path of its border.
 
     Between the corners of a square of the grid, the scores are taken to be linear (marching squares).
     """
@@ -224,7 +224,7 @@ class _Plot:
 
 
 def slopes(result: Any, names: dict[str, Any]) -> Picture:
-    """The graph of a result: each edge has the slope along it, and each of the names its gradient after `backward`.
+    """The graph of a result: each edge shows its slope, and each named node its gradient after `backward`.
 
     The gradient of a node is the sum over all its paths to the result of the products of their slopes.
     """
@@ -285,7 +285,7 @@ def _operands_first(result: Any) -> list[Any]:
 
 
 def _slopes(node: Any) -> list[tuple[Any, float]]:
-    """Each operand of a node with the slope along its edge: what arrives there if the node's gradient is 1."""
+    """Each operand of a node with the slope along its edge: the gradient it gets if the node's gradient is 1."""
     operands = list({id(operand): operand for operand in node._prev}.values())
     kept = [operand.grad for operand in operands]
     for operand in operands:

@@ -1,4 +1,4 @@
-"""The finished reader of digits that the course begins with: what students build in part 4.
+"""The finished network that reads digits: the course begins with it, and students build it in part 4.
 
 `reader.json` has its weights, to three decimals. `python -m tests.notebooks.reader` trains it again: 64 pixels, 16
 neurons and ten scores, on 1,000 of the digits that `digits.py` draws.
@@ -28,7 +28,7 @@ def trained() -> nn.MLP:
 
 
 def reader() -> nn.MLP:
-    """The stored one: a list of 64 pixels goes in, a score for each of the ten digits comes out."""
+    """The stored reader: it takes a list of 64 pixels and returns a score for each of the ten digits."""
     return nn.load(FILE)
 
 

@@ -86,11 +86,11 @@ def ctrl_c(delay: float) -> Iterator[None]:
 
 
 BACKENDS = {"eager": 20, "python": 20, "c": 60}
-"""The backends whose trainings are interrupted, and how many steps these take."""
+"""The backends whose training runs are interrupted, and how many steps these take."""
 
 
 class Fitting:
-    """A training by `fit`, of which the state after each whole step is known."""
+    """A training run by `fit`, of which the state after each whole step is known."""
 
     def __init__(self, backend: str) -> None:
         self.backend = backend
@@ -158,7 +158,7 @@ def interrupt(fitting: Fitting, times: int, rng: random.Random) -> int:
 
 
 def main_interrupt(times: int) -> None:
-    """Interrupt a training in each backend."""
+    """Interrupt a training run in each backend."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background processes with Ctrl-C ignored
     for backend in BACKENDS:
         in_time = interrupt(Fitting(backend), times, random.Random())

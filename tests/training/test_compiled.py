@@ -1,4 +1,4 @@
-"""What generated code may repeat: models that are the same at each call, as they are when a training begins."""
+"""What generated code may repeat: models that are the same at each call, as they are when a training run begins."""
 
 import copy
 import random

@@ -1,4 +1,4 @@
-"""The history of a training: what it shows, and how a number that is not finite ends it."""
+"""The history of a training run: what it shows, and how a number that is not finite ends it."""
 
 import math
 import pickle

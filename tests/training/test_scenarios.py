@@ -14,7 +14,7 @@ from tests.trainings import XS, YS, Line, Logarithm, Setting, close, failing, ne
 
 @pytest.fixture(params=["python", "c", "shards"])
 def way(request):
-    """How to run a training, besides eager."""
+    """How to train, besides eager."""
     if request.param == "c" and not has_compiler():
         pytest.skip("there is no C compiler here")
     return request.param

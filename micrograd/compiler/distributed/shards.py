@@ -20,7 +20,7 @@ from micrograd.compiler.stepping import Batches
 
 
 class Shards:
-    """The examples of a training, in parts; takes steps along the gradients that the workers of an executor compute."""
+    """The examples of a training run, in parts; takes steps along gradients that the workers of an executor compute."""
 
     _loop: Any
 
@@ -32,12 +32,12 @@ class Shards:
         self._token, self._program = uuid.uuid4().hex, pickle.dumps(program)
 
     def over(self, loop: Any) -> Self:
-        """The loop that takes the steps which `loop` applies."""
+        """The loop that takes the steps; `loop` applies them."""
         self._loop = loop
         return self
 
     def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
-        """Take a step, at the optimizer's rate; none if the loss, a gradient or a parameter would not be finite."""
+        """Take a step, at the optimizer's rate; or none, if the loss, a gradient or a parameter would not be finite."""
         batch = batches.next()
         losses, gradients = zip(*self.sums(self._function._array(), batch, batches.size), strict=True)
         loss = sum(losses) / len(batch)

@@ -1,8 +1,8 @@
 """Tasks for the workers of an executor, and their answers, in the order of the tasks.
 
-A worker keeps the program and the examples that came with a task, so they are sent only once. If it lacks them, as a
-new process does, it answers None, and everything is sent again. A program is a compiled function: it travels as its
-traces, and is built where it arrives.
+A worker keeps the program and the examples that came with a task, so they are sent only once. A worker that lacks them,
+such as a new process, answers None, and everything is sent again. A program is a compiled function: it is sent as
+traces, and built where it arrives.
 """
 
 import os
@@ -19,19 +19,19 @@ from micrograd.core.errors import shown
 MOST_KEPT = 2  # programs with their shards: one in training, and one that is called between its steps
 
 _kept: dict[str, dict[int | None, Any]] = {}
-"""What came with tasks, by token, the most recently used last: the program under None, and shards by their keys."""
+"""What came with tasks, by token, most recently used last: the program under None, and shards under their keys."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A call of a function, with a program and examples, for a worker to make."""
+    """A function for a worker to call, with a program and examples."""
 
     name: str  # of the examples, for messages
     do: Callable[..., Any]  # is called with the program, the examples and the arguments
     arguments: tuple[Any, ...]
     token: str  # the key under which the worker keeps the program
     program: bytes | None  # None if the worker should have it already
-    shard: int | None  # the key under which it keeps the examples; None if it does not
+    shard: int | None  # the key under which it keeps the examples; None if it does not keep them
     examples: Any  # None if the worker should have them already
 
 
@@ -85,7 +85,7 @@ class Workers:
                 if not submitted:
                     return
                 answer = self._answer(submitted[0][1])
-                for i, (task, future) in enumerate(submitted):  # all that are done: they are sent again together
+                for i, (task, future) in enumerate(submitted):  # all incomplete ones are sent again together
                     if future.done() and self._answer(future) is None:
                         submitted[i] = task, self._submit(task, whole=True)
                 if answer is not None:

@@ -4,7 +4,7 @@
     ------  ----------------------------------  -------------------------  ---------------  ----------------
     plain   in the Value's slots                changes the slot           the constructor  all threads
     traced  symbols, in a table of the thread   changes the table          `symbols`        this thread only
-    stored  in the buffers of a training in C   changes the buffer         `stored`         all threads
+    stored  in buffers of a training run in C   changes the buffer         `stored`         all threads
     frozen  where they were                     of `data` raises an error  `frozen`         all threads
 
 A Value may be in several of the last three states at once: the topmost has its numbers, and the slots keep the old

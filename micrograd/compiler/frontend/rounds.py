@@ -1,6 +1,6 @@
 """Loops: one round of a `scan` is traced, and one line of the trace stands for all rounds.
 
-The round is traced on leaves for the state and for x. Its lines stay in the trace, but only the loop refers to them:
+We trace the round on leaves for the state and for x. Its lines stay in the trace, but only the loop refers to them:
 
     forward    state, x                   -> next state, y         from the first round to the last
     backward   their gradients, state, x  -> gradients of the state and of x before; what it adds to those of captured
@@ -28,13 +28,13 @@ FEWEST = 8  # rounds: fewer are traced one by one
 
 
 class Loop(NamedTuple):
-    """A loop of `rounds`, whose round is other lines of the trace, from the leaves `state` and `xs`.
+    """A loop of `rounds`. Other lines of the trace compute a round, from the leaves `state` and `xs`.
 
-    Its operands are a row, the first state; a row for each of `xs`, with a number for each round; the forward loop, if
-    it is a backward one, whose leaves it also reads; and the numbers from outside that its lines need.
+    The operands are a row with the first state; a row for each of `xs`, with a number for each round; the forward loop,
+    if this is a backward loop (which also reads its leaves); and the numbers from outside that the lines need.
 
-    It is a row: the last state, the sums, and for each round, the other `results`. `sums` are leaves of the array
-    `of_sums` plus what a round adds, and `rows` are added to slices of it.
+    The result is a row: the last state, the sums, and the other `results` of each round. `sums` are leaves of the array
+    `of_sums` plus what a round adds to them, and `rows` are added to slices of that array.
     """
 
     rounds: int
@@ -67,17 +67,17 @@ def order_of(values: tuple[Value, ...]) -> Order:
 
 
 def have_own_closures(nodes: Sequence[Value]) -> bool:
-    """Whether this package defined the closures of all nodes: its own never read the gradients that they add to."""
+    """Whether this package defined the closures of all nodes. Its own closures never read the gradients they add to."""
     codes = {getattr(node._backward, "__code__", None) for node in nodes}
     return all(code is not None and code.co_filename.startswith(PACKAGE) for code in codes)
 
 
 def looped(trace: Trace, rounds: Rounds) -> tuple[Any, Any] | None:
-    """What scan() returns, by a loop; None if its rounds have to be traced one by one, as the engine computes them."""
+    """What scan() returns, computed by a loop; None if the rounds have to be traced one by one."""
     before = trace.refused
     try:
         return _looped(trace, rounds)
-    except Exception:  # of which the rounds will raise their own, with the number of the round
+    except Exception:  # the rounds will raise it again, with the number of the round
         trace.refused = before
         return None
 
@@ -126,7 +126,7 @@ def _inputs(trace: Trace, letter: str, n: int) -> list[Value]:
 
 
 def _until(rounds: Rounds) -> Any:
-    """The step that changes nothing once `until` holds: it then computes in vain, of the first state, which it can."""
+    """A step that changes nothing once `until` holds: it then computes from the first state, and in vain."""
 
     def step(state: Any, x: Any) -> tuple[Any, Any]:
         over = rounds.until(state)  # type: ignore[misc]
@@ -262,7 +262,7 @@ def inside(trace: Trace, leaves: Iterable[int], end: int) -> set[int]:
 
 
 def reached(trace: Trace, ends: Iterable[int], is_end: Callable[[int], bool]) -> list[int]:
-    """The lines where a walk from the ends of a computation to its operands stops, as it does at these lines."""
+    """The lines at which a walk from the ends of a computation to its operands stops: `is_end` holds there."""
     waiting = [*ends]
     found, seen = [], {*waiting}
     while waiting:
@@ -276,14 +276,14 @@ def reached(trace: Trace, ends: Iterable[int], is_end: Callable[[int], bool]) ->
 
 
 def escapes(trace: Trace, results: Iterable[Any]) -> bool:
-    """Whether results depend on a number of one round other than by what its loop returns: the step has stored it."""
+    """Whether a result depends on a number of one round that its loop does not return: the step has stored it."""
     lines = list(map(trace.id, results))
     used = {*lines, *chain.from_iterable(map(trace.operands.__getitem__, trace.live(lines)))}
     return any(not used.isdisjoint((*loop.state, *loop.xs)) for loop in trace.loops.values())
 
 
 def _symbols(trace: Trace, letter: str, n: int) -> list[Symbol]:
-    """New leaves, which differ from round to round."""
+    """New leaves that differ from round to round."""
     array = f"{letter}{len(trace.ops)}_"
     return [trace.leaf(array, j) for j in range(n)]
 

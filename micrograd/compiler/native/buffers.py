@@ -1,4 +1,4 @@
-"""The numbers of a training in C: parameters and moments, one after the other in one buffer, and gradients."""
+"""The numbers of a training run in C: parameters and moments, one after the other in one buffer, and gradients."""
 
 from array import array
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The loop of a training in C: batches drawn by index, gradients of one program or several, the optimizer's update.
+"""The loop of a training run in C: batches drawn by index, gradients of one program or several, the optimizer's update.
 
 It knows a program by its function `run` alone, so it is built once for an optimizer and its options.
 """

@@ -100,7 +100,7 @@ class Node(NamedTuple):
 
 
 class Round(NamedTuple):
-    """A round of a loop: its nodes, and where in the row of the loop the lines are that others need.
+    """A round of a loop: its nodes, and where other nodes find the lines they need in the row of the loop.
 
     The results that nothing needs are left out of the loop: `outputs` has the others, by their positions. `kept` are
     lines of a forward loop that its backward loop needs.

@@ -1,9 +1,10 @@
 """The loops of `scan`: a traced round as steps in a loop.
 
-The states lie one after the other in an array, so that the next state of a round is the state of the one after. What
-the backward loop needs of a round is kept in another; it reads both from the end. Sums are added up in place.
+The states lie one after the other in an array, so the next state of one round is the state of the following round.
+Another array keeps what the backward loop needs from each round. The backward loop reads both arrays from the end. Sums
+are added up in place.
 
-While a round becomes steps, the name of an array that advances from round to round has its stride before it.
+While a round is turned into steps, the name of an array that advances from round to round begins with its stride.
 """
 
 from collections.abc import Iterator

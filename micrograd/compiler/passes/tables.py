@@ -1,8 +1,8 @@
-"""Tables: irregular code as loops that look the places of their numbers up.
+"""Tables: irregular code as loops that look up where their numbers are.
 
-A program such as a triangular solver or an elimination does the same to many numbers that lie at no even distances, and
-its sums have all lengths. As statements, gcc takes long to compile it: 3.1 s for the gradient of a Cholesky
-decomposition of 30, whose call takes 75 us. In loops over tables, it takes 1.2 s, and a call 85 us.
+A program such as a triangular solver or an elimination does the same thing to many numbers that are not evenly spaced,
+and its sums have all lengths. As plain statements, it is slow to compile: gcc takes 3.1 s for the gradient of a
+Cholesky decomposition of 30, and a call takes 75 us. As loops over tables, gcc takes 1.2 s, and a call 85 us.
 """
 
 from collections import Counter, defaultdict, deque
@@ -29,9 +29,9 @@ FEW_TERMS = 2  # of a sum that stays whole, each a number, a product or a loop: 
 
 
 def in_tables(levels: Levels, layout: Layout, results: Sequence[int], loop: LoopSteps) -> Kernel:
-    """Steps as `by_level` has them, in fewer loops: tables have the indices that do not advance evenly.
+    """The steps of `by_level`, in fewer loops: indices that do not advance evenly are in tables.
 
-    All numbers are in one array; results are copied in the end.
+    All numbers are in one array; results are copied at the end.
     """
     steps: Kernel = []
     for block in placed(levels.blocks(), layout, in_one=True):
@@ -46,7 +46,7 @@ def in_tables(levels: Levels, layout: Layout, results: Sequence[int], loop: Loop
 
 
 def _by_table(block: Sequence[Node], layout: Layout) -> Kernel:
-    """Steps for a block, with tables if they are fewer then.
+    """Steps for a block, with tables if that makes them fewer.
 
     Irregular sums are added up together: the first term of each, then another of each, and so on.
     """
@@ -64,12 +64,12 @@ def _loops(kind: Any, rows: Sequence[Bases]) -> Kernel:
 
 
 def _is_flat(form: Any, target: str, shape: Any, row: Any) -> bool:
-    """Whether a step of this kind has no loops within, and adds to no gradient."""
+    """Whether a step of this kind has no inner loops and adds to no gradient."""
     return target != "g" and not row and (isinstance(form, Call) or all(rounds == 1 for _, _, rounds, _ in shape))
 
 
 def _is_irregular(node: Node, layout: Layout) -> bool:
-    """Whether a node is a sum of several terms that are in no loop, and that can be added to its place one by one."""
+    """Whether a node is a sum of several terms outside any loop that can be added up in place, one by one."""
     if isinstance(node.form, Call) or node.form[0][0] == ">" or node.parameter >= 0 or node.size:
         return False
     ((kind, _),) = references(node, layout)
@@ -77,7 +77,7 @@ def _is_irregular(node: Node, layout: Layout) -> bool:
 
 
 def _terms_apart(sums: Sequence[Node], layout: Layout) -> Iterator[tuple[Any, list[Bases]]]:
-    """The terms of sums: those of one kind that can be added now, then those of another, until there are none."""
+    """The terms of sums, by kind: all of one kind that can be added now, then all of another, until none are left."""
     waiting = [deque(_terms_of(node, layout)) for node in sums]
     while waiting := list(filter(None, waiting)):
         ((kind, _),) = Counter(terms[0][0] for terms in waiting).most_common(1)
@@ -101,7 +101,7 @@ def _terms_of(node: Node, layout: Layout) -> Iterator[tuple[Any, Bases]]:
 
 
 def _in_one_loop(kind: Any, rows: Sequence[Bases]) -> Step:
-    """A loop over steps of one kind, or the only one."""
+    """A loop over the steps of one kind, or the step itself if there is only one."""
     if len(rows) == 1:
         return step_of(kind, rows[0], None)
     return Loop(len(rows), (step_of(kind, rows[0], [_stride(indices) for indices in zip(*rows, strict=True)]),))

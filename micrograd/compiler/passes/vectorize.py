@@ -31,10 +31,10 @@ LoopSteps = Callable[[Node, "Layout"], Kernel]
 
 
 class Layout(dict[Any, Place]):
-    """The place of each line, at first of leaves and results; `rows` has those of nodes that are rows.
+    """The place of each line: at first, of leaves and results only. `rows` has the places of nodes that are rows.
 
-    The arrays for others have names that begin with `prefix`; `tables` has the places of columns that are constants.
-    For each forward loop, `kept` has the places of what its backward loop reads, in the order of the rounds.
+    Names of arrays for other lines begin with `prefix`. `tables` has the places of columns of constants. For each
+    forward loop, `kept` has the places of what its backward loop reads, in the order of the rounds.
     """
 
     def __init__(

@@ -7,19 +7,19 @@ typedef struct {
 } program;
 typedef struct {
     real *p;                   /* the parameters, followed by their moments */
-    real *g, *spare_g;         /* the gradients of the latest step; room for those of the next, which then is g */
+    real *g, *spare_g;         /* the gradients of the latest step; room for the next gradients, which becomes g */
     real *before;              /* the parameters and moments as the latest step read them */
     real *y;                   /* room for the losses of a batch */
-    int64_t *indices;            /* room for those of its examples in the batch of a program */
+    int64_t *indices;            /* room for the indices of its examples in the batch of a program */
     const program *programs;     /* one for each shape of examples; none if gradients and losses are given */
-    const int64_t *bucket, *slot; /* of each example: its program, and its index in the batch of that */
+    const int64_t *bucket, *slot; /* of each example: its program, and its index in the batch of that program */
     const int64_t *ranges;       /* of the parameters that are changed: the first of each range, and how many it has */
     int64_t *order, *spare;      /* of the examples in this epoch, NULL for the order they are in; room to save it */
     uint32_t *random;            /* the state of the generator that shuffles them for new epochs; NULL for none */
     const double *rates;           /* the learning rate of each step */
     double *losses;                /* receives the loss of each step */
     int64_t n, n_programs, n_ranges; /* how many parameters, programs and ranges there are */
-    int64_t n_examples, size;    /* in an epoch; in a batch, of which the last one of an epoch may be smaller */
+    int64_t n_examples, size;    /* in an epoch; in a batch (the last batch of an epoch may be smaller) */
     int64_t position;            /* of the next batch in the epoch */
     int64_t steps;               /* how many to take */
     int64_t taken;               /* how many were taken before these, and afterwards with these */
@@ -125,7 +125,7 @@ static int updated(const job *t, double rate, double taken)
     return whole;
 }
 
-/* Takes the steps, up to one that fails, which changes nothing. Returns how many it has taken. */
+/* Takes the steps, up to one that fails and changes nothing. Returns how many it has taken. */
 int64_t train(job *t)
 {
     int64_t position = t->position, s = 0;

@@ -65,7 +65,7 @@ def _number(x: Any) -> float | str:
 
 
 def _trained(folded: Folded) -> list[int]:
-    """The leaves that a training would move: the weights and biases of neurons, or all leaves if there are none."""
+    """The leaves that a training run would move: the weights and biases of neurons, or all leaves if there are none."""
     graph = folded.graph
     found = dict.fromkeys(i for card in folded.cards for i in (*[x.weight for x in card.inputs], card.bias))
     leaves = [i for i in range(graph.first) if i not in graph.constants]

@@ -1,6 +1,6 @@
-// The choices of a model: chips for each keyword that has several or, where its values are lists of sizes, layers and
-// units with − and +.
-// Models are numbered as in Python: the labels of the last keyword come one after the other.
+// The choices of a model: chips for each keyword with several values. If the values are lists of sizes, there are
+// buttons − and + for layers and units instead.
+// Models are numbered as in Python: the last keyword varies fastest.
 
 class Choices {
   // `chosen` is called with the number of a model.
@@ -15,7 +15,7 @@ class Choices {
     });
   }
 
-  // The number of the model with these labels in place of those of now. Throws RangeError if there is none.
+  // The number of the model that has these labels instead of the current ones. Throws RangeError if there is none.
   numberOf(labels) {
     for (const name in labels)
       if (!this.choices.some(([known, offered]) => known === name && offered.includes(labels[name])))
@@ -52,7 +52,7 @@ class Choices {
     return (label) => inputs.forEach((input, i) => (input.checked = labels[i] === label));
   }
 
-  // A − and a + for the number of layers, and for the units of each layer. They lead to the sizes offered that are nearest.
+  // A − and a + for the number of layers, and for the units of each layer. They lead to the nearest sizes on offer.
   steppers(part, labels, sizes, k, choose) {
     const most = Math.max(...sizes.map((each) => each.length));
     const now = () => sizes[labels.indexOf(this.labels[k])];

@@ -55,11 +55,12 @@ function thumbnail(canvas, rows, kinds, tint) {
   }
 }
 
-// The examples that the model learns from, and those held out: Python's, a data set's, or what the reader makes of them.
+// The examples that the model learns from, and the examples held out. They come from Python or from a data set, and the
+// reader may edit them.
 const FRESH = { yours: [0, 0], xor: [0, 4], moons: [0.1, 100], circles: [0.1, 100], spirals: [0.02, 100] }; // noise, points
 
 class Examples {
-  // `changed` is called when there are others.
+  // `changed` is called when the examples have changed.
   constructor({ rows, validation, kinds }, height, changed) {
     Object.assign(this, { rows, validation, kinds, height, changed, points: rows.map((row) => [...row]), held: validation });
     Object.assign(this, { name: "yours", noise: 0, n: 0, arms: kinds?.length > 2 ? kinds.length : 2 });
@@ -81,7 +82,7 @@ class Examples {
     return this.changed();
   }
 
-  // What a link says of them; nothing, if the reader has edited them.
+  // What a link says about the examples: nothing if the reader has edited them.
   get address() {
     const { name, noise, n } = this;
     return name === "edited" ? {} : { data: name, noise, ...(name === "yours" ? {} : { n }) };

@@ -1,7 +1,7 @@
-// A lesson: questions, each of which is answered before the page trains, and what is set for its experiment.
+// A lesson: questions with the settings for their experiments. The page trains only after the question is answered.
 
 class Lesson {
-  // `open` is called with a part of the lesson, to set what it needs.
+  // `open` is called with a part of the lesson, to apply its settings.
   constructor(place, parts, open) {
     Object.assign(this, { place, parts, open, answers: parts.map(() => null) });
     place.hidden = false;
@@ -19,7 +19,7 @@ class Lesson {
     return this.answers[this.number] !== null;
   }
 
-  // The page has trained: now the answer stays, and once that is done, what came of it is told.
+  // The page has trained: the answer can no longer be changed, and once training is done, the outcome is shown.
   trained(isDone) {
     if (this.isOpening || (this.hasTrained && this.isDone >= isDone)) return; // or it was the training of the part before
     this.hasTrained = true;

@@ -1,13 +1,14 @@
 // The network: a card for each unit, in columns, with its picture of the plane or its bias, and an edge for each weight.
 
-// Sets an attribute only if it changes, which spares the browser most of the work of a frame.
+// Sets an attribute only if it changes. This spares the browser most of the work of a frame.
 function setChanged(element, name, value) {
   if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
 class Network {
-  // `choose` is called with the number of the unit that is pointed at or pressed, or -1; `pull` with the number of a weight
-  // that is dragged, and with what it is dragged to, or null at a click. Cards have pictures or, without `hasMaps`, biases.
+  // `choose` is called with the number of the unit that the reader points at or presses, or -1. `pull` is called with
+  // the number of a weight, and with the value it is dragged to, or null at a click. Cards show pictures or, without
+  // `hasMaps`, biases.
   constructor(place, hasMaps, choose, pull) {
     Object.assign(this, { place, hasMaps, choose, pull, pressed: -1, grabbed: null });
     new ResizeObserver(() => this.layOut()).observe(place);
@@ -16,7 +17,7 @@ class Network {
     for (const end of ["pointerup", "pointercancel"]) place.addEventListener(end, () => this.drop());
   }
 
-  // The edge under a mouse, within some pixels.
+  // The edge within a few pixels of the mouse.
   edgeAt(event) {
     const box = this.place.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
     let found = null, least = 6;
@@ -78,7 +79,7 @@ class Network {
     this.choose(unit);
   }
 
-  // Places cards and edges in the room that there is.
+  // Fits cards and edges into the space there is.
   layOut() {
     if (!this.model || !this.model.units.length) return;
     const { columns, units } = this.model, width = this.place.clientWidth, fullest = Math.max(...columns.map((c) => Math.min(c.length, 16)));

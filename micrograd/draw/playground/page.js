@@ -70,7 +70,7 @@
     return turn;
   }
 
-  // Frames: the worker takes the steps that are due, and what it answers is drawn.
+  // Frames: the worker takes the steps that are due, and the page draws its answer.
 
   let awake = false;
   function wake() {
@@ -100,7 +100,7 @@
     showPlaying();
     wake();
   }
-  // Why the page cannot train: there are no examples, or a question is open; undefined if it can.
+  // Why the page cannot train: there are no examples, or a question waits for an answer; undefined if it can.
   function obstacle() {
     if (!examples.points.length) return "There is nothing to learn from: add points, or choose a data set.";
     if (lesson && !lesson.isAnswered) return "Answer the question first: what do you expect?";
@@ -125,7 +125,7 @@
     find("#seed").value = seed ?? "";
     await request({ reset: seed });
   }
-  // Has the worker compute the output at the pointer, which may move on meanwhile.
+  // Has the worker compute the output at the pointer. The pointer may have moved on by then.
   async function lookThere() {
     if (looking) return;
     looking = true;
@@ -239,8 +239,8 @@
     if (unit >= 0) panel.show(parameters);
   }
 
-  // Switches a unit off or on, or holds a weight or lets it learn, and tells the history. A weight is held at a number, if
-  // one is given.
+  // Switches a unit off or on, holds a weight or lets it learn, and adds this to the history. If a number is given, the
+  // weight is held at that number.
   function cut(group, member, isIn, to) {
     const scalpel = scalpels[now.model], { steps, parameters } = states[now.model].answer;
     if (scalpel[group].has(member) === isIn && to === undefined) return request(); // as it is
@@ -267,12 +267,12 @@
     }));
   }
 
-  // The graph page of an example, with its numbers and those of the model as it is now in place of those in the file.
+  // The graph page of an example. It shows this example and the model as it is now, not the numbers in the file.
   function stepThrough() {
     const row = examples.points[find("#example").value - 1], { steps } = models[now.model], { parameters } = states[now.model].answer;
     if (!row) return notice(`Choose an example from 1 to ${examples.points.length}.`);
     const { html: middle, places } = steps[row[inputs]] ?? steps.any ?? {}, numbers = [...parameters, ...row];
-    if (!places) return notice("There is no page with the steps of this example: its target is none that Python has shown.");
+    if (!places) return notice("There is no page with the steps of this example: Python has written none for its target.");
     const leaves = JSON.stringify(places.map((place, i) => [place, numbers[i]]).filter(([place]) => place >= 0));
     const script = `for (const [i, x] of ${leaves}) V0[i] = x; forward(V0); backward(V0)[0].forEach((x, i) => { G0[i] = x; }); C0.length = 0; graph.exact = {}; at("rate").value = ${now.rate}; compute();`;
     const page = (content.frame[0] + middle + content.frame[1]).replace("</body>", () => `<script>${script}</${"script"}></body>`);
@@ -298,7 +298,7 @@
   const readSeed = () => {
     const typed = find("#seed").value.trim();
     if (typed === "") return null;
-    if (!/^\d{1,15}$/.test(typed)) return notice("A seed is a whole number from 0, or nothing for the weights that Python wrote.");
+    if (!/^\d{1,15}$/.test(typed)) return notice("A seed is a whole number, 0 or above. Leave it empty for the weights that Python wrote.");
     return +typed;
   };
   async function open(model) {
@@ -329,7 +329,7 @@
     navigator.clipboard?.writeText(location.href).catch(() => {});
     notice("The address of this page now has these settings: copy it, or bookmark it.", true);
   }
-  // Back to how the page opened, with all models that were trained since: for the next part of a lesson.
+  // Goes back to how the page opened, and resets all models trained since: for the next part of a lesson.
   async function restart() {
     pause();
     Object.entries(opening.settings).forEach(([name, value]) => set(name, value));
@@ -342,7 +342,7 @@
     await open(0);
     await reset(null);
   }
-  // Sets what the address, or a part of a lesson, says; what cannot be set stays as it is.
+  // Applies the settings in the address or in a part of a lesson. A setting that cannot be applied stays as it is.
   async function follow(address) {
     const parts = new URLSearchParams(address), data = parts.get("data");
     for (const name of ["rate", "batch", "decay"])

@@ -1,6 +1,6 @@
-"""The playground: a page that trains models in the browser, by the JavaScript that the compiler makes of them.
+"""The playground: a page that trains models in the browser, in JavaScript that the compiler generates from them.
 
-That JavaScript and worker.js are among the data of the page, and page.js makes a Web Worker of them.
+This JavaScript and worker.js are part of the data in the page, and page.js makes a Web Worker of them.
 """
 
 import base64
@@ -30,11 +30,11 @@ from micrograd.optim import Adam, Optimizer
 from micrograd.support.trees import as_lists, flat, leaves, mapped
 from micrograd.support.validation import examples
 
-NUMBERS = 1_000_000  # in all examples, some megabytes of the page
+NUMBERS = 1_000_000  # in all examples: some megabytes of the page
 WEIGHTS = 20_000  # of a model: tracing so many takes some seconds
 SMALL = 1000  # parameters, above which the graph of an example is too large to read
-TARGETS = 10  # of which there are graph pages, each some tens of kilobytes
-NORMAL = -1  # the start of a parameter that is drawn normally distributed; others are drawn up to a limit from 0
+TARGETS = 10  # the most that get a graph page, each some tens of kilobytes
+NORMAL = -1  # stands for a parameter drawn from a normal distribution; others are drawn uniformly, up to a limit
 NAMES = ("maps", "random", "data", "chart", "network", "plane", "choices", "lesson", "scalpel", "console")
 SCRIPTS = tuple(f"{name}.js" for name in NAMES)  # before page.js
 OF_LOSS = "inputs, parameters, learningRate, forward, backward, createState, update"
@@ -81,7 +81,7 @@ def page(
 
 
 def _frame(pages: list[dict[str, Any]]) -> list[str]:
-    """What all graph pages begin and end with, which is most of them; it is taken off them."""
+    """What all graph pages begin and end with: most of their text. It is taken off the pages."""
     ends = []
     for step in (1, -1):
         texts = sorted(page["html"][::step] for page in pages) or [""]
@@ -109,7 +109,7 @@ def _offered(choices: Any) -> dict[str, dict[str, Any]]:
 
 
 def made(make: Any, offered: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The model of each combination of choices. Raises what `make` raises, with its choices."""
+    """The model for each combination of choices. Raises what `make` raises, with its choices."""
     if not callable(make) or (hasattr(make, "parameters") and not isinstance(make, type)):
         raise TypeError(f"model is {shown(make)}: with choices, expected a class or function that makes a model")
     models = {}
@@ -134,7 +134,7 @@ def sizes_of(values: dict[str, Any]) -> list[list[int]] | None:
 
 
 def _table(loss: Any, xs: Any, ys: Any, *, size: int = 0, kind: str = "") -> tuple[list[Any], list[list[float]]]:
-    """The examples as lists, and the numbers of each. Raises ValueError for those that a page cannot hold."""
+    """The examples as lists, and the numbers of each. Raises ValueError if a page cannot hold them."""
     xs, ys = ([as_lists(item) for item in items] for items in examples(xs, ys))
     if not xs:
         raise ValueError("xs is empty: there is nothing to learn from")
@@ -153,7 +153,7 @@ def _table(loss: Any, xs: Any, ys: Any, *, size: int = 0, kind: str = "") -> tup
 
 
 def kinds_of(targets: list[list[float]], outputs: int) -> list[float] | None:
-    """The classes among targets: [] if any number is one, None if each is several, or they are none of the outputs."""
+    """The classes among targets: [] if any number is a target; None if a target is several numbers or no output."""
     numbers = sorted({target[0] for target in targets})
     if len(targets[0]) != 1 or (outputs > 1 and not set(numbers) <= set(range(outputs))):
         return None
@@ -174,7 +174,7 @@ def boundary(loss: Any, kinds: list[float]) -> float:
 
 
 def _trained(name: str, model: Any, loss: Any, table: Any, optimizer: Any) -> tuple[dict[str, Any], str]:
-    """What the page has to know of a model, and its JavaScript."""
+    """What the page has to know about a model, and its JavaScript."""
     parameters = list(model.parameters())
     if not 0 < len(parameters) <= WEIGHTS:
         raise ValueError(f"{model!r:.80} has {len(parameters):,} parameters: a playground trains from 1 to {WEIGHTS:,}")
@@ -205,7 +205,7 @@ def _trained(name: str, model: Any, loss: Any, table: Any, optimizer: Any) -> tu
 
 
 def _network(model: Any, layers: Any, x: Any) -> dict[str, Any]:
-    """The network for the page. What goes into its first layer is named by its formula, if it is computed."""
+    """The network for the page. If an input of its first layer is computed, its formula is its name."""
     found = described(model)
     if layers:
         inputs = labelled("x", x)
@@ -216,7 +216,7 @@ def _network(model: Any, layers: Any, x: Any) -> dict[str, Any]:
 
 
 def _formula(value: Any) -> str:
-    """The label of a Value, or its formula of operands that have one; "" if there is none."""
+    """The label of a Value, or a formula of the labels of its operands; "" if it has neither."""
     if value.label or not value._prev:
         return label(value)
     operands = [label(each) or number(each) for each in value._prev]
@@ -232,13 +232,13 @@ def labelled(name: str, tree: Any) -> Any:
 
 
 def _module(source: str, names: str) -> str:
-    """A module as an expression: an object with these names. Gradients by inputs are none of them."""
+    """A module as an expression: an object with these names. It has no gradients with respect to inputs."""
     source = re.sub(r"^/\*.*?\*/|(export )?function valueAndGrad.*?\n}\n", "", source, flags=re.DOTALL)
     return f"(() => {{\n{source.replace('export ', '')}return {{ {names} }};\n}})()"
 
 
 def steps(model: Any, loss: Any, x: Any, y: Any, names: list[str]) -> dict[str, Any] | None:
-    """The page of the loss of an example, and where its leaves are among the page's numbers; None if it has no page."""
+    """The graph page of an example's loss, and where in its numbers the leaves are; None if it has no page."""
     if len(names) > SMALL:
         return None
     inputs, target = labelled("x", x), labelled("y", y)
@@ -268,7 +268,7 @@ def _steps(model: Any, loss: Any, table: Any, named: list[str]) -> dict[str, Any
 
 
 def _starts(model: Any, parameters: list[Value]) -> list[float | None]:
-    """How each parameter was drawn: uniformly up to a limit, or NORMAL. None if it is not known, and it stays."""
+    """How each parameter was drawn: uniformly up to a limit, or NORMAL; None if unknown: it then stays as it is."""
     starts: dict[int, float] = {}
     fan_out: dict[int, int] = {}
     for _, part, _ in walk(model) if isinstance(model, Module) else ():

@@ -9,7 +9,7 @@ class Scalpel {
     this.clear();
   }
 
-  // The number of a unit or a weight by its name. Throws RangeError if there is none that can be cut.
+  // The number of the unit or weight with this name. Throws RangeError if it does not exist or cannot be cut.
   numberOf(group, name) {
     const { units, names } = this.model;
     const found = group === "off" ? units.findIndex(([known]) => known === name) : names.indexOf(name);
@@ -26,13 +26,14 @@ class Scalpel {
     return (columns[column + 1] ?? []).map((next) => names.indexOf(`${next}.w${i}`));
   }
 
-  // What the worker is to fix: a unit whose weights lead to 0 is as one whose output is 0, and its own do not learn.
+  // What the worker keeps fixed. If the weights that lead from a unit are 0, it is as if its output were 0. The unit's
+  // own parameters do not learn.
   get cut() {
     const { units } = this.model, off = [...this.off], own = (unit) => [...units[unit][1], units[unit][2]];
     return { off: off.flatMap((unit) => this.leadingFrom(unit)), still: off.flatMap(own).filter((i) => i >= 0), held: [...this.held] };
   }
 
-  // Puts a unit or weight into a group, or takes it out, and tells the history: once, while a weight is dragged.
+  // Puts a unit or weight into a group, or takes it out, and adds this to the history: once, while a weight is dragged.
   change(group, member, isIn, step, words) {
     const { history } = this, last = history.findLast((entry) => entry.group === group && entry.member === member);
     const name = group === "off" ? this.model.units[member][0] : this.model.names[member];
@@ -46,12 +47,12 @@ class Scalpel {
     Object.assign(this, { off: new Set(), held: new Set(), history: [] });
   }
 
-  // Begins the history again with what is cut now.
+  // Restarts the history from what is cut now.
   restart() {
     this.history = this.history.filter((entry) => entry.isOpen).map((entry) => ({ ...entry, step: 0 }));
   }
 
-  // Shows the latest of the history, with a button to undo what still holds.
+  // Shows the latest entries of the history, with a button to undo each one that still holds.
   show(place, undo) {
     place.replaceChildren(...this.history.slice(-12).reverse().map(({ step, group, member, words, isOpen }) => {
       const line = html("li", {}, `Step ${step}: ${words}. `);
@@ -61,8 +62,8 @@ class Scalpel {
   }
 }
 
-// The panel of a unit: a button that switches it off or on, and its weights, which can be typed and held. Returns a
-// function that shows the numbers of now.
+// The panel of a unit: a button that switches it off or on, and its weights. The reader can type and hold them.
+// Returns a function that shows the current numbers.
 function unitPanel(place, network, unit, scalpel, { cut, setWeight }) {
   const name = scalpel.model.units[unit][0], table = html("table", {}, html("caption", {}, name)), refresh = [];
   place.replaceChildren(table);

@@ -30,14 +30,14 @@ class Trainer {
     this.order = []; // of the examples, in this epoch
   }
 
-  // The parameters, with those in place that wait.
+  // The parameters, with the stored numbers of units that are switched off in place.
   whole() {
     const parameters = this.p.slice();
     this.dormant.forEach((x, i) => (parameters[i] = x));
     return parameters;
   }
 
-  // Sets the parameters. Those that lead from a unit that is switched off are 0: theirs wait until it is switched on.
+  // Sets the parameters. The weights that lead from a unit that is off are 0; their numbers wait until it is on.
   set(parameters) {
     this.p.set(parameters);
     this.dormant = new Map(this.cut.off.map((i) => [i, parameters[i]]));
@@ -45,8 +45,9 @@ class Trainer {
     this.stay = this.fixed.map((i) => this.p[i]);
   }
 
-  // Cuts into the network: the parameters that lead from units that are `off` are 0, and the others of these units are
-  // `still`, so that nothing else sees them; those that are `held` keep their numbers, when weights are drawn too.
+  // Cuts into the network. The weights that lead from units that are off (`off`) are 0; the other parameters of these
+  // units do not learn (`still`), so nothing shows that they are there. Parameters that are `held` keep their numbers,
+  // even when new weights are drawn.
   fix(cut) {
     const parameters = this.whole();
     this.cut = cut;
@@ -54,8 +55,8 @@ class Trainer {
     this.set(parameters);
   }
 
-  // The examples of the next batch, in a new order in each epoch, or undefined for all. Their numbers are in one array
-  // for all epochs, which the batches are views of.
+  // The examples of the next batch, in a new order in each epoch, or undefined for all examples. One array has their
+  // numbers for all epochs, and batches are views of it.
   batch(n, size) {
     if (size >= n) return undefined;
     if (this.order.length !== n || this.size !== size) {
@@ -84,8 +85,8 @@ class Trainer {
     return mean;
   }
 
-  // Takes so many steps, or as many as so many milliseconds allow, and calls `passed` after each `every` of them. Returns
-  // whether all numbers are finite still.
+  // Takes the given number of steps, or as many as the given milliseconds allow, and calls `passed` after every `every`
+  // of them. Returns whether all numbers are still finite.
   train(examples, settings, steps, milliseconds, every, passed) {
     const end = performance.now() + milliseconds;
     for (let taken = 0, together = 1, next = every; taken < steps; ) {
@@ -110,7 +111,7 @@ class Trainer {
     return sum / losses.length;
   }
 
-  // The share of examples whose class the model tells.
+  // The share of examples whose class the model gets right.
   accuracy(examples, inputs) {
     const { kinds, at } = this, n = examples.length / (inputs + 1), xs = new Float64Array(inputs * n);
     for (let i = 0; i < n; i++) xs.set(examples.subarray((inputs + 1) * i, (inputs + 1) * i + inputs), inputs * i);
@@ -164,8 +165,8 @@ function bytes(numbers) {
   return Uint8Array.from(numbers, (x) => (Number.isFinite(x) ? 128 + Math.round((127 / largest) * x) : 0));
 }
 
-// Answers the page. A message has the number of a model and what is to be done with it, in this order, and the answer
-// has what came of it, and the state of the model then.
+// Answers the page. A message has the number of a model and then what to do with it. The answer has the result, and the
+// state of the model afterwards.
 function serve(models) {
   let trainers, examples, held, inputs;
   const grids = [48, 36, 24, 12]; // points along each side of a map: fewer, if these take long

@@ -1,1 +1,1 @@
-"""Drawings of a training: loss curves, the network, and what it has learned."""
+"""Drawings of a training run: loss curves, the network, and what it has learned."""

@@ -1,4 +1,4 @@
-"""Loss curves and the outcome of a training: as text for a terminal, as SVG and as matplotlib plots."""
+"""Loss curves and the outcome of a training run: as text for a terminal, as SVG and as matplotlib plots."""
 
 import math
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ def text(x: float, y: float, words: str, look: str = "", anchor: str = "") -> st
 
 
 def curves(history: History, caption: str, epochs: float) -> str:
-    """The losses of a training by epoch as an SVG element, to be shown with `shell.CHART_STYLE`.
+    """The losses of a training run by epoch as an SVG element, to be shown with `shell.CHART_STYLE`.
 
     The axis of the losses is logarithmic if all are above 0; that of the epochs ends at `epochs`. A line marks where
     the training failed. Screen readers read the caption out.
@@ -99,13 +99,13 @@ def curves(history: History, caption: str, epochs: float) -> str:
 
 
 def summary(history: History) -> str:
-    """The outcome of a training in words, and its losses as a sparkline."""
+    """The outcome of a training run in words, and its losses as a sparkline."""
     words = history.summary()
     return f"{words}\n{sparkline(history.losses)}" if history.losses else words
 
 
 def plot_history(history: History, ax: Any = None) -> Any:
-    """Plot the losses of a training by epoch with matplotlib, on a logarithmic axis if all of them are above 0.
+    """Plot the losses of a training run by epoch with matplotlib, on a logarithmic axis if all of them are above 0.
 
     The line has a gap where a loss is infinite or NaN. `ax` are the `matplotlib.axes.Axes` to draw in, by default the
     axes of a new figure. The colours are for a light or a dark background, as theirs is. The axes are returned.

@@ -1,10 +1,11 @@
 """GradBench: 12 programs by other people, written as users of each library would write them, against PyTorch and JAX.
 
-The programs are those of github.com/gradbench/gradbench, from their descriptions and at their default sizes, on random
-data of the same shape. Doubles, one thread; first all compute the same, to 1e-8 of it. Ratios are the others' medians
-over ours, so above 1 we are ahead. To compile is to trace, compile and run once, with an empty cache. PyTorch is left
-out where its loops in Python take a minute. C++ by hand and Tapenade were measured once, on 24 November, on another
-machine (2 shared cores with AVX2), by GradBench's own programs: those ratios are to our code of that day.
+We wrote the programs of github.com/gradbench/gradbench from their descriptions. They run at their default sizes, on
+random data of the same shape, in doubles and on one thread. All results have to agree to a relative 1e-8 first. Ratios
+are the others' medians over ours, so above 1 we are ahead. "To compile" is the time to trace, compile and run once,
+with an empty cache. PyTorch is left out where its loops in Python take a minute. C++ by hand and Tapenade were measured
+once, on 24 November, on another machine (2 shared cores with AVX2), with GradBench's own programs: their ratios compare
+with our code of that day.
 """
 
 from collections.abc import Callable
@@ -24,8 +25,8 @@ CPP, TAPENADE = "C++ by hand", "Tapenade"
 
 
 class Program(NamedTuple):
-    """A program: ours, the one for array libraries, by how many arguments a problem is differentiated, and against
-    which libraries it runs."""
+    """A program: our version, the version for array libraries, how many arguments to differentiate with respect to, and
+    which libraries to run against."""
 
     ours: Callable[..., Problem | Task]
     theirs: Callable[..., Problem | Task]
@@ -34,7 +35,7 @@ class Program(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A program at a size, and how many times as long others took when they were measured once."""
+    """A program at one size, and how many times as long others took on the day they were measured."""
 
     program: Program
     size: tuple[int, ...] = ()

@@ -13,8 +13,8 @@ from tests.benchmarks.gradbench.problem import Problem, Task, uniform
 
 POINTS, GAMMA = 1000, 1.0  # of a mixture: the points, and the precision of the prior
 
-# gmm: the gradient of the logarithm of the posterior of a mixture, by its weights, its means, and the precisions as
-# triangular matrices: logarithms of the diagonal, and what is below it, column by column
+# gmm: the gradient of the logarithm of the posterior of a mixture with respect to its weights, its means, and the
+# precisions. These are triangular matrices: logarithms of the diagonal, and what is below it, column by column
 
 
 def mixture(d: int, k: int, n: int) -> tuple[Any, ...]:
@@ -31,7 +31,7 @@ def constant(d: int, k: int) -> float:
 
 
 def our_gmm(d: int, k: int, n: int = POINTS) -> Task:
-    """The gradient: of the mean over all points, by `objective`, times n."""
+    """The gradient of the mean over all points (computed by `objective`), times n."""
     *parameters, points = mixture(d, k, n)
     by_row = np.argsort(np.tril_indices(d, -1)[1], kind="stable").argsort()  # the place of each entry in its column
     parameters[3] = parameters[3][:, by_row]
@@ -80,8 +80,8 @@ def their_gmm(of: Library, d: int, k: int, n: int = POINTS) -> Problem:
     return Problem(posterior, mixture(d, k, n))
 
 
-# kmeans: the sum of squared distances to the nearest centroid, and Newton's direction, the gradient over the diagonal
-# of the hessian, which has nothing beside it
+# kmeans: the sum of squared distances to the nearest centroid; and Newton's direction, the gradient divided by the
+# diagonal of the hessian (the hessian is 0 elsewhere)
 
 
 def clusters(k: int, n: int, d: int) -> tuple[Any, Any]:
@@ -91,7 +91,7 @@ def clusters(k: int, n: int, d: int) -> tuple[Any, Any]:
 
 
 def nearest(centroids: list[list[Any]], point: list[Any]) -> Any:
-    """The square of the distance to the nearest centroid, by products, as array programmers write it."""
+    """The square of the distance to the nearest centroid, from products, as array programmers write it."""
     return dot(point, point) + minimum(*[dot(c, c) - 2 * dot(c, point) for c in centroids])
 
 

@@ -18,7 +18,7 @@ CLOSE = 1e-5  # where a descent ends: the length of a gradient or a step
 
 
 def descent(value_and_slope: Callable[[Any], tuple[float, Any]], x: Any) -> Any:
-    """The array at which the function is least, found from x on by plain Python, for all libraries alike."""
+    """The array at which the function is least, found from x by plain Python: the same for all libraries."""
     rate, improved = 1e-5, 0
     value, slope = value_and_slope(x)
     while np.linalg.norm(slope) > CLOSE:
@@ -48,7 +48,7 @@ def potential(x: list[Any], charges: list[list[Any]]) -> Any:
 
 
 def flight(w: Any) -> Any:
-    """The square of the x at which the particle crosses the axis, by Euler's method; within the last step, it flies
+    """The square of the x at which the particle crosses the axis, by Euler's method. In the last step, it flies
     straight on."""
 
     def step(state: list[Any], _: None) -> tuple[list[Any], None]:
@@ -104,12 +104,12 @@ START = [1.0, 1.0]
 
 
 def gap(x: list[Any], y: list[Any]) -> Any:
-    """The square of the length of x, less that of y."""
+    """The square of the length of x minus the square of the length of y."""
     return x[0] ** 2 + x[1] ** 2 - (y[0] ** 2 + y[1] ** 2)
 
 
 def highest(f: Callable[[list[Any]], Any], start: list[float]) -> tuple[Any, list[Any]]:
-    """The greatest value and its point, by the descent above, uphill and in Values."""
+    """The greatest value and its point, found by the descent above, but uphill and in Values."""
 
     def step(state: list[Any], _: None) -> tuple[list[Any], None]:
         a, b, value, by_a, by_b, rate, improved = state
@@ -131,7 +131,7 @@ def highest(f: Callable[[list[Any]], Any], start: list[float]) -> tuple[Any, lis
 
 
 def our_saddle() -> Task:
-    """The descent by x, and then the ascent by y."""
+    """The descent along x, and then the ascent along y."""
 
     def worst(x: list[Any]) -> Any:
         return highest(lambda y: gap(x, y), START)[0]
@@ -152,7 +152,7 @@ def our_saddle() -> Task:
 
 
 def their_saddle(of: Library) -> Task:
-    """The same descents; the inner one is a loop of arrays, through which the outer derivative is carried forward."""
+    """The same descents. The inner one is a loop of arrays, and the outer derivative is carried forward through it."""
 
     def gap(x: Any, y: Any) -> Any:
         return (x * x).sum() - (y * y).sum()

@@ -10,13 +10,13 @@ from micrograd import dot, jacobian, scalar
 from tests.benchmarks.gradbench.libraries import Library
 from tests.benchmarks.gradbench.problem import Problem, Task, uniform
 
-# ba: where cameras see points, compared with where they were seen. What is not zero of the jacobian are, for each
-# observation, two rows of derivatives by the camera, the point and the weight, and that of 1 - weight ** 2
+# ba: where cameras see points, compared with where they were seen. The jacobian is 0 except for two rows for each
+# observation, with respect to the camera, the point and the weight, and the derivative of 1 - weight ** 2
 
 
 def scene(cameras: int, points: int, n: int) -> tuple[Any, ...]:
-    """Of each camera its rotation, center, focal length, principal point and distortion; points, weights and features;
-    and of each observation the camera and the point."""
+    """The rotation, center, focal length, principal point and distortion of each camera; points, weights and features;
+    the camera and the point of each observation."""
     center = [
         uniform(cameras, 3, high=0.3),
         uniform(cameras, 3, low=-2, seed=1),
@@ -91,7 +91,7 @@ def their_ba(of: Library, cameras: int, points: int, n: int) -> Problem:
     return Problem(block, scene(cameras, points, n))
 
 
-# ht: points on a hand, whose skin follows its bones, compared with measured ones. The jacobian has 28 columns: 26
+# ht: points on the skin of a hand, moved by its bones, compared with measured points. The jacobian has 28 columns: 26
 # parameters of the pose, and two coordinates of each point in its triangle of the skin
 
 BONES = 22
@@ -99,7 +99,7 @@ PARENTS = [-1, 0, 1, 2, 3, 0, 5, 6, 7, 0, 9, 10, 11, 0, 13, 14, 15, 0, 17, 18, 1
 
 
 def hand(n: int) -> tuple[Any, ...]:
-    """The pose; the transforms of bones, relative to their parents, and back; and of each of n points its place in a
+    """The pose; the transforms of bones, relative to their parents, and back; and for each of n points, its place in a
     triangle, its measured position, the corners, and the weight of each bone for each corner."""
     relative, back = uniform(BONES, 3, 4, low=-1, seed=1), uniform(BONES, 3, 4, low=-1, seed=2)
     weights = uniform(n, 3, BONES, seed=6) * (uniform(n, 3, BONES, seed=7) < 0.2)
@@ -115,7 +115,7 @@ def hand(n: int) -> tuple[Any, ...]:
 
 
 def angles(theta: Sequence[Any]) -> list[tuple[Any, Any]]:
-    """By bone, how far it is bent and spread: of each finger, the second bone is both, the last two are bent."""
+    """How far each bone is bent and spread. In each finger, the second bone is both; the last two are only bent."""
     found = [(0.0, 0.0)] * BONES
     for finger in range(5):
         a, b, c, d = theta[6 + 4 * finger : 10 + 4 * finger]

@@ -1,7 +1,7 @@
-"""PyTorch and JAX behind the same few names, so that each program is written once for both, in arrays.
+"""PyTorch and JAX behind the same few names, so that one program in arrays serves both.
 
 Both compute in doubles, on one thread. JAX compiles whole functions, loops included; PyTorch runs operation by
-operation, and loops are Python's.
+operation, with loops in Python.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ class PyTorch:
         return f
 
     def grad(self, f: Function, n: int = 1) -> Function:
-        """The gradients of a function by its first n arguments."""
+        """The gradients of a function with respect to its first n arguments."""
 
         def gradients(*args: Any) -> Any:
             leaves = [x.detach().requires_grad_() for x in args[:n]]
@@ -38,7 +38,7 @@ class PyTorch:
         return gradients
 
     def hvp(self, f: Function, x: Any, *args: Any) -> tuple[Any, Any]:
-        """The gradient by x, and the hessian times ones: by two passes back."""
+        """The gradient with respect to x, and the hessian times ones, in two backward passes."""
         x = x.detach().requires_grad_()
         [gradient] = self.np.autograd.grad(f(x, *args), x, create_graph=True)
         return gradient.detach(), self.np.autograd.grad(gradient.sum(), x)[0]
@@ -54,7 +54,7 @@ class PyTorch:
         return reduce(step, xs, state)
 
     def loop(self, goes_on: Function, step: Function, state: Any) -> Any:
-        """The state after all steps that are taken while it `goes_on`."""
+        """The state after steps are taken for as long as it `goes_on`."""
         while goes_on(state):
             state = step(state)
         return state
@@ -78,16 +78,16 @@ class JAX:
         self.loop = jax.lax.while_loop
 
     def compiled(self, f: Function) -> Function:
-        """The compiled function, which returns when its result is there."""
+        """The compiled function; it returns when its result is ready."""
         fast = self.jax.jit(f)
         return lambda *args: self.jax.block_until_ready(fast(*args))
 
     def grad(self, f: Function, n: int = 1) -> Function:
-        """The gradients of a function by its first n arguments."""
+        """The gradients of a function with respect to its first n arguments."""
         return self.jax.grad(f, tuple(range(n)))  # type: ignore[no-any-return]
 
     def hvp(self, f: Function, x: Any, *args: Any) -> tuple[Any, Any]:
-        """The gradient by x, and the hessian times ones: forward over back."""
+        """The gradient with respect to x, and the hessian times ones, forward over backward."""
         slope = self.jax.grad(lambda x: f(x, *args))
         return self.jvp(slope, (x,), (self.np.ones_like(x),))  # type: ignore[no-any-return]
 

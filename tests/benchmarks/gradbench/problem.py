@@ -1,4 +1,4 @@
-"""A problem is a function and its arguments; its task computes the value, or the gradient by the first `by` of them."""
+"""A problem is a function and its arguments; its task: the value, or the gradient with respect to the first `by`."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

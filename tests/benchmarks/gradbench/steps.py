@@ -11,7 +11,7 @@ from tests.benchmarks.gradbench.problem import Problem, uniform
 
 BITS = 14  # of a character, and so the width of the network
 
-# lstm: the gradient of the loss of a network whose gates have a weight and a bias for each bit
+# lstm: the gradient of the loss of a network. Its gates have a weight and a bias for each bit
 
 
 def text(layers: int, steps: int) -> tuple[Any, Any, Any, Any]:
@@ -83,7 +83,7 @@ def their_lstm(of: Library, layers: int, steps: int) -> Problem:
     return Problem(loss, text(layers, steps))
 
 
-# ode: n equations, each of which is driven by the one before, by s steps of Runge and Kutta from 0 to 2
+# ode: n equations, each driven by the one before it, in s Runge-Kutta steps from 0 to 2
 
 
 def our_ode(n: int, steps: int, last: int) -> Problem:

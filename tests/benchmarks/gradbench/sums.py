@@ -33,11 +33,11 @@ def their_lse(of: Library, n: int) -> Problem:
     return Problem(lse, (uniform(n),))
 
 
-# llsq: a polynomial through the signs of n points between -1 and 1; the gradient by the coefficients
+# llsq: a polynomial through the signs of n points between -1 and 1; the gradient with respect to the coefficients
 
 
 def our_llsq(m: int, n: int) -> Task:
-    """The gradient of the mean over all points, by `objective`, times n."""
+    """The gradient of the mean over all points (computed by `objective`), times n."""
     coefficients, ts = [Value(x) for x in uniform(m)], np.linspace(-1, 1, n)
 
     def square(t: Any, sign: Any) -> Any:

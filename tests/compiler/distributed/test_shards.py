@@ -83,7 +83,7 @@ def _kept(monkeypatch):
 
 
 def trained(model=lambda: nn.MLP(2, [4, 1], rng=1), xs=XS, ys=YS, loss=losses.mse_loss, **options):
-    """The history of a training, and what it has changed."""
+    """The history of a training run, and what it has changed."""
     model, rng = model(), random.Random(3)
     make = options.pop("optimizer", lambda parameters: optim.Adam(parameters, learning_rate=0.05))
     name, precision = options.pop("backend", "c" if has_compiler() else "python"), options.pop("precision", "double")

@@ -1,4 +1,4 @@
-"""The loop of a training in C: it shuffles as Python does."""
+"""The loop of a training run in C: it shuffles as Python does."""
 
 import random
 import signal

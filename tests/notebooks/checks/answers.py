@@ -21,7 +21,7 @@ class NotYet(Exception):
 
 
 def check(test: Callable) -> Callable:
-    """The test of an answer, which ends in what it prints."""
+    """A test of an answer as a check that prints its verdict."""
 
     @wraps(test)
     def checked(*answer):
@@ -31,14 +31,14 @@ def check(test: Callable) -> Callable:
 
 
 def verdict(test: Callable, *answer: object) -> str:
-    """What is said of an answer."""
+    """What the check says about an answer."""
     try:
         test(*answer)
     except NotYet as reason:
         return f"Not yet: {reason}"
     except Exception as error:
         if re.search(r"<locals>.* takes 0 positional arguments but 1 was given", str(error)):  # as in Karpathy's
-            return "Not yet: _backward takes no argument: here it gets the gradient of the result, def _backward(grad)"
+            return "Not yet: _backward takes no argument: here it gets the gradient of the result: def _backward(grad)"
         place, name = _place(error, answer), type(error).__name__
         return f"Not yet: {f'{place}, and that raises {with_article(name)}' if place else name}: {error}"
     return "Right."
@@ -49,7 +49,7 @@ def with_article(noun: str) -> str:
 
 
 def _place(error: Exception, answer: tuple[object, ...]) -> str:
-    """The line of the answer that the error came from, or else that of an earlier cell, if there is one."""
+    """The line of the answer that the error came from, or else the line of an earlier cell, if there is one."""
     others = {HERE, PACKAGE, Path(contextlib.__file__)}  # `backward` is a block of a context manager
     lines = [
         frame
@@ -74,14 +74,12 @@ def has_backward(node: object) -> bool:
 def leads_back(call: str, node: Any) -> None:
     """Whether a node has operands in a tuple, and a `_backward` where it belongs."""
     if not isinstance(node._prev, (tuple, list)):
-        raise NotYet(
-            f"the operands of {call} are no tuple: if there is only one, a comma follows it within the brackets"
-        )
+        raise NotYet(f"the operands of {call} are not in a tuple: if there is only one, a comma follows it, as in (x,)")
     if not node._prev:
         raise NotYet(f"{call} has no operands: without them, backward() does not find its way to x")
     if not has_backward(node):
         if callable(getattr(node, "_op", None)):
-            raise NotYet(f"{call} has its _backward in the place of the operation's name, `_op`: that comes before it")
+            raise NotYet(f"{call} has its _backward where the operation's name, `_op`, should be: the name comes first")
         raise NotYet(f"{call} has no _backward: the way back ends there, and x gets no gradient")
 
 
@@ -117,7 +115,7 @@ def same(what: str, found: float, expected: float) -> None:
 def same_gradients(call: str, answer: Callable, reference: Callable, **numbers: Any) -> None:
     """Whether the answer has the gradients of the reference, with respect to each number in nested lists.
 
-    Of several results, a weighted sum is differentiated, so that none can make up for another.
+    If there are several results, their weighted sum is differentiated, so that errors in them cannot cancel.
     """
     found, expected = (_gradients(function, numbers) for function in (answer, reference))
     for place, gradient in expected.items():
@@ -138,7 +136,7 @@ def _gradients(function: Callable, numbers: dict[str, Any]) -> dict[str, float]:
 
 
 def row_of(call: str, result: object, size: int) -> list[micrograd.Value]:
-    """The result of the call, which has to be a list of so many Values."""
+    """The result of the call, which has to be a list of that many Values."""
     if result is None:
         raise NotYet(f"{call} is nothing")
     if not isinstance(result, (list, tuple)):

@@ -1,4 +1,4 @@
-"""The check of part 2: an engine of the reader's, compared with micrograd's operation by operation."""
+"""The check of part 2: the reader's own engine, compared with micrograd's, operation by operation."""
 
 import math
 from collections import Counter
@@ -21,25 +21,25 @@ ENGINE = {
     "log": {"a.log()": lambda a, b: a.log()},
     "relu": {"a.relu()": lambda a, b: a.relu(), "(-a).relu()": lambda a, b: (-1 * a).relu()},
 }
-"""What an engine of the reader's is asked to compute, by the line of its verdict."""
+"""What a reader's engine is asked to compute, by the line of its verdict."""
 HINTS = {
-    "a * b": (lambda a, b: (a, b), "a moves a * b the faster, the larger b is"),
+    "a * b": (lambda a, b: (a, b), "the larger b is, the faster a moves a * b"),
     "a**3": (lambda a, b: (3 * a**3, 0), "the exponent in the slope is smaller by 1"),
     "a**0.5": (lambda a, b: (a**-0.5, 0), "the exponent is a factor of the slope, too"),
     "a - b": (lambda a, b: (1, 1), "when b grows, a - b falls"),
     "a / b": (lambda a, b: (1 / b, 1 / b), "b stands below the line: when it grows, a / b falls"),
     "a.exp()": (lambda a, b: (a, 0), "the slope of exp is the result, not the operand"),
     "a.log()": (lambda a, b: (1 / math.log(a), 0), "the slope of log is one over the operand, not over the result"),
-    "a.tanh()": (lambda a, b: (1 - a**2, 0), "the square in the slope is that of the result, not of the operand"),
+    "a.tanh()": (lambda a, b: (1 - a**2, 0), "the square in the slope is the square of the result, not of the operand"),
     "(-a).relu()": (lambda a, b: (-1, 0), "below 0 relu is flat"),
 }
-"""Wrong gradients with respect to a and b that are easily written, and what to think of."""
+"""Gradients with respect to a and b that are easy to get wrong in this way, and a hint for each."""
 
 
 BASIC = ("+", "*", "backward")
-"""What the gradients of all others are checked with."""
+"""What it takes to check the gradients of all others."""
 CORE = {*BASIC, "**", "tanh"}
-"""What the rest of part 2 is computed with."""
+"""What the rest of part 2 needs."""
 
 
 def engine(kind: type) -> type:
@@ -65,7 +65,7 @@ def _operations(formulas: dict[str, Callable], is_basic: bool, missing: list[str
         node = value_of(text, formula(*map(kind, NUMBERS)), kind)
         same(f"with a = 1.5 and b = -2, the number in {text}", node.data, formula(*map(micrograd.Value, NUMBERS)).data)
     if missing:
-        raise NotYet(f"the numbers are right; the gradients are checked once {' and '.join(missing)} will do")
+        raise NotYet(f"the numbers are right; to check the gradients, get {' and '.join(missing)} right first")
     gradients = _by_node if is_basic else _by_graph
     for text, formula in formulas.items():
         found, expected = gradients(kind, formula), _by_graph(micrograd.Value, formula)
@@ -120,7 +120,7 @@ def _order(missing: list[str], kind: type) -> None:
     if found != 1:
         raise NotYet(f"after x.backward(), x.grad is {found:g}: x moves as fast as itself")
     if missing:
-        raise NotYet(f"the order is checked once {' and '.join(missing)} will do")
+        raise NotYet(f"to check the order, get {' and '.join(missing)} right first")
 
     def formula(a, b):
         c = value_of("a * b", a * b, kind)

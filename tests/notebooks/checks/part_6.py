@@ -40,7 +40,7 @@ def attention(answer: Callable) -> None:
                 [math.hypot(*query)] * len(keys)
             ),
             "divided by the sizes of the keys": divided([math.hypot(*key) for key in keys]),
-            "with the products for shares, without softmax": mixed([product / root for product in products], values),
+            "with the products as shares, without softmax": mixed([product / root for product in products], values),
             "with equal shares": mixed([1 / len(keys)] * len(keys), values),
         }
         hints = [f": that is {name}" for name, mistake in mistakes.items() if all(map(close, found, mistake))]
