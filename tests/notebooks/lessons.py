@@ -28,13 +28,13 @@ LESSONS = {
         part(
             "XOR, and no hidden neuron: one line. How low can the loss get?",
             ["to 0", "to 0.69, the logarithm of 2", "it rises"],
-            "To 0.69, which is what it costs to answer a half to everything: no straight line separates XOR.",
+            "To 0.69: that is what it costs to answer a half to everything. No straight line separates XOR.",
             "none", rate=0.3, data="xor",
         ),
         part(
             "Three hidden neurons: three lines. How low now?",
             ["to 0.69", "to half of that", "towards 0"],
-            "Towards 0. Each card shows what a neuron sees; click one and switch it off. Is it needed?",
+            "Towards 0. Each card shows what a neuron sees; click one and switch it off. Does the network need it?",
             "3", rate=0.3, data="xor",
         ),
     ],
@@ -42,7 +42,7 @@ LESSONS = {
         part(
             "A ring around another. Can two lines fence the inner one in?",
             ["yes", "no, one side stays open"],
-            "No. Two lines leave a strip or a wedge, which is open.",
+            "No. Two lines leave a strip or a wedge, and both are open.",
             "2", rate=2, data="circles", noise=0.1, n=100,
         ),
         part(
@@ -62,7 +62,7 @@ LESSONS = {
         part(
             "The same with a rate of 10: steps that are far too long throw neurons off. Do they come back?",
             ["yes, the gradient brings them back", "no, they stay where they are"],
-            "No. A relu that is 0 for all points has no gradient for any of them: it is dead. Find one that is.",
+            "No. A relu that is 0 for all points has no gradient for any of them: it is dead. Find a dead one.",
             "4", rate=10, activation="relu",
         ),
     ],
@@ -84,13 +84,13 @@ LESSONS = {
         part(
             "Thirty points with a lot of noise, and a large network. What does the loss on other points do?",
             ["it falls, like the other", "it falls, then rises", "it stays where it is"],
-            "It falls, then rises. The network learns the noise of these thirty points; others have other noise.",
+            "It falls, then rises. The network learns the noise of these thirty points; other points have other noise.",
             "16-16", rate=0.02, noise=0.3, n=30,
         ),
         part(
             "The same network, and a hundred times as many points?",
             ["the same", "both losses fall together"],
-            "Both fall together. Three thousand accidents are too many to learn by heart; what they share remains.",
+            "Both fall together. Three thousand accidents are too many to learn by heart; what they share is left.",
             "16-16", rate=0.02, noise=0.3, n=3000,
         ),
     ],
