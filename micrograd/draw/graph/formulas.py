@@ -99,6 +99,7 @@ def _function(trace: Trace, results: Sequence[int]) -> str:
 
 # Formulas
 
+COMPARED = {"==": "=", "!=": "≠", "<=": "≤", ">=": "≥"}
 LEVELS = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "neg": 2, "**": 3}  # how tightly an operation binds its operands
 
 
@@ -127,7 +128,8 @@ def _expression(trace: Trace, line: int, result: int | None = None) -> tuple[str
     if op == "-" and trace.constants.get(operands[0]) == 0:  # as a gradient starts that is subtracted from 0
         return f"−{inner(1, 2)}", 2
     if op == "where":
-        return f"{inner(1, 1)} if {inner(0, 0)} else {inner(2, 1)}", level
+        is_chain = trace.ops[operands[2]] == "where"  # whose last case is the one for all others
+        return f"{inner(1, 1)} if {inner(0, 0)}, {inner(2, 0) if is_chain else f'otherwise {inner(2, 1)}'}", level
     if op in LEVELS or op in CONDITIONS:
-        return f"{inner(0, max(level, 1))} {SIGNS.get(op, op)} {inner(1, level + (op in '-/%'))}", level
+        return f"{inner(0, max(level, 1))} {(SIGNS | COMPARED).get(op, op)} {inner(1, level + (op in '-/%'))}", level
     return f"{op}({', '.join(inner(i, 0) for i in range(len(operands)))})", 4

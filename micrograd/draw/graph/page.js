@@ -350,6 +350,7 @@ function render() {
   const attributes = { width: scale * width, height: scale * height, viewBox: `0 0 ${width} ${height}` };
   frame.replaceChildren(svg("svg", { ...attributes, role: "group", "aria-label": "The graph" }, ...picture(view)));
   at("fold-all").hidden = !opened.length;
+  fade();
   const inner = [...new Set(drawn.flatMap(view => view.items.flatMap(item => item.inner)))];
   at("examples").replaceChildren(
     ...inner.map(s => {
@@ -388,7 +389,7 @@ function picture(view, frame) {
           class: "share",
           "text-anchor": "end",
           x: item.left + item.w,
-          y: item.top + item.h + (item.isStacked ? 15 : 9),
+          y: item.top + item.h + (item.isStacked ? 15.5 : 9.5), // clear of its border, and of the next card
         })),
     ),
   ];
@@ -581,17 +582,19 @@ function connect(view) {
   });
   const largest = Math.max(...amounts.map(Math.abs).filter(Number.isFinite), 0);
   view.edges.forEach((edge, k) => {
-    const user = edge.count > 1 ? -1 : shown(edge.user, view.items[edge.target].inner);
+    const { inner } = view.items[edge.target],
+      user = edge.count > 1 ? -1 : shown(edge.user, inner),
+      goesBack = back && !(edge.count === 1 && constants.has(shown(edge.value, inner))); // a constant gets no gradient
     const isNow = user >= 0 && user === now() && step !== n + 1,
-      waits = back && user >= 0 && !hasPassed(user);
+      waits = back && (!goesBack || (user >= 0 && !hasPassed(user)));
     const x = amounts[k],
-      kind = waits ? " waiting" : Number.isNaN(x) ? "" : x < 0 ? " down" : " up";
+      kind = waits ? " waiting" : x < 0 ? " down" : x > 0 ? " up" : "";
     edge.drawn.setAttribute("class", `edge${kind}${isNow && !back ? " now" : ""}`);
-    edge.drawn.setAttribute("d", edge.paths[+back]);
+    edge.drawn.setAttribute("d", edge.paths[+goesBack]);
     const width =
       edge.count > 1 ? 2 : waits || !largest || !Number.isFinite(x) ? 1.2 : 0.8 + 2.4 * Math.abs(x / largest);
-    edge.drawn.setAttribute("stroke-width", isNow ? width + 1 : width);
-    if (isNow && back && view.items[edge.source].share) labels.set(edge.source, [...(labels.get(edge.source) ?? []), x]);
+    edge.drawn.setAttribute("stroke-width", isNow && !(back && (waits || x === 0)) ? width + 1 : width);
+    if (isNow && goesBack && view.items[edge.source].share) labels.set(edge.source, [...(labels.get(edge.source) ?? []), x]);
   });
   for (const [source, xs] of labels) {
     const { share } = view.items[source],
@@ -809,7 +812,7 @@ function learning() {
   const rows = [...trained];
   if (!at("moved").firstChild)
     at("moved").replaceChildren(
-      linked(`What moves: ${rows.length}`, ["name", "data", "gradient"], rows, i => [nameOf(i), "", ""], i => i),
+      linked(`${rows.length} parameter${rows.length === 1 ? "" : "s"}`, ["name", "data", "gradient"], rows, i => [nameOf(i), "", ""], i => i),
     );
   all("#moved tbody tr").forEach((row, k) => {
     if (row.cells.length < 3) return; // which shows more
@@ -891,6 +894,13 @@ document.addEventListener("keydown", event => {
 });
 find(".controls").append(html("output", { id: "result" })); // in sight wherever the page and the drawing are scrolled
 at("weights").hidden = !graph.views.some(([, , , edges]) => edges.some(([, , , , , weight]) => weight != null));
+// Fades the sides beyond which the drawing goes on.
+function fade() {
+  const { scrollLeft, scrollTop, scrollWidth, scrollHeight, clientWidth, clientHeight, style } = at("drawing");
+  const beyond = { left: scrollLeft, right: scrollWidth - clientWidth - scrollLeft, top: scrollTop, bottom: scrollHeight - clientHeight - scrollTop };
+  for (const [side, room] of Object.entries(beyond)) style.setProperty(`--${side}`, room > 1 ? "2.5rem" : "0px");
+}
+at("drawing").onscroll = fade;
 window.addEventListener("resize", render);
 render();
 const go = connectControls(end, show);

@@ -89,7 +89,7 @@ def _gradients(graph: DrawnGraph) -> dict[str, Any]:
     """The gradients that `backward()` has left or would leave, and what the user's own operations pass on."""
     values = graph.values
     left = [value.grad for value in values]
-    was_called = graph.has_gradients() or graph.first == len(values)
+    was_called = graph.has_gradients()
     try:
         if not was_called:
             values[-1].backward()

@@ -45,8 +45,8 @@ def drawn(root: Value, limit: float, *, folded: bool = True) -> Views:
 
 def counted(graph: DrawnGraph) -> str:
     """How much is in a graph."""
-    n = len(graph.values)
-    return f"{n:,} Values, {n - graph.first:,} operations"
+    n, operations = len(graph.values), len(graph.values) - graph.first
+    return f"{n:,} Value{'s' * (n != 1)}, {operations:,} operation{'s' * (operations != 1)}"
 
 
 def lines(views: Views) -> Iterable[tuple[Edge, str, str]]:

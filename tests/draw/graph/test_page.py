@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import pytest
 
-from micrograd import Value, dot, logsumexp, mean, nn, take, viz, where
+from micrograd import Value, dot, logsumexp, maximum, mean, nn, take, viz, where
 from micrograd import sum as total
 from micrograd.draw.training.network import names
 from tests.draw.graphs import expression, hostile, loss, network, neuron, recurrence, ten_thousand
@@ -119,7 +119,8 @@ def test_formulas_are_what_the_engine_computes(tmp_path):
     assert formulas(x**3) == ["{0}³", ["3 × {0}²", "0"]]
     assert formulas(x**-0.5) == ["{0}^(−0.5)", ["(−0.5) × {0}^(−1.5)", "0"]]
     assert formulas(-x) == ["−{0}", ["−1"]]
-    assert formulas(x.relu()) == ["relu({0})", ["0 if {0} <= 0 else 1"]]
+    assert formulas(x.relu()) == ["relu({0})", ["0 if {0} ≤ 0, otherwise 1"]]
+    assert formulas(maximum(x, y))[1][0] == "0 if {0} < {1}, 0.5 if {0} = {1}, otherwise 1"
     assert formulas(dot([x], [y], 1.0)) == ["{2} + {0} × {1}", ["{1}", "{0}", "1"]]
     assert formulas(where(False, x, y)) == ["{1}", ["0", "1"]]
     assert formulas(take([x, y], 1)) == ["{0}", ["1"]]
@@ -275,6 +276,50 @@ def test_the_table_of_what_moves_shows_the_gradients_of_the_cards_at_every_step(
         so_far.add(cards["a"])
         assert (cards["a"] == ("2", "4")) == (tab.locator("#its-far").all_inner_texts() == ["4"])
     assert so_far == {("2", ""), ("2", "4"), ("2", "10")}
+
+
+def test_a_leaf_alone_has_the_gradient_that_backward_would_leave(visit):
+    tab = visit(Value(2.0, label="a"), "#step=1")
+    assert tab.inner_text("#told").startswith("Backward starts: a.grad = 1\n\n∂a/∂a = 1")
+    assert tab.inner_text("header").endswith(
+        "1 Value, 0 operations. Play computes each number, and then, backward, each gradient."
+    )
+    assert tab.inner_text("#moved caption") == "1 parameter"
+
+
+EDGES = """() => drawn[0].edges.map(edge =>
+  [nameOf(edge.value), edge.drawn.getAttribute("class"), +edge.drawn.getAttribute("stroke-width")])"""
+
+
+def test_a_gradient_of_0_is_thin_and_gray_and_a_constant_gets_none(visit):
+    a, b = Value(2.0, label="a"), Value(5.0, label="b")
+    tab = visit(maximum(a, b, 3.0), "#step=3")
+    found = {name: (kind, width) for name, kind, width in tab.evaluate(EDGES)}
+    assert found["a"] == ("edge", 0.8)
+    assert found["b"] == ("edge up", pytest.approx(4.2))
+    assert found["3"] == ("edge waiting", 1.2)
+    assert [words for words in tab.locator(".share").all_text_contents() if words] == ["+0", "+1"]
+
+
+def test_what_is_added_to_a_gradient_stands_between_its_card_and_the_next(visit):
+    tab = visit(expression(), "#step=1000")
+    script = "drawn[0].items.filter(x => x.share?.textContent).map(x => x.share.y.baseVal[0].value - x.top - x.h)"
+    size = float(tab.evaluate("getComputedStyle(document.querySelector('.share')).fontSize").removesuffix("px"))
+    below = tab.evaluate(script)
+    assert below
+    assert all(0.75 * size + 2 <= y < 10 for y in below)  # of a margin of 10 at the end of the drawing
+
+
+def test_the_drawing_fades_where_it_goes_on(visit):
+    tab = visit(expression(), viewport={"width": 390, "height": 844})
+    sides = "['left', 'right', 'top', 'bottom'].map(side => at('drawing').style.getPropertyValue(`--${side}`))"
+    assert tab.evaluate(sides) == ["0px", "2.5rem", "0px", "0px"]
+    tab.evaluate("at('drawing').scrollLeft = 1e6")
+    tab.evaluate("new Promise(requestAnimationFrame)")
+    assert tab.evaluate(sides)[:2] == ["2.5rem", "0px"]
+    tab.set_viewport_size({"width": 1400, "height": 844})
+    tab.evaluate("new Promise(requestAnimationFrame)")
+    assert tab.evaluate(sides) == ["0px"] * 4
 
 
 def test_only_a_graph_with_weights_has_a_legend_of_them(visit):
