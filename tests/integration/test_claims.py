@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from micrograd import Value, data, fit, nn
+from micrograd import Value, data, fit, nn, optim
 
 pytest.importorskip("nbclient")
 
@@ -108,26 +108,44 @@ def test_four_and_six_are_mistaken_for_each_other_most_often():
         assert mistaken[0] == {4, 6}
 
 
-def test_three_neurons_and_eight_bend_around_the_moons_in_300_steps_and_one_does_not():
+def moons():
+    """What part 3 plays with: its models and loss, and a function that trains a model in as many steps as the page."""
     known = cells(3, "train_xs, train_ys = ", until="plane(")
-    xs, ys = known["train_xs"], known["train_ys"]
     known = cells(3, "def accuracy", until="print(", **known)
     known = cells(3, "models = {", until="viz.save_playground", **known)
-    for model, least, most in zip(known["models"].values(), (0.84, 0.96, 0.96), (0.88, 1, 1), strict=True):
-        sgd = known["options"]["optimizer"](model.parameters())
-        fit(
-            model,
-            known["loss"],
-            xs,
-            ys,
-            epochs=300,
-            batch_size=100,
-            optimizer=sgd,
-            rng=1,
-            progress=False,
-            backend="auto",
-        )
-        assert least < known["accuracy"](model, xs, ys) <= most
+    xs, ys = known["train_xs"], known["train_ys"]
+
+    def trained(model, steps, rate=1.0):
+        sgd = optim.SGD(model.parameters(), rate)
+        given = {"epochs": steps, "batch_size": 100, "optimizer": sgd, "progress": False, "backend": "auto"}
+        return fit(model, known["loss"], xs, ys, **given).losses, known["accuracy"](model, xs, ys)
+
+    assert known["options"]["optimizer"]([Value(0.0)]).learning_rate == 1
+    return known["models"].values(), trained
+
+
+def test_three_neurons_and_eight_bend_around_the_moons_in_300_steps_and_one_does_not():
+    models, trained = moons()
+    one, three, eight = (trained(model, 300)[1] for model in models)
+    assert 0.84 < one < 0.88
+    assert min(three, eight) > 0.96
+
+
+def test_from_some_weights_three_neurons_draw_a_straight_line_for_hundreds_of_steps():
+    _, trained = moons()
+    found = [trained(nn.MLP(2, [3, 1], "tanh", rng=seed), 600)[1] for seed in SEEDS]
+    assert min(found) < 0.87 < 0.97 < max(found)
+
+
+def test_a_rate_of_a_tenth_takes_ten_times_as_long_and_one_of_ten_jumps_up_first():
+    _, trained = moons()
+    usual, _ = trained(nn.MLP(2, [8, 1], "tanh", rng=1), 300)
+    slow, _ = trained(nn.MLP(2, [8, 1], "tanh", rng=1), 3000, 0.1)
+    assert slow[-1] == pytest.approx(usual[-1], rel=0.1)
+    assert all(a > b for a, b in pairwise(slow))
+    wild, accuracy = trained(nn.MLP(2, [8, 1], "tanh", rng=1), 400, 10.0)
+    assert max(wild) > 10 * wild[0]
+    assert accuracy > 0.97
 
 
 def test_the_nearest_example_beats_sixteen_neurons_on_spirals_and_two_layers_do_not_beat_it():

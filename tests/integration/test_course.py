@@ -156,6 +156,9 @@ def test_the_first_part_runs_in_a_browser_as_it_is_stored(browser, address):
     place = page.locator(".output").nth(exercise)
     page.wait_for_function("document.querySelector('#state').textContent.startsWith('Ran')")
     assert place.inner_text().strip() == "Right."
+    text.fill("import micrograd\n\nmicrograd.compile(lambda x: x * x, (1.0,))(3.0)")
+    text.press("Shift+Enter")
+    place.get_by_text("9.0").wait_for()
     text.fill("1 / 0")
     text.press("Shift+Enter")
     place.get_by_text("ZeroDivisionError").wait_for()
