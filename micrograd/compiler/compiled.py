@@ -60,7 +60,7 @@ def compile(
         Takes Values in the shapes of the example, in nested lists, dicts, and NumPy arrays of dtype object; returns a
         Value or several, in the same ways. It runs once for each shape of arguments: whatever else it does, such as
         drawing a random number, happens only then. C may miss an error in the branch that a `where` does not choose.
-        With a computed index, all values of a `take` are differentiated, also one that has no derivative.
+        With a computed index, all values of a `take` are differentiated, even one that has no derivative.
     example_args
         One example of the arguments: numbers, nested lists and dicts of numbers, arrays. Only their shapes count, and
         which are arrays: the function always gets arrays in place of these. Keys of a dict are sorted.

@@ -2,7 +2,7 @@
 
 An edge that passes columns gets a lane in each. The boxes of a column are ordered, and then moved up and down, by the
 mean position of their neighbours (Sugiyama, Tagawa and Toda, 1981). In the end, such an edge passes all its columns at
-one height: that of its source or its target, unless something is in the way.
+one height: the height of its source or its target, unless something is in the way.
 """
 
 import math
@@ -152,9 +152,9 @@ def _separate(order: Sequence[int], heights: Sequence[float], weights: Sequence[
 def _levels(
     edges: Sequence[Edge], columns: Sequence[int], heights: Sequence[float], ys: Sequence[float]
 ) -> list[float]:
-    """The height at which each edge passes columns: that of its start or end, or else the next that is clear.
+    """The height at which each edge passes columns: the height of its start or end, or else the next that is clear.
 
-    It is clear of the boxes in these columns, and of the edges there that come from other boxes.
+    Clear means clear of the boxes in these columns, and of edges there that come from other boxes.
     """
     taken = [set[tuple[float, float, int]]() for _ in range(max(columns) + 1)]  # from, to, and by whose edge
     for box, column in enumerate(columns):

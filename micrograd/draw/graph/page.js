@@ -110,7 +110,7 @@ const named = (formula, i) =>
     const isArgument = formula[at - 1] === "(" && formula[at + all.length] === ")";
     return (isArgument || isOne(formula) ? nameOf : factor)(standsFor(k, i));
   });
-// Text whose fractions, ∂c/∂a and 1/3, are kept whole at the end of a line.
+// Text in which fractions, such as ∂c/∂a and 1/3, are not broken at the end of a line.
 const whole = words =>
   words
     .split(/(∂(?:\(.*?\)|[^\s/]+)\/∂(?:\(.*?\)+|\S+)|\S+\/\S+)/)
@@ -894,7 +894,7 @@ document.addEventListener("keydown", event => {
 });
 find(".controls").append(html("output", { id: "result" })); // in sight wherever the page and the drawing are scrolled
 at("weights").hidden = !graph.views.some(([, , , edges]) => edges.some(([, , , , , weight]) => weight != null));
-// Fades the sides beyond which the drawing goes on.
+// Fades the sides where the drawing goes on.
 function fade() {
   const { scrollLeft, scrollTop, scrollWidth, scrollHeight, clientWidth, clientHeight, style } = at("drawing");
   const beyond = { left: scrollLeft, right: scrollWidth - clientWidth - scrollLeft, top: scrollTop, bottom: scrollHeight - clientHeight - scrollTop };

@@ -17,7 +17,7 @@
 
    With all examples in a batch, train(100) leaves the parameters of 100 epochs of Python's `fit`. With smaller batches,
    it takes the steps of `fit(..., batch_size=10, rng=7)` after `reset(7)`. */
-// Of what the page keeps and does. `inTurn` has a function called once those before it have finished.
+// From what the page keeps and does. `inTurn` calls a function once the calls before it have finished.
 function scripting({ inTurn, now, states, models, scalpels, content, choices, request, cut, set, step, reset, pause, obstacle }) {
   const cutByName = async (group, name, isIn) => (await cut(group, scalpels[now.model].numberOf(group, name), isIn)).loss;
   const loss = () => states[now.model].answer.loss;

@@ -12,7 +12,7 @@ Setting = tuple[str, Callable[[Any], bool]]  # what is expected, and whether a v
 
 
 def _number(least: int, most: float = math.inf, kinds: tuple[type, ...] = (int, float)) -> Setting:
-    """A number in a range, whose ends are part of it unless they are infinite."""
+    """A number in a range. The ends belong to the range unless they are infinite."""
     kind = "a number" if float in kinds else "a whole number"
     expected = f"{kind} from {least} to {most:,}" if most < math.inf else f"{kind}, {least} or greater"
     return expected, lambda x: type(x) in kinds and least <= x <= most and x < math.inf
@@ -25,7 +25,7 @@ def _are_answers(answers: Any) -> bool:
 
 ALL = "Infinity"  # in the page's address, a batch of all examples
 DATA_SETS = ("yours", "xor", "moons", "circles", "spirals")
-# What a part of a lesson may have, in the page's terms; from `model` on, as in its address.
+# What a part of a lesson may have, in the page's terms: from `model` on, settings as in the page's address.
 SETTINGS: dict[str, Setting] = {
     "text": ("the text of the question", lambda text: isinstance(text, str) and text != ""),
     "answers": ("a list of two texts or more, all different", _are_answers),
@@ -45,7 +45,7 @@ SETTINGS: dict[str, Setting] = {
 def checked(
     lesson: Any, offered: Mapping[str, Mapping[str, Any]], models: Mapping[Any, Any], *, is_plane: bool = True
 ) -> list[dict[str, Any]]:
-    """The lesson as the page takes it: `offered` are the labels of choices, and `is_plane` is whether data can be set.
+    """The lesson as the page takes it. `offered` has the labels of choices; `is_plane` says whether data can be set.
 
     Raises ValueError for a part that the page cannot show or set.
     """
