@@ -54,6 +54,15 @@ def test_a_loop_that_keeps_old_gradients_freezes_from_four_of_six_seeds():
     assert frozen == 4
 
 
+def test_such_a_loop_shows_in_eight_steps_that_the_loss_falls_and_rises(capsys):
+    found = cells(2, "def train(", until="train(neuron, weights, either", Value=Value, wrong=("p.grad = 0.0", "pass"))
+    found["train"](found["neuron"], found["weights"], found["either"], steps=8, learning_rate=0.3)
+    before, *rising = map(float, re.findall(r"loss (\S+)", capsys.readouterr().out))
+    assert before > rising[-1]
+    assert rising == sorted(rising)
+    assert len(rising) == 4
+
+
 def test_a_large_network_overfits_thirty_points():
     for seed in SEEDS:
         known = cells(3, "train_xs, train_ys = ", until="plane(", seed=seed)
