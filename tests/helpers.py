@@ -131,7 +131,8 @@ def lookups(xs):
     """Numbers taken among those that lie evenly spaced, and among others."""
     waves = [x.sin() for x in xs]
     i = (xs[1] > 0.1) + (xs[2] > 0.2) + (xs[3] > xs[4])
-    rows = [waves, waves[::2], waves[::-1], [xs[4], *waves], xs, [2.5] * 4, *(waves[k : k + 4] for k in range(1, 5))]
+    rows = [waves, waves[::2], waves[::-1], [xs[4], *waves], xs, [2.5] * 4, [0.5, 0.25, 0.25, 0.5] * 3]
+    rows += [waves[k : k + 4] for k in range(1, 5)]
     return [take(row, i) for row in rows]
 
 
