@@ -92,7 +92,7 @@ class Examples {
     const { name, noise, n, points, arms } = this, isMade = Object.hasOwn(DATA, name);
     all("#sets button").forEach((button) => button.setAttribute("aria-pressed", String(button.dataset.name === name)));
     find("#noise").value = noise;
-    find("#noise-is").textContent = noise.toFixed(2);
+    find("#noise-is").textContent = `${noise.toFixed(2)}${isMade ? "" : " added"}`; // to what the examples have
     find("#n").value = points.length;
     find("#n-is").textContent = points.length;
     find("#n-label").hidden = !isMade;

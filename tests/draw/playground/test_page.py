@@ -571,8 +571,10 @@ def test_data_sets_come_at_a_click_with_noise_and_as_many_points_as_wanted(shown
     model, (xs, ys) = model_of(), data.circles(50, 0.3, rng=0)
     expected = sum(LOGITS(model(x), y).data for x, y in zip(xs, ys, strict=True)) / 50
     until(tab, f"Math.abs(micrograd.loss() - {expected}) < 1e-9")
+    assert tab.inner_text("#noise-is") == "0.30"
     tab.click("[data-name=yours]")
     assert count_of(tab) == 20
+    assert tab.inner_text("#noise-is") == "0.00 added"
     tab.evaluate("document.querySelector('#noise').value = 0.2; document.querySelector('#noise').oninput()")
     assert count_of(tab) == 20
 
