@@ -73,13 +73,21 @@ def have_own_closures(nodes: Sequence[Value]) -> bool:
 
 
 def looped(trace: Trace, rounds: Rounds) -> tuple[Any, Any] | None:
-    """What scan() returns, computed by a loop; None if the rounds have to be traced one by one."""
-    before = trace.refused
+    """What scan() returns, computed by a loop; None if the rounds have to be traced one by one.
+
+    With until=, each of these chooses between the next state and the one it has.
+    """
+    before, found = trace.refused, None
     try:
-        return _looped(trace, rounds)
-    except Exception:  # the rounds will raise it again, with the number of the round
+        found = _looped(trace, rounds)
+    except Exception:  # the rounds raise their own, with the number of the round
         trace.refused = before
-        return None
+    if found is None and rounds.until:
+        state, each = rounds.state, rounds._replace(step=_until(rounds))
+        for i in range(rounds.n):
+            state, _ = each.called(state, i)
+        found = state, None
+    return found
 
 
 def _looped(trace: Trace, rounds: Rounds) -> tuple[Any, Any] | None:
@@ -209,7 +217,7 @@ class _Body:
         used = [j for j, y in enumerate(ys) if any(type(grad) is not int for grad in y)]
         state, xs = _symbols(trace, "s", n), _symbols(trace, "x", len(used))
         grads = self._gradients([*state, *[xs[used.index(j)] if j in used else 0 for j in range(n_y)]])
-        added = {value: grads[value] for value in self.receivers if type(grads[value]) is not int}
+        added = {value: grads[value] for value in self.receivers if _is_traced(grads[value])}
         numbers = {value: grad for value, grad in added.items() if not isinstance(value, Row)}
         array, at = f"a{len(trace.ops)}_", len(numbers)
         sums = tuple([trace.id(trace.leaf(array, i) + grad) for i, grad in enumerate(numbers.values())])
@@ -218,7 +226,7 @@ class _Body:
             line = (added[row] if type(added[row]) is RowSymbol else spread(added[row], row.data)).id
             rows[row] = Slice(array, at, 1, trace.size(line)), line
             at += trace.size(line)
-        of_x = [j for j, value in enumerate(self.x) if not value._is_constant and type(grads[value]) is not int]
+        of_x = [j for j, value in enumerate(self.x) if not value._is_constant and _is_traced(grads[value])]
         ends = tuple([trace.id(grads[value]) for value in (*self.state, *[self.x[j] for j in of_x])])
         operands = [_stack(trace, each) for each in ([sent.get(j, 0) for j in range(n)], *[ys[j] for j in used])]
         s_ids, x_ids = (tuple([symbol.id for symbol in each]) for each in (state, xs))
@@ -286,6 +294,11 @@ def _symbols(trace: Trace, letter: str, n: int) -> list[Symbol]:
     """New leaves that differ from round to round."""
     array = f"{letter}{len(trace.ops)}_"
     return [trace.leaf(array, j) for j in range(n)]
+
+
+def _is_traced(grad: Any) -> bool:
+    """Whether a round computes this gradient: one of what nothing uses is a plain 0."""
+    return type(grad) in (Symbol, RowSymbol)
 
 
 def _ids(values: Sequence[Value]) -> tuple[int, ...]:

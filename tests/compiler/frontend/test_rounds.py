@@ -95,7 +95,14 @@ def constant(w, s, xs):
     return state * w[2]
 
 
-PROGRAMS = [constant, mixed, nested, two, looked_up, of_constants, until, shared]
+def unused(w, s, xs):
+    """A y that nothing uses, although it needs a number that has a gradient elsewhere."""
+    c = w[0] * w[1]
+    state, _ = scan(lambda h, x: (h * w[2] + x[0], (h + c) * 0.5), s[0], xs)
+    return state + c
+
+
+PROGRAMS = [constant, unused, mixed, nested, two, looked_up, of_constants, until, shared]
 each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 each_backend = pytest.mark.parametrize("backend", ["python", pytest.param("c", marks=needs_compiler)])
 
@@ -120,6 +127,23 @@ def engine(program, s, xs):
 
 def close(numbers):
     return pytest.approx(numbers, rel=1e-9, abs=1e-12)
+
+
+def ends_early(y, length=20):
+    """A bounded loop, whose first state is the argument."""
+    (a, b), _ = scan(
+        lambda s, _: ([s[0] * 0.9, s[1] + s[0] ** 2], None), [y, 0.0], length=length, until=lambda s: s[0] < 0.5
+    )
+    return a * b
+
+
+@each_backend
+@pytest.mark.parametrize("function", [partial(ends_early, length=5), grad(ends_early), grad(grad(ends_early))])
+def test_until_chooses_in_each_round_that_is_traced_by_itself(function, backend):
+    fast = compile(function, (0.9,), backend=backend)
+    assert "scan" not in fast.stages["trace"]
+    for y in 0.4, 0.7, 0.9:  # it ends at once, early, and not at all within five rounds
+        assert fast(y) == close(function(y))
 
 
 @each_backend
