@@ -135,7 +135,7 @@ def store(notebook: Any, path: Path) -> None:
 
 def _lasting(text: str) -> str:
     """The text without addresses and the name of the file that the kernel has for a cell."""
-    return re.sub(r"\S*ipykernel_\S+\.py", "cell.py", re.sub(r"0x[0-9a-f]+", "0x0", text))
+    return re.sub(r"(\S*ipykernel_\S+|cell_\d+)\.py", "cell.py", re.sub(r"0x[0-9a-f]+", "0x0", text))
 
 
 def said(notebook: Any) -> list[Any]:

@@ -29,7 +29,7 @@ def runner(directory: str = "") -> Callable[[str], list[dict[str, Any]]]:
     numbers = count(1)
 
     def run(source: str) -> list[dict[str, Any]]:
-        name = f"cell {next(numbers)}"  # of its own, so that an error in an earlier cell's function shows its line
+        name = f"cell_{next(numbers)}.py"  # of its own, so that an error in an earlier cell's function shows its line
         linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
         outputs: list[dict[str, Any]] = []
         with redirect_stdout(io.StringIO()) as printed, redirect_stderr(io.StringIO()) as errors:
@@ -52,6 +52,6 @@ def runner(directory: str = "") -> Callable[[str], list[dict[str, Any]]]:
 
 def _error(error: BaseException) -> str:
     """An error with the lines of cells that led to it."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith("cell ")]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith("cell_")]
     lines = [f"line {frame.lineno}: {frame.line}\n" for frame in frames]
     return "".join([*lines, *traceback.format_exception_only(error)])
