@@ -451,6 +451,7 @@ def test_cycles_that_outlive_their_step_are_collected_now_and_then():
         return out
 
     gc.freeze()  # what earlier tests have left, since Python puts off a full collection the more objects there are
+    gc.collect()  # which counts those that are left
     try:
         train(loss=loss, batch_size=None, epochs=100)
     finally:
