@@ -74,6 +74,11 @@ def test_work_is_done_in_result_if_no_thread_can_start(monkeypatch):
     assert begun.result() == 1
 
 
+def test_result_raises_what_the_work_raised():
+    with pytest.raises(ZeroDivisionError):
+        BackgroundTask(lambda: 1 / 0).result()
+
+
 AT_EXIT = """import os, sys, time
 from micrograd import Value, compile
 from micrograd.compiler.native import toolchain

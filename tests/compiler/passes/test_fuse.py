@@ -30,6 +30,7 @@ APART = {
     "what a later round has read": (loop(at(9, 1), at(0, 1)), loop(at(1, 1), X)),
     "the order of all": (loop(at(0, 1), X), loop(at(9, 1), at(4, -1))),
     "one number": (loop(at(0, 1), X), loop(at(9, 1), at(2, 0))),
+    "uneven places": (loop(at(0, (0, 3, 1, 7, 2)), X), loop(at(9, 1), at(0, (0, 3, 1, 7, 2)))),
     "a gradient": (loop(at(0, 0, array="g"), X, step=Accumulate), loop(at(0, 0, array="g"), X, step=Accumulate)),
     "other rounds": (loop(at(0, 1), X), loop(at(9, 1), X, rounds=6)),
 }
