@@ -84,7 +84,7 @@ def scan(
     Compiled code calls the step once, with Values, and runs the result as a loop. So whatever changes from round to
     round has to be in the state or in x.
 
-    Raises ValueError if the numbers of rows and rounds differ. An error in a round has a note that names the round.
+    Raises TypeError if `xs` has no order or length, ValueError if the numbers of rows and rounds differ. An error in a round has a note that names the round.
     """
     rounds = Rounds(step, state, xs, _length(xs, length), until)
     if _thread.by and (found := _thread.by(rounds)) is not None:
@@ -103,6 +103,10 @@ def _length(xs: Any, length: int | None) -> int:
     rows: Sequence[Any] = list(xs.values()) if isinstance(xs, dict) else [xs] if xs is not None else []
     for each in rows:
         require_ordered("xs", each)
+        if not hasattr(each, "__len__"):
+            raise TypeError(f"xs is {shown(each)}, whose length is not known: expected a list or an array")
+    if length is not None and length < 0:
+        raise ValueError(f"length is {length}: expected 0 rounds or more")
     lengths = {*map(len, rows)} | ({length} if length is not None else set())
     if len(lengths) != 1:
         raise ValueError(f"scan() needs one number of rounds, but got {sorted(lengths) or 'neither xs nor length'}")

@@ -40,9 +40,17 @@ def test_different_numbers_of_rounds_are_an_error(rows, length, came):
         scan(lambda s, x: (s, x), 0, rows, length)
 
 
-def test_a_set_of_rows_is_an_error():
-    with pytest.raises(TypeError, match="xs is of type set"):
-        scan(lambda s, x: (s, x), 0, {1, 2})
+@pytest.mark.parametrize(
+    ("rows", "length", "error", "message"),
+    [
+        ({1, 2}, None, TypeError, "xs is of type set"),
+        (iter([1, 2]), None, TypeError, "whose length is not known: expected a list"),
+        (None, -1, ValueError, "length is -1: expected 0 rounds or more"),
+    ],
+)
+def test_rows_that_cannot_be_counted_are_an_error(rows, length, error, message):
+    with pytest.raises(error, match=message):
+        scan(lambda s, x: (s, x), 0, rows, length)
 
 
 def test_until_stops_before_the_round_in_which_it_holds():
