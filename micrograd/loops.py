@@ -84,7 +84,8 @@ def scan(
     Compiled code calls the step once, with Values, and runs the result as a loop. So whatever changes from round to
     round has to be in the state or in x.
 
-    Raises TypeError if `xs` has no order or length, ValueError if the numbers of rows and rounds differ. An error in a round has a note that names the round.
+    Raises TypeError if `xs` has no order or length, ValueError if the numbers of rows and rounds differ. An error in a
+    round has a note that names the round.
     """
     rounds = Rounds(step, state, xs, _length(xs, length), until)
     if _thread.by and (found := _thread.by(rounds)) is not None:
