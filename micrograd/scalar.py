@@ -62,7 +62,7 @@ def define(
     @functools.wraps(value)
     def of_two(x: Any, y: Any) -> Any:
         if not type(x) is type(y) is float:
-            for operand in (x, y):
+            for operand in (x, y) if hasattr(x, "_level") else (y, x):  # a Value before what it may hold
                 if own := own_function(operand, name):
                     return own(x, y)
         return value(x, y)

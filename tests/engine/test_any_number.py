@@ -225,6 +225,14 @@ def test_networks_and_optimizers_compute_with_the_kind(optimizer, kind):
         nn.save(model, "unwritten.json")
 
 
+@pytest.mark.parametrize("name", ["atan2", "hypot"])
+def test_functions_of_two_take_numbers_beside_values_of_an_enclosing_derivative(name):
+    def slope(kind):
+        return grad(lambda v: grad(lambda u: getattr(u, name)(v))(kind("0.3")))(kind(2))
+
+    assert float(slope(mpmath.mpf)) == pytest.approx(slope(float), rel=1e-14)
+
+
 # What is refused
 
 
