@@ -75,17 +75,19 @@ def have_own_closures(nodes: Sequence[Value]) -> bool:
 def looped(trace: Trace, rounds: Rounds) -> tuple[Any, Any] | None:
     """What scan() returns, computed by a loop; None if the rounds have to be traced one by one.
 
-    With until=, each of these chooses between the next state and the one it has.
+    With until=, they are traced here: each chooses between the next state and the one that it has.
     """
+    if rounds.until:
+        rounds = rounds._replace(step=_until(rounds))
     before, found = trace.refused, None
     try:
         found = _looped(trace, rounds)
     except Exception:  # the rounds raise their own, with the number of the round
         trace.refused = before
     if found is None and rounds.until:
-        state, each = rounds.state, rounds._replace(step=_until(rounds))
+        state = rounds.state
         for i in range(rounds.n):
-            state, _ = each.called(state, i)
+            state, _ = rounds.called(state, i)
         found = state, None
     return found
 
@@ -103,7 +105,7 @@ def _looped(trace: Trace, rounds: Rounds) -> tuple[Any, Any] | None:
     state, x = _inputs(trace, "s", n), _inputs(trace, "x", len(columns))
     for value, column in zip(x, columns, strict=True):
         value._is_constant = all(number._is_constant for number in column)
-    of_round = rounds._replace(xs=[_filled(xs[0], iter(x))], step=_until(rounds) if rounds.until else rounds.step)
+    of_round = rounds._replace(xs=[_filled(xs[0], iter(x))])
     found, y = of_round.called(_filled(rounds.state, iter(state)), 0)
     outputs = _leaves(y)
     results = promote(*_leaves(found), *outputs)

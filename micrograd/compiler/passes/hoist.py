@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from micrograd.compiler.frontend.graph import Ends, Graph
 from micrograd.compiler.frontend.operations import CONDITIONS
+from micrograd.compiler.frontend.rounds import reached
 from micrograd.compiler.frontend.tracer import Trace
 from micrograd.compiler.passes.linear import Moved, Sums, links_of, moved_lines, sums_for
 
@@ -115,13 +116,10 @@ def _read_in_rounds(trace: Trace, line: int) -> set[int]:
     """The leaves from outside that the rounds of a loop read: they are not among its operands."""
     if line not in trace.loops:
         return set()
-    loop, found = trace.loops[line], set[int]()
-    waiting = [*loop.ends]
-    while waiting:
-        if (inner := waiting.pop()) not in found:
-            found.add(inner)
-            waiting += [*trace.operands[inner], *_read_in_rounds(trace, inner)]
-    return {inner for inner in found.difference(loop.state, loop.xs) if not trace.operands[inner]}
+    loop = trace.loops[line]
+    within = [_read_in_rounds(trace, inner) for inner in trace.live(loop.ends)]
+    leaves = reached(trace, loop.ends, lambda inner: not trace.operands[inner])
+    return {*leaves}.union(*within).difference(loop.state, loop.xs)
 
 
 def _costly(trace: Trace, uniform: set[int]) -> set[int]:

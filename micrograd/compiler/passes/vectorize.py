@@ -349,10 +349,9 @@ def step_of(kind: Any, bases: Bases, strides: Sequence[int | Offsets] | None) ->
     if isinstance(form, Call):
         value = _filled(form, [ref(*each) if isinstance(each, tuple) else ref(each) for each in shape])
         if value.op == "take" and shape[1][0] != "=":
-            values = reroll(value.operands[1:], len(to.strides))
-            if len(values) == 1 and [type(each) for each in getattr(values[0], "body", ())] == [Ref]:
-                # evenly spaced, they can stay where they are: gcc takes 5.8 s to copy 3,000
-                value = Call("take", (value.operands[0], *values))
+            match reroll(value.operands[1:], len(to.strides)):
+                case [Loop(body=(Ref(),)) as values]:  # where they lie evenly: gcc takes 5.8 s to copy 3,000
+                    value = Call("take", (value.operands[0], values))
     else:
         terms: list[Any] = []
         for sign, arrays, rounds, within in shape:
