@@ -3,6 +3,9 @@
 import functools
 import os
 import random
+import signal
+import threading
+import time
 
 import numpy
 import pytest
@@ -24,6 +27,25 @@ def has_compiler():
     except CompilerError:
         return False
     return True
+
+
+def interrupt_while(work, delay):
+    """Repeat the work until Ctrl-C, so many seconds after the first begins, raises KeyboardInterrupt in it."""
+    begun = []  # not an Event or a Timer, whose own waiting in this thread Ctrl-C would interrupt
+
+    def interrupt():
+        while not begun:
+            time.sleep(0.0001)
+        time.sleep(delay)
+        signal.raise_signal(signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    try:
+        begun.append(True)
+        while True:
+            work()
+    except KeyboardInterrupt:
+        pass
 
 
 needs_compiler = pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")

@@ -2,8 +2,6 @@
 
 import ctypes
 import random
-import signal
-import threading
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from micrograd.compiler.native import library, toolchain
 from micrograd.compiler.native.library import CallArguments
 from micrograd.compiler.targets import c
 from micrograd.optim import SGD
-from tests.helpers import assert_close, grads, large, moons, needs_compiler
+from tests.helpers import assert_close, grads, interrupt_while, large, moons, needs_compiler
 
 
 @pytest.fixture
@@ -148,15 +146,9 @@ def test_ctrl_c_while_threads_are_at_work_waits_for_them(trains, threads_pay):
     model, fast, batch = noisy(n=4000)
     packed, expected = fast.pack(batch), fast.backward(batch)
 
-    def again_and_again(call, delay):
-        threading.Timer(delay, signal.raise_signal, [signal.SIGINT]).start()
-        while True:
-            call(packed)
-
     with fast.training(SGD(model.parameters(), 0.0)) if trains else nullcontext(fast.backward) as call:
         for delay in (0.0, 0.001, 0.002):
-            with pytest.raises(KeyboardInterrupt):
-                again_and_again(call, delay)
+            interrupt_while(lambda: call(packed), delay)
         assert call(packed) == pytest.approx(expected)
 
 

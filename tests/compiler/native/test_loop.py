@@ -1,8 +1,6 @@
 """The loop of a training run in C: it shuffles as Python does."""
 
 import random
-import signal
-import threading
 from array import array
 from ctypes import CFUNCTYPE, c_int64
 
@@ -14,7 +12,7 @@ from micrograd.compiler.native import loop, toolchain
 from micrograd.compiler.native.library import POINTER
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.optim import SGD
-from tests.helpers import has_compiler, needs_compiler
+from tests.helpers import has_compiler, interrupt_while, needs_compiler
 
 
 @pytest.fixture(scope="module")
@@ -67,14 +65,8 @@ def test_a_step_that_ctrl_c_interrupts_is_counted():
     fast, optimizer = compile(lambda x: w * x, (1.0,), parameters=[w], backend="c"), SGD([w], 1.0)
     batch = fast.pack([1.0] * 1_000_000)
 
-    def again_and_again(step):
-        threading.Timer(0.01, signal.raise_signal, [signal.SIGINT]).start()
-        while True:
-            step(batch)
-
     with fast.training(optimizer) as step:
         step(batch)
         for _ in range(5):
-            with pytest.raises(KeyboardInterrupt):
-                again_and_again(step)
+            interrupt_while(lambda: step(batch), 0.01)
             assert w.data == pytest.approx(-optimizer.steps)
