@@ -180,8 +180,8 @@ def given_names(folded: Folded) -> list[str]:
     return found
 
 
-def all_names(folded: Folded, given: Sequence[str]) -> list[str]:
-    """The names of all Values: those given, else a short formula, or a number."""
+def all_names(folded: Folded, given: Sequence[str], root: str = "result") -> list[str]:
+    """The names of all Values: those given, else a short formula, or else a number, and for the root `root`."""
     graph, found, taken, numbers = folded.graph, list(given), set(given), count(1)
     for i, value in enumerate(graph.values):
         if not found[i] and i in graph.constants:
@@ -190,7 +190,7 @@ def all_names(folded: Folded, given: Sequence[str]) -> list[str]:
             name = "" if graph.is_leaf(i) else _formula(graph, i, found)
             if not name or len(name) > SHORT or (name in taken and i not in folded.twins):
                 twin = folded.twins.get(i, i)
-                name = found[twin] or ("result" if i == len(found) - 1 else f"v{next(numbers)}")
+                name = found[twin] or (root if i == len(found) - 1 else f"v{next(numbers)}")
             taken.add(name)
             found[i] = name
     return found

@@ -166,8 +166,6 @@
     },
     pointed: (place) => {
       probe = place;
-      const near = place ? plane.nearest(plane.toPixel(place), 30) : -1;
-      if (near >= 0) find("#example").value = 1 + (plane.chosen = near);
       if (place && !now.playing) lookThere();
       else if (!place) showWhere();
     },
@@ -267,18 +265,6 @@
     }));
   }
 
-  // The graph page of an example. It shows this example and the model as it is now, not the numbers in the file.
-  function stepThrough() {
-    const row = examples.points[find("#example").value - 1], { steps } = models[now.model], { parameters } = states[now.model].answer;
-    if (!row) return notice(`Choose an example from 1 to ${examples.points.length}.`);
-    const { html: middle, places } = steps[row[inputs]] ?? steps.any ?? {}, numbers = [...parameters, ...row];
-    if (!places) return notice("There is no page with the steps of this example: Python has written none for its target.");
-    const leaves = JSON.stringify(places.map((place, i) => [place, numbers[i]]).filter(([place]) => place >= 0));
-    const script = `for (const [i, x] of ${leaves}) V0[i] = x; forward(V0); backward(V0)[0].forEach((x, i) => { G0[i] = x; }); C0.length = 0; graph.exact = {}; at("rate").value = ${now.rate}; compute();`;
-    const page = (content.frame[0] + middle + content.frame[1]).replace("</body>", () => `<script>${script}</${"script"}></body>`);
-    window.open(URL.createObjectURL(new Blob([page], { type: "text/html" })));
-  }
-
   // Settings
 
   const settings = {
@@ -309,7 +295,6 @@
     find("#network-part").hidden = !models[model].units.length;
     find("#network-name").textContent = models.length > 1 ? models[model].title : "Network";
     find("#count").textContent = models[model].names.length;
-    find("#through").hidden = !models[model].steps;
     all("#models input").forEach((input, k) => (input.checked = k === model));
     network.open(models[model], scalpels[model]);
     draw();
@@ -380,8 +365,6 @@
   find("#dice").onclick = () => reset((now.seed ?? -1) + 1);
   find("#save").onclick = save;
   find("#link").onclick = link;
-  find("#steps").onclick = stepThrough;
-  find("#example").oninput = () => { if (isPlane) { plane.chosen = find("#example").value - 1; plane.draw(); } };
   find("#save-is").textContent = models[0].file.format ? "downloads what nn.load reads." : "downloads the state dict, as JSON.";
   document.addEventListener("keydown", (event) => {
     const isWithin = (selector) => event.target.closest?.(selector);

@@ -18,11 +18,10 @@ from typing import Any
 from micrograd.compiler import compile
 from micrograd.core.errors import shown
 from micrograd.draw import shell
-from micrograd.draw.graph import page as graph_page
 from micrograd.draw.graph.drawn import DrawnGraph
-from micrograd.draw.graph.formulas import operation
+from micrograd.draw.graph.fold import Folded, all_names, given_names
 from micrograd.draw.playground.lesson import checked
-from micrograd.draw.text import label, number, real
+from micrograd.draw.text import real
 from micrograd.draw.training.network import described, layers_of, names, units_and_outputs
 from micrograd.engine import Value
 from micrograd.nn import Embedding, Layer, Module, Neuron, document, walk, weight_limit
@@ -32,8 +31,6 @@ from micrograd.support.validation import examples
 
 NUMBERS = 1_000_000  # in all examples: some megabytes of the page
 WEIGHTS = 20_000  # of a model: tracing so many takes some seconds
-SMALL = 1000  # parameters, above which the graph of an example is too large to read
-TARGETS = 10  # the most that get a graph page, each some tens of kilobytes
 NORMAL = -1  # stands for a parameter drawn from a normal distribution; others are drawn uniformly, up to a limit
 NAMES = ("maps", "random", "data", "chart", "network", "plane", "choices", "lesson", "scalpel", "console")
 SCRIPTS = tuple(f"{name}.js" for name in NAMES)  # before page.js
@@ -57,7 +54,6 @@ def page(
     kinds = kinds_of([row[inputs:] for row in rows], parts[0]["outputs"])
     content = {
         "models": parts,
-        "frame": _frame([page for part in parts for page in (part["steps"] or {}).values() if page]),
         "choices": [[name, [*values], sizes_of(values)] for name, values in offered.items()],
         "lesson": checked(lesson, offered, models, is_plane=inputs == 2 and kinds is not None),
         "inputs": inputs,
@@ -78,19 +74,6 @@ def page(
         style=shell.CHART_STYLE,
         script="\n".join(map(source, SCRIPTS)),
     )
-
-
-def _frame(pages: list[dict[str, Any]]) -> list[str]:
-    """What all graph pages begin and end with: most of their text. It is taken off the pages."""
-    ends = []
-    for step in (1, -1):
-        texts = sorted(page["html"][::step] for page in pages) or [""]
-        pairs = enumerate(zip(texts[0], texts[-1], strict=False))
-        n = next((i for i, (a, b) in pairs if a != b), len(texts[0]))
-        ends.append(texts[0][:n][::step])
-        for page in pages:
-            page["html"] = page["html"][::step][n:][::step]
-    return ends
 
 
 # Choices
@@ -196,7 +179,6 @@ def _trained(name: str, model: Any, loss: Any, table: Any, optimizer: Any) -> tu
         **_network(model, layers, x),
         "starts": _starts(model, parameters),
         "names": named,
-        "steps": _steps(model, loss, table, named),
         "file": _file(model),
         "rate": rule.learning_rate,
     }
@@ -208,19 +190,13 @@ def _network(model: Any, layers: Any, x: Any) -> dict[str, Any]:
     """The network for the page. If an input of its first layer is computed, its formula is its name."""
     found = described(model)
     if layers:
-        inputs = labelled("x", x)
-        for name, unit in zip(units_and_outputs(model, layers, inputs), found["units"], strict=False):
-            if unit[3] == 0:
-                found["columns"][0][found["units"].index(unit)] = unit[0] = _formula(name) or unit[0]
+        inputs = units_and_outputs(model, layers, labelled("x", x))
+        units = [unit for unit in found["units"] if unit[3] == 0]
+        for i, (value, unit) in enumerate(zip(inputs, units, strict=False)):
+            folded = Folded(DrawnGraph(value))
+            *_, unit[0] = all_names(folded, given_names(folded), unit[0])
+            found["columns"][0][i] = unit[0]
     return found
-
-
-def _formula(value: Any) -> str:
-    """The label of a Value, or a formula of the labels of its operands; "" if it has neither."""
-    if value.label or not value._prev:
-        return label(value)
-    operands = [label(each) or number(each) for each in value._prev]
-    return operation(value)[1].format(*operands) if not any(each._prev for each in value._prev) else ""
 
 
 def labelled(name: str, tree: Any) -> Any:
@@ -235,36 +211,6 @@ def _module(source: str, names: str) -> str:
     """A module as an expression: an object with these names. It has no gradients with respect to inputs."""
     source = re.sub(r"^/\*.*?\*/|(export )?function valueAndGrad.*?\n}\n", "", source, flags=re.DOTALL)
     return f"(() => {{\n{source.replace('export ', '')}return {{ {names} }};\n}})()"
-
-
-def steps(model: Any, loss: Any, x: Any, y: Any, names: list[str]) -> dict[str, Any] | None:
-    """The graph page of an example's loss, and where in its numbers the leaves are; None if it has no page."""
-    if len(names) > SMALL:
-        return None
-    inputs, target = labelled("x", x), labelled("y", y)
-    try:
-        model = copy.deepcopy(model)
-        parameters = model.parameters()
-        for parameter, name in zip(parameters, names, strict=True):
-            parameter.data, parameter.grad = float(parameter.data), 0.0
-            parameter.label = parameter.label or name
-        root = loss(model(inputs), target)
-        root.label = root.label or "loss"
-        places = {id(value): i for i, value in enumerate(DrawnGraph(root).values)}
-        html = graph_page.page(root)
-    except (ArithmeticError, AttributeError, TypeError, ValueError):  # the engine may refuse what the compiler takes
-        return None
-    return {"html": html, "places": [places.get(id(leaf), -1) for leaf in (*parameters, *flat(inputs), *flat(target))]}
-
-
-def _steps(model: Any, loss: Any, table: Any, named: list[str]) -> dict[str, Any] | None:
-    """The graph pages of examples, by target where the graph depends on it; None if there are none."""
-    x, y = table[0]
-    page = steps(model, loss, x, y, named)
-    if page is None or page["places"][-1] >= 0:
-        return page and {"any": page}
-    targets = sorted({y for _, y in table if isinstance(y, (int, float))})[:TARGETS]
-    return {f"{y:g}": steps(model, loss, x, y, named) for y in targets}
 
 
 def _starts(model: Any, parameters: list[Value]) -> list[float | None]:

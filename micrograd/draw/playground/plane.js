@@ -6,7 +6,7 @@ const marks = MARKS.map((d) => new Path2D(d));
 class Plane {
   // `edited` is called when points have changed, `pointed` with a place in the plane, or null.
   constructor(canvas, { kinds, height, edited, pointed }) {
-    Object.assign(this, { canvas, kinds, height, edited, pointed, points: [], held: [], tool: null, cursor: null, grabbed: -1, chosen: -1 });
+    Object.assign(this, { canvas, kinds, height, edited, pointed, points: [], held: [], tool: null, cursor: null, grabbed: -1 });
     this.layer = document.createElement("canvas"); // the points, which stay while the model learns
     this.ground = document.createElement("canvas");
     new ResizeObserver(() => this.resize()).observe(canvas);
@@ -22,7 +22,7 @@ class Plane {
 
   // Shows other points, in a frame around them.
   open(points, held) {
-    Object.assign(this, { points, held, cursor: null, grabbed: -1, chosen: -1 });
+    Object.assign(this, { points, held, cursor: null, grabbed: -1 });
     const ends = (k) => {
       let low = Infinity, high = -Infinity;
       for (const table of [points, held]) for (const point of table) [low, high] = [Math.min(low, point[k]), Math.max(high, point[k])];
@@ -224,13 +224,6 @@ class Plane {
     context.drawImage(this.layer, 0, 0);
     context.setTransform(this.scale, 0, 0, this.scale, 0, 0);
     context.strokeStyle = this.ink;
-    if (this.points[this.chosen]) {
-      const [px, py] = this.toPixel(this.points[this.chosen]);
-      context.lineWidth = 1.5;
-      context.beginPath();
-      context.arc(px, py, 9, 0, 7);
-      context.stroke();
-    }
     if (this.cursor) {
       const [px, py] = this.toPixel(this.cursor);
       context.lineWidth = this.grabbed >= 0 ? 3 : 1.5;
