@@ -13,12 +13,12 @@ from micrograd.nn import MLP, Layer, Neuron, walk
 from micrograd.support.trees import flat
 
 CARDS = 16  # the most cards in a column; further units are counted below it
-COLUMN, SIDE, TOP, LINE = 150, 24, 12, 17  # from one column to the next, the margins, a line of text
-WIDE_COLUMN = 230  # in a network whose units have no captions
-MAX_PITCH, MIN_PITCH = 84, 37  # from one card of the fullest column to the next, with its caption
-CAPTION, WIDE = 22, 36  # the height of a card's caption, and the least side of a card with its bias inside
-MIN_WIDTH, MORE = 320, 165  # for the legend, and for the names of the units of a column
-LEGEND = ("edges: weights, solid above 0, dashed below", "in the cards: biases")
+COLUMN, SIDE, TOP, LINE = 230, 24, 12, 17  # from one column to the next, the margins, a line of text
+MAX_PITCH, GAP = 64, 8  # the most from one card of a column to the next, and the gap between them
+HEIGHT, WIDTH = 600, 420  # the most of the cards, and the least of the whole, for the legend
+WIDE = 36  # the least side of a card with text inside
+FAINT = 0.25  # the least opacity of an edge; that of the largest weight is 1
+LEGEND = "edges: weights, solid above 0, dashed below"
 
 
 Unit = tuple[str, Any]  # the name of an input, and None; or of a neuron, and its Neuron
@@ -93,64 +93,51 @@ def network(model: Any) -> str:
     if not every:
         return ""
     fullest = min(max(map(len, every)), CARDS)
-    pitch = min(MAX_PITCH, max(MIN_PITCH, 600 / fullest))
-    room = CAPTION if pitch > 2 * CAPTION else 4
-    side = pitch - room - 6
-    across = COLUMN if room == CAPTION else WIDE_COLUMN
+    pitch = min(MAX_PITCH, HEIGHT / fullest)
+    side, bottom = pitch - GAP, TOP + pitch * fullest + LINE
     cards: list[list[Card]] = []
-    more = []
+    captions = []
     for k, units in enumerate(every):
-        x, top = SIDE + across * k, TOP + pitch * (fullest - min(len(units), CARDS)) / 2
-        cards.append([(unit, x, top + pitch * i) for i, unit in enumerate(units[:CARDS])])
-        words = f"{units[0][0]} to {units[min(len(units), CARDS) - 1][0]}" * (room < CAPTION and len(units) > 1)
-        words += f" and {len(units) - CARDS} more" * (len(units) > CARDS)
-        more += [text(x, TOP + pitch * fullest + 10, words or units[0][0], "mg-soft")] * (room < CAPTION)
-    parts = _edges(cards, side, pitch / 16, is_dense=room < CAPTION)
-    parts += [_card(*card, side, has_caption=room == CAPTION) for card in chain(*cards)]
-    last = max(side, MORE * bool(more))
-    width = max(2 * SIDE + across * (len(every) - 1) + last, MIN_WIDTH)
-    bottom = TOP + pitch * fullest + LINE * bool(more)
-    legend = LEGEND[: 1 + (side > WIDE)]
-    parts += more + [text(SIDE, bottom + LINE * (i + 1), line, "mg-soft") for i, line in enumerate(legend)]
-    height = bottom + LINE * len(legend) + TOP
+        shown = units[:CARDS]
+        x, top = SIDE + COLUMN * k, TOP + pitch * (fullest - len(shown)) / 2
+        cards.append([(unit, x, top + pitch * i) for i, unit in enumerate(shown)])
+        names = shown[0][0] + f" to {shown[-1][0]}" * (len(shown) > 1)
+        captions.append(text(x, bottom, names + f" and {len(units) - CARDS} more" * (len(units) > CARDS)))
+    width, height = max(SIDE + COLUMN * len(every), WIDTH), bottom + 2 * LINE
+    legend = text(SIDE, bottom + LINE + 4, LEGEND + "; in the cards: biases" * (side > WIDE), "mg-soft")
+    parts = [*_edges(cards, side), *(_card(*card, side) for card in chain(*cards)), *captions, legend]
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="mg-network" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{escape(repr(model))}">'
-        f"{''.join(parts)}</svg>"
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="mg-network" viewBox="0 0 {width} {height:.0f}" '
+        f'width="{width}" height="{height:.0f}" role="img" aria-label="{escape(repr(model))}">{"".join(parts)}</svg>'
     )
 
 
-def _edges(cards: Sequence[Sequence[Card]], side: float, thickest: float, *, is_dense: bool) -> list[str]:
-    """The edges between the cards of each two columns; where they are dense, straight, and fainter if smaller."""
+def _edges(cards: Sequence[Sequence[Card]], side: float) -> list[str]:
+    """The edges between the cards of each two columns: the smaller its weight, the thinner and fainter an edge is."""
     weights = [real(w) for (_, neuron), *_ in chain(*cards[1:]) for w in neuron.w]
     largest = max(map(abs, filter(math.isfinite, weights)), default=0.0)
     edges = []
     for before, column in pairwise(cards):
         for ((name, neuron), x, y), (j, ((source, _), left, above)) in product(column, enumerate(before)):
-            weight, start = real(neuron.w[j]), left + side
-            bend = (start + x) / 2
-            there, here = f"{above + side / 2:.1f}", f"{y + side / 2:.1f}"
+            weight = real(neuron.w[j])
             sign = "plus" if weight > 0 else "minus" if weight < 0 else "none"
-            share = max(abs(weight) / largest, 0.1) if largest and math.isfinite(weight) else 0.1
-            curve = "L" if is_dense else f"C{bend:.1f} {there} {bend:.1f} {here} "
-            faint = f' opacity="{share:.2f}"' * is_dense
+            share = max(abs(weight) / largest, FAINT) if largest and math.isfinite(weight) else FAINT
             edges.append(
-                f'<path class="mg-edge {sign}" d="M{start:.1f} {there}{curve}{x:.1f} {here}"{faint} '
-                f'stroke-width="{thickest * share:.2f}">'
+                f'<path class="mg-edge {sign}" d="M{left + side:.1f} {above + side / 2:.1f}L{x:.1f} {y + side / 2:.1f}"'
+                f' opacity="{share:.2f}" stroke-width="{side * share / 12:.2f}">'
                 f"<title>{name}.w{j}, the weight of {source}: {exact(weight)}</title></path>"
             )
     return edges
 
 
-def _card(unit: Unit, x: float, y: float, side: float, *, has_caption: bool) -> str:
-    """A unit's card, with its bias inside and its name below where there is room for them."""
+def _card(unit: Unit, x: float, y: float, side: float) -> str:
+    """A unit's card, with its bias inside, or the name of an input, if there is room for it."""
     name, neuron = unit
-    title, bias = name, ""
+    title, inside = name, name
     if neuron:
-        title, bias = f"{name}: {neuron!r}, bias {exact(neuron.b)}", number(neuron.b, int(side / 9)) * (side > WIDE)
+        title, inside = f"{name}: {neuron!r}, bias {exact(neuron.b)}", number(neuron.b, int(side / 9))
     return (
         f'<g><title>{escape(title)}</title><rect class="mg-card" x="{x:.1f}" y="{y:.1f}" '
         f'width="{side:.1f}" height="{side:.1f}" rx="5"/>'
-        f"{text(x + side / 2, y + side / 2 + 4, bias, 'inside', 'middle')}"
-        f"{text(x + side / 2, y + side + 15, name, anchor='middle') * has_caption}</g>"
+        f"{text(x + side / 2, y + side / 2 + 4, inside * (side > WIDE), 'inside', 'middle')}</g>"
     )
