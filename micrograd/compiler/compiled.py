@@ -1,6 +1,5 @@
 """The public face: `compile`, and the methods of the compiled function that it returns."""
 
-import math
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -46,7 +45,6 @@ def compile(
     *,
     parameters: Sequence[Value] | None = None,
     backend: str | Backend = "auto",
-    batch_size: float = math.inf,
     finite: bool = False,
     errors: str = "raise",
     in_axes: int | Sequence[int | None] = 0,
@@ -70,8 +68,6 @@ def compile(
     backend
         "c" for C, "python" for Python, "auto" for C if there is a compiler, otherwise Python; or a `Backend`, to choose
         the threads, the precision and the workers as well.
-    batch_size
-        If given, a C compiler starts now, in the background, on the code for `backward` with this many examples.
     finite
         True promises that no number in any call is infinite or NaN, and that no divisor is 0. Then products with 0.0
         and sums with 0.0 are not computed. If the promise is broken, a failure may go unnoticed.
@@ -95,7 +91,7 @@ def compile(
     ValueError, TypeError
         If an argument is not as described above.
     """
-    options = Options(Backend.of(backend), batch_size, finite, errors, in_axes, sparse)
+    options = Options(Backend.of(backend), finite, errors, in_axes, sparse)
     return Compiled(function, example_args, parameters, options)
 
 

@@ -70,10 +70,6 @@ class Function:
         if self._finds_parameters and not self._entries:
             self._add_leaves(lasting_leaves(self._function, example_args, self.leaves), self._shapes)
         self._compile(self._shapes)
-        if options.batch_size != math.inf:
-            backend = self._backends[self._shapes]
-            kind: CallSpec = "backward" if backend.stored.is_differentiable else "forward"
-            backend.start_build(kind, options.batch_size if backend.stored.sizes else 1)
 
     @property
     def constants(self) -> list[Value]:
@@ -190,7 +186,7 @@ class Function:
                 self._backends[packed.shapes].start_build(kind, examples.share(packed))
         for packed in examples.batches:
             self._check_differentiable(packed)
-            self._backends[packed.shapes].build(kind, examples.share(packed))
+            self._backends[packed.shapes].library(kind, examples.share(packed))
         return examples
 
     def _unflattened(self, shapes: Shapes, n: int, numbers: Any) -> Any:

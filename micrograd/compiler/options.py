@@ -1,6 +1,5 @@
 """How a function is compiled: the options of `compile` and `fit`, checked once and passed along together."""
 
-import math
 import sys
 from dataclasses import dataclass, field
 from typing import Any
@@ -79,7 +78,6 @@ class Options:
     """
 
     backend: Backend = Backend()
-    batch_size: float = math.inf
     finite: bool = False
     errors: str = "raise"
     in_axes: Any = 0
@@ -91,8 +89,6 @@ class Options:
         validation.flag("finite", self.finite), validation.flag("sparse", self.sparse)
         if self.errors not in ("raise", "ieee"):
             raise ValueError(f"errors is {shown(self.errors)}: expected 'raise' or 'ieee'")
-        if self.batch_size != math.inf:
-            object.__setattr__(self, "batch_size", validation.number("batch_size", self.batch_size, least=1))
         axes = each_axis(self.in_axes, 1)
         if not all(axis is None or (type(axis) is int and axis == 0) for axis in axes) or (axes and 0 not in axes):
             raise ValueError(

@@ -21,9 +21,9 @@ from micrograd.compiler.dtype import DOUBLE, REMEDY
 from micrograd.compiler.frontend.redirect import any_frozen, assign, trained
 from micrograd.compiler.function import Function
 from micrograd.compiler.native.buffers import Buffers
-from micrograd.compiler.native.loop import LoopBuild, NativeLoop, start_build
-from micrograd.compiler.native.toolchain import CompilerError, warn_once
-from micrograd.compiler.native.update import check_rule
+from micrograd.compiler.native.loop import NativeLoop, source
+from micrograd.compiler.native.toolchain import CompilerError, start_build, warn_once
+from micrograd.compiler.native.update import UpdateKernel, check_rule
 from micrograd.compiler.stepping import Batches, StepLoop, Update
 from micrograd.core.errors import shown
 from micrograd.engine import Value
@@ -57,7 +57,6 @@ class Training:
         self._turn = threading.RLock()  # of the thread that takes a step
         self._block = ExitStack()
         self._loop: Any = None  # within the block
-        self._started: LoopBuild | None = None
         self._latest: Batches | None = None
 
     def __enter__(self) -> Self:
@@ -120,13 +119,13 @@ class Training:
         is_ours = type(optimizer).__module__ == Optimizer.__module__ and "rule" not in vars(optimizer)
         if is_ours and self._function.in_c:
             with suppress(Exception), trained(optimizer.parameters):
-                self._started = start_build(optimizer, self._function.precision)
+                start_build(source(UpdateKernel(optimizer), self._function.precision))
 
     def _begun(self) -> Any:
         """The loop for this block. With "auto" it is Python's if C's cannot apply the optimizer's rule."""
         if self._function.in_c:
             try:
-                return NativeLoop(self._function, self._buffers, self._started)
+                return NativeLoop(self._function, self._buffers)
             except Exception as error:  # whatever the optimizer's rule raises where it is traced
                 if self._function.options.backend.name == "c" or isinstance(error, CompilerError):
                     raise

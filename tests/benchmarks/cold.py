@@ -111,7 +111,7 @@ def compiled(function: Callable[..., Any], parameters: list[Any], batch: tuple[A
     import micrograd
 
     example = tuple([argument[0] for argument in batch])
-    return micrograd.compile(function, example, parameters=parameters, backend="c", batch_size=MANY)
+    return micrograd.compile(function, example, parameters=parameters, backend="c")
 
 
 def task(name: str) -> tuple[Callable[..., Any], list[Any], tuple[Any, ...]]:

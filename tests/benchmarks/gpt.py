@@ -174,7 +174,7 @@ def our_task(backend: str) -> Measure:
 
     gpt, name = our_gpt(), (NAME[:-1], NAME[1:])
     loss: Any = lambda tokens, following: gpt.loss(gpt(tokens), following)  # noqa: E731
-    fast = micrograd.compile(loss, name, parameters=gpt.parameters(), backend=backend, batch_size=1)
+    fast = micrograd.compile(loss, name, parameters=gpt.parameters(), backend=backend)
     return compiled_training("step", fast, fast.pack([NAME[:-1]], [NAME[1:]]), gpt.restart)
 
 

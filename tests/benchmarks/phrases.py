@@ -62,9 +62,7 @@ def compiled(name: str, phrasing: int) -> Any:
     import micrograd
 
     program = made(name)
-    return micrograd.compile(
-        program[phrasing], program.example, parameters=program.parameters, backend="c", batch_size=MANY
-    )
+    return micrograd.compile(program[phrasing], program.example, parameters=program.parameters, backend="c")
 
 
 def called(name: str, phrasing: int) -> tuple[Callable[[], object], float]:

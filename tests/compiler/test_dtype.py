@@ -67,7 +67,7 @@ def test_every_operation_and_its_derivatives_agree_with_doubles(operation):
 @pytest.mark.parametrize("n", [1, 4, 5, 40, 203])
 def test_lanes_and_single_examples_agree_with_doubles(network, n):
     model, loss, xs, ys = network
-    double, single = both(loss, (xs[0], ys[0]), parameters=model.parameters(), batch_size=n)
+    double, single = both(loss, (xs[0], ys[0]), parameters=model.parameters())
     values, floats = double.map(xs[:n], ys[:n]), single.map(xs[:n], ys[:n])
     assert close(floats, values, 32)
     assert values != floats
@@ -90,7 +90,7 @@ def test_lookups_and_loops_agree_with_doubles():
 
     xs, tokens = [[math.cos(i + j) for j in range(29)] for i in range(50)], [i % 39 for i in range(50)]
     for n in (1, 50):
-        double, single = both(score, (xs[0], 0), parameters=parameters, batch_size=n)
+        double, single = both(score, (xs[0], 0), parameters=parameters)
         assert "for (long i" in single.c_source
         assert close(single.map(xs[:n], tokens[:n]), double.map(xs[:n], tokens[:n]), 32)
         assert double.backward(xs[:n], tokens[:n]) == pytest.approx(single.backward(xs[:n], tokens[:n]), rel=1e-6)

@@ -371,7 +371,6 @@ P = Value(1.0)
         ({"parameters": [P.detach()]}, ValueError, r"parameters holds .*, a constant .*: use Value\(v\.data\)"),
         ({"parameters": MLP(1, [1])}, TypeError, r"parameters is MLP\(.*\): expected a list of Values, such as"),
         ({"function": "x*x"}, TypeError, r"function is 'x\*x': expected a function of Values"),
-        ({"batch_size": 0}, ValueError, "batch_size is 0: expected a finite number, 1 or greater"),
         ({"finite": 1}, ValueError, "finite is 1: expected True or False"),
     ],
 )

@@ -5,9 +5,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import cache
-from typing import Generic, TypeVar
-
-Result = TypeVar("Result")
+from typing import Any
 
 
 @cache
@@ -16,22 +14,22 @@ def _slots(process: int) -> threading.Semaphore:
     return threading.Semaphore(1 + (os.cpu_count() or 1))
 
 
-class BackgroundTask(Generic[Result]):
+class BackgroundTask:
     """Work in another thread, which waits for a slot; `result` waits for the work.
 
     The interpreter does not wait for the thread when it ends. Where there is no such thread, as in a forked child or
     when the interpreter is shutting down, `result` does the work itself.
     """
 
-    def __init__(self, work: Callable[[], Result]) -> None:
+    def __init__(self, work: Callable[[], Any]) -> None:
         self._work, self._process = work, os.getpid()
-        self._future: Future[Result] = Future()
+        self._future: Future[Any] = Future()
         try:
             threading.Thread(target=self._run, name="micrograd-compiler", daemon=True).start()
         except RuntimeError:  # the interpreter is shutting down
             self._process = 0
 
-    def result(self) -> Result:
+    def result(self) -> Any:
         """Return what the work returned, or raise what it raised."""
         return self._future.result() if self._process == os.getpid() else self._work()
 

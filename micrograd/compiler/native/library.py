@@ -4,7 +4,6 @@ import ctypes
 import math
 import struct
 from array import array
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
@@ -14,10 +13,9 @@ from micrograd.compiler.dataset import Batch, address
 from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph
 from micrograd.compiler.frontend.interpret import failure
-from micrograd.compiler.native.background import BackgroundTask
-from micrograd.compiler.native.toolchain import CompilerError, build, function_of
+from micrograd.compiler.native.toolchain import CompilerError, build, start_build
 from micrograd.compiler.options import Options
-from micrograd.compiler.passes import Program, hoisted, program
+from micrograd.compiler.passes import hoisted, program
 from micrograd.compiler.targets.c import TILES, library_source
 from micrograd.support.collector import gc_paused
 
@@ -54,16 +52,11 @@ class CBackend:
         self.options, self.precision = options, options.precision
         self._graph: Graph | None = graph  # until a library is built, since loading it again takes long
         self._libraries: dict[LibraryKey, Library] = {}
-        self._free = defaultdict[Library, list[NativeCall]](list)  # calls that are not in use
         self._chosen: dict[tuple[CallSpec, float], Library] = {}  # for each number of examples
-        self._started: dict[LibraryKey, BackgroundTask[ctypes.CDLL]] = {}
-        self._programs: dict[CallSpec, Program] = {}  # shared by the libraries for many examples and for few
-        self._hoisted: dict[CallSpec, Program | None] = {}  # for many examples; None if nothing is hoisted
+        self._texts: dict[LibraryKey, str] = {}  # of libraries that are being built
 
-    def __getstate__(self) -> dict[str, Any]:
-        built = ("_libraries", "_chosen", "_started", "_programs", "_hoisted")
-        nothing: dict[str, Any] = {name: {} for name in built} | {"_free": defaultdict(list), "_graph": None}
-        return vars(self) | nothing  # libraries are built again, or found in the cache
+    def __getstate__(self) -> dict[str, Any]:  # libraries are built again, or found in the cache
+        return vars(self) | {"_graph": None, "_libraries": {}, "_chosen": {}, "_texts": {}}
 
     def call(
         self, kind: CallSpec, packed: Batch, results: Any, gradients: Any = None, seed: float = 1.0,
@@ -75,7 +68,7 @@ class CBackend:
         """
         library = self.library(kind, size or packed.n)
         try:
-            call = self._free[library].pop()
+            call = library.free.pop()
         except IndexError:  # other threads may use all of them
             call = NativeCall(library)
         return call.on(packed, results, gradients, seed, indices)
@@ -83,7 +76,7 @@ class CBackend:
     def release(self, call: "NativeCall") -> None:
         """Let others use this call, and the memory that it works in."""
         call.used = ()
-        self._free[call.library].append(call)
+        call.library.free.append(call)
 
     def start_build(self, kind: CallSpec, n: float) -> None:
         """Start building the library for calls of this kind with n examples, unless it is built or being built.
@@ -91,12 +84,9 @@ class CBackend:
         If it cannot be built, `library` raises the error.
         """
         key = self._key(kind, n)
-        if key not in self._libraries and key not in self._started:
-            self._started[key] = BackgroundTask(partial(build, self._text(key)))
-
-    def build(self, kind: CallSpec, n: float) -> None:
-        """Build the library for calls of this kind with n examples, if need be. Raises CompilerError if that fails."""
-        self.library(kind, n)
+        if key not in self._libraries:
+            self._texts[key] = self._text(key)
+            start_build(self._texts[key])
 
     def library(self, kind: CallSpec, n: float) -> "Library":
         """The library for a kind of call with n examples, which it computes in tiles or one by one.
@@ -107,9 +97,9 @@ class CBackend:
             return library
         key = self._key(kind, n)
         if key not in self._libraries:
-            started = self._started.pop(key, None)
+            text = self._texts.pop(key, None) or self._text(key)
             try:
-                loaded = started.result() if started else build(self._text(key))
+                loaded = build(text)
             except CompilerError as error:
                 shapes = self.stored.shapes
                 raise CompilerError(f"the C for arguments of shape {shapes} cannot be built: {error}") from error
@@ -122,15 +112,10 @@ class CBackend:
         kind, tile = key
         with gc_paused():
             graph = self.stored.graph()
-            shared = [axis is None for axis in self.options.axes(len(self.stored.shapes))]
-            if tile and kind not in self._hoisted:
-                self._hoisted[kind] = hoisted(graph, graph.ends(kind), shared)
-            made = self._hoisted.get(kind) if tile else None
-            if made is None:
-                made = self._programs.get(kind) or program(graph, graph.ends(kind))
-                self._programs[kind] = made
+            ends, shared = graph.ends(kind), [axis is None for axis in self.options.axes(len(self.stored.shapes))]
+            compiled = (hoisted(graph, ends, shared) if tile else None) or program(graph, ends)
             text = library_source(
-                graph, made, tile=tile, precision=self.precision, shared=shared,
+                graph, compiled, tile=tile, precision=self.precision, shared=shared,
                 threads=self._threads(kind), least=self._least(kind),
             )  # fmt: skip
         self._graph = None
@@ -175,15 +160,16 @@ def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
 class Library:
     """The loaded library for a kind of call.
 
-    `function` is the address of the generated function, and `room` the bytes that it works in.
+    `run` is the generated function, `function` its address, and `room` the bytes that it works in. `free` has the calls
+    that are not in use.
     """
 
     def __init__(self, stored: SerializedGraph, kind: CallSpec, precision: Precision, library: ctypes.CDLL) -> None:
         self.stored, self.kind, self.precision = stored, kind, precision
         self.room = ctypes.c_int64.in_dll(library, "room").value
-        self._library = library
-        self.run = function_of(library, "run", RUN)
-        self.function = POINTER.from_buffer(self.run).value  # `cast` would make a cycle
+        self.run = RUN(("run", library))
+        self.function = ctypes.cast(self.run, POINTER).value
+        self.free: list[NativeCall] = []
 
 
 class NativeCall:

@@ -8,21 +8,19 @@ import random
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from functools import partial
 from operator import is_
-from typing import Any, NamedTuple
+from typing import Any
 
 from micrograd.compiler.dataset import Batch, Buckets, address
 from micrograd.compiler.dtype import DOUBLE, Precision
-from micrograd.compiler.native.background import BackgroundTask
 from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.library import POINTER
-from micrograd.compiler.native.toolchain import build, function_of
+from micrograd.compiler.native.toolchain import build
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.stepping import Batches
 from micrograd.compiler.targets import spelling
 from micrograd.compiler.targets.c_runtime import FOR_TILES, PARTS, definitions
-from micrograd.optim import Optimizer, check_moments
+from micrograd.optim import check_moments
 from micrograd.support.collector import gc_paused
 
 ADD = ctypes.CFUNCTYPE(None, POINTER, POINTER, ctypes.c_int64)  # to, from, n
@@ -64,32 +62,18 @@ def source(kernel: UpdateKernel, precision: Precision = DOUBLE) -> str:
     return spelling.filled(text, PASSES=FOR_TILES, INTEGER=precision.integer)
 
 
-class LoopBuild(NamedTuple):
-    """The C of a loop, and the task that builds and loads its library."""
-
-    text: str
-    task: BackgroundTask[ctypes.CDLL]
-
-
-def start_build(optimizer: Optimizer, precision: Precision) -> LoopBuild:
-    """Start building the loop for an optimizer's present rule; a NativeLoop uses the library if its C is the same."""
-    text = source(UpdateKernel(optimizer), precision)
-    return LoopBuild(text, BackgroundTask(partial(build, text)))
-
-
 class NativeLoop:
     """Takes steps in C, on the numbers in buffers that are in use until it is closed.
 
-    The libraries of the compiled function compute the gradients. If the C of `started` is that of this loop, its
-    library is used.
+    The libraries of the compiled function compute the gradients.
     """
 
-    def __init__(self, function: Any, buffers: Buffers, started: LoopBuild | None = None) -> None:
+    def __init__(self, function: Any, buffers: Buffers) -> None:
         self._function, self._buffers, self._optimizer = function, buffers, buffers.optimizer
         with ExitStack() as block:
             with gc_paused():
                 block.enter_context(buffers.in_use())
-            self._load(started)
+            self._load()
             self._block = block.pop_all()
 
     def close(self) -> None:
@@ -125,13 +109,12 @@ class NativeLoop:
             self._add(gradients, address(part), len(part))
         return bool(self._run([self._optimizer.learning_rate], None))  # on no examples, since none are bound
 
-    def _load(self, started: LoopBuild | None = None) -> None:
+    def _load(self) -> None:
         """Trace the optimizer's rule as it is now, and load C that applies it."""
         buffers, kernel = self._buffers, UpdateKernel(self._optimizer)
-        text, n = source(kernel, buffers.precision), buffers.n
-        library = started.task.result() if started and started.text == text else build(text)
-        self._library, self._kernel = library, kernel
-        self._train, self._add = function_of(library, "train", TRAIN), function_of(library, "add", ADD)
+        library, n = build(source(kernel, buffers.precision)), buffers.n
+        self._kernel = kernel
+        self._train, self._add = TRAIN(("train", library)), ADD(("add", library))
         before = buffers.precision.zeros(len(buffers.numbers))
         ranges = buffers.ranges()
         self._arguments = LoopArguments(

@@ -2,11 +2,10 @@
 
 A library's file is named by a hash of all that it is built from: the C, the compiler with its flags, and the processor.
 It gets this name once it is complete, so processes may build the same library at once. Without a directory that only
-the user can write to, libraries are built in a temporary one. Whenever a library is added, the least recently used ones
-above LIMIT bytes are removed.
+the user can write to, libraries are built in a temporary one. Whenever a library is added, the oldest ones above LIMIT
+bytes are removed. A library that was loaded stays loaded, like a module.
 """
 
-import _ctypes
 import ctypes
 import functools
 import hashlib
@@ -20,11 +19,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from micrograd.compiler.native.background import BackgroundTask
 
 log = logging.getLogger("micrograd")
 
@@ -140,11 +140,9 @@ def _probed(compiler: Compiler) -> Compiler:
 
     The library stays in the cache like any other, so that a compiler is tried only once.
     """
-    if "windows-msvc" in compiler.version:
-        raise CompilerError(f"{shlex.join(compiler.command)} builds for MSVC, not for MinGW: pip install ziglang")
     for native in NATIVE:
         try:
-            build(PROBE, compiler._replace(native=native))
+            _built(PROBE, compiler._replace(native=native))
         except CompilerError as error:
             failure = error  # the last one, without flags, is raised
         else:
@@ -160,18 +158,34 @@ def require_compiler() -> Compiler:
 # What it builds
 
 
-def build(text: str, compiler: Compiler | None = None) -> ctypes.CDLL:
+_started: dict[str, BackgroundTask] = {}  # what builds a text in the background
+
+
+def start_build(text: str) -> None:
+    """Start building the library of a text in C while Python goes on. `build` waits for it, and raises its errors."""
+    if text not in _started:
+        _started[text] = BackgroundTask(lambda: _built(text, require_compiler()))
+
+
+def build(text: str) -> Any:
     """The library of a text in C: it is in the cache, or compiled now.
 
     Raises CompilerError if there is no compiler, it rejects the text, or there is no room for the library.
     """
-    words, version, native = compiler or require_compiler()
+    task = _started.pop(text, None)
+    return task.result() if task else _built(text, require_compiler())
+
+
+def _built(text: str, compiler: Compiler) -> ctypes.CDLL:
+    words, version, native = compiler
     vectors = ["-mprefer-vector-width=512"] if platform.machine() in ("x86_64", "AMD64") else []
     command = [*words, *FLAGS, *native, *vectors]
     name = hashlib.sha256("\0".join([text, *command, version, _processor()]).encode()).hexdigest()[:32] + ".so"
     try:
         file = _cache_directory() / name
-        return _found(file) or _compiled(text, command, file)
+        with suppress(OSError):  # it is not there, or damaged
+            return ctypes.CDLL(str(file))
+        return _compiled(text, command, file)
     except CompilerError:
         raise
     except (OSError, RuntimeError) as error:  # a RuntimeError says that the user has no home directory
@@ -181,17 +195,6 @@ def build(text: str, compiler: Compiler | None = None) -> ctypes.CDLL:
             return _compiled(text, command, Path(directory) / name)
     except OSError as error:
         raise CompilerError(f"the library cannot be built: {error}") from error
-
-
-def _found(file: Path) -> ctypes.CDLL | None:
-    """The library in a file of the cache, unless there is none, or it is damaged."""
-    try:
-        library = _opened(file)
-    except OSError:
-        return None
-    with suppress(OSError):  # the cache may be read-only
-        os.utime(file)  # when it was last used
-    return library
 
 
 def _compiled(text: str, command: list[str], file: Path) -> ctypes.CDLL:
@@ -205,7 +208,7 @@ def _compiled(text: str, command: list[str], file: Path) -> ctypes.CDLL:
             status, errors = _run([*command, str(source), "-o", str(built), "-lm"], source.with_suffix(""))
         if status != 0:
             raise CompilerError(f"{shlex.join(command)} failed:\n{errors[-2000:]}")
-        library = _opened(built)  # if this fails, the file is not kept
+        library = ctypes.CDLL(str(built))  # if this fails, the file is not kept
         built.replace(file)
         _tidy(file.parent)
     finally:
@@ -229,21 +232,8 @@ def _run(command: list[str], files: Path) -> tuple[int, str]:
     return process.returncode, errors
 
 
-def function_of(library: ctypes.CDLL, name: str, kind: Any) -> Any:
-    """A function in a library that callers keep. (One that ctypes looks up refers to itself, and to the library.)"""
-    return kind(ctypes.addressof(ctypes.c_char.in_dll(library, name)))
-
-
-def _opened(file: Path) -> ctypes.CDLL:
-    """The library in a file. It is unloaded when nothing refers to it any more."""
-    library = ctypes.CDLL(str(file))
-    close = getattr(_ctypes, "dlclose" if os.name == "posix" else "FreeLibrary")
-    weakref.finalize(library, close, library._handle).atexit = False  # when threads may be at work in it
-    return library
-
-
 def _tidy(directory: Path) -> None:
-    """Remove the least recently used files above LIMIT."""
+    """Remove the oldest files above LIMIT."""
     room = LIMIT
     with suppress(OSError):  # another process may be tidying up, too
         for file in sorted(directory.glob("*.so"), key=lambda file: -file.stat().st_mtime_ns):

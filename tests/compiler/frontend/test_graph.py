@@ -275,7 +275,7 @@ def minors(rows):
 def test_what_a_function_computes_twice_is_differentiated_once(op):
     def lines_per_term(n):
         rows = [[0.1 * i * j + (i == j) for j in range(n)] for i in range(n)]
-        fast = micrograd.compile(op, (rows,), batch_size=math.inf)
+        fast = micrograd.compile(op, (rows,))
         expected = micrograd.value_and_grad(op)(rows)
         assert_close(flat(fast.value_and_grad(rows)), flat(expected))
         trace = fast._first_graph().trace
@@ -298,7 +298,7 @@ def test_equal_numbers_with_different_derivatives_are_kept_apart(first, second):
     def function(x):
         return first(x) * second(x) + 2 * first(x) - second(x) * second(x)
 
-    fast = micrograd.compile(function, (1.5,), batch_size=math.inf)
+    fast = micrograd.compile(function, (1.5,))
     assert_close(flat(fast.value_and_grad(1.5)), flat(micrograd.value_and_grad(function)(1.5)))
 
 
@@ -314,7 +314,7 @@ def test_the_gradients_of_what_is_computed_twice_are_added_up_in_the_order_of_th
 
     def lines(n):
         points = [[math.sin(k * i) for i in range(n)] for k in (1, 2)]
-        graph = micrograd.compile(time_warping, tuple(points), batch_size=math.inf)._first_graph()
+        graph = micrograd.compile(time_warping, tuple(points))._first_graph()
         return length(program(graph, graph.ends((0, 1))).kernel)
 
     assert lines(30) < 2 * lines(12)  # in proportion to n, not to n^2

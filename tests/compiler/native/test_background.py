@@ -80,12 +80,11 @@ def test_result_raises_what_the_work_raised():
 
 
 AT_EXIT = """import os, sys, time
-from micrograd import Value, compile
 from micrograd.compiler.native import toolchain
 
-compiler, w = toolchain.require_compiler(), Value(2.0)
+compiler = toolchain.require_compiler()
 toolchain.find_compiler = lambda *_: compiler._replace(command=(sys.argv[1],))
-fast = compile(lambda x: w * x, (1.0,), parameters=[w], backend="c", batch_size=32)
+toolchain.start_build("int answer(void) { return 42; }")
 while not os.path.exists(sys.argv[2]):
     time.sleep(0.01)
 """

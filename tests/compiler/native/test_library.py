@@ -3,7 +3,6 @@
 import ctypes
 import random
 from contextlib import nullcontext
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,8 +37,6 @@ def test_what_is_called_first_is_built_at_once_and_only_once(built):
     several = micrograd.compile(lambda x: [w * x, x], (1.0,), parameters=[w], backend="c")
     assert several.map([1.0] * 32) == [[2.0, 1.0]] * 32
     assert len(built) == 4
-    micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend="c", batch_size=32)
-    assert len(built) == 5
 
 
 @needs_compiler
@@ -57,12 +54,11 @@ def test_more_than_four_examples_are_computed_in_tiles_of_up_to_four_vectors():
     p = Value(2.0)
     tiles = {1: 0, 4: 0, 5: 1, 15: 1, 16: 2, 31: 2, 32: 4, 1000: 4}
     for n, tile in tiles.items():
-        fast = micrograd.compile(lambda x: p * x, (1.0,), parameters=[p], backend="c", batch_size=n)
+        fast = micrograd.compile(lambda x: p * x, (1.0,), parameters=[p], backend="c")
         backend = fast._backends[((),)]
         libraries = backend._libraries
-        assert [*backend._started] == [("backward", tile)]
         assert fast.backward([1.0] * n) == 2.0
-        assert [backend._started, *libraries] == [{}, ("backward", tile)]
+        assert [*libraries] == [("backward", tile)]
         assert fast.map([1.0] * n) == [2.0] * n
         assert set(libraries) == {("backward", tile), ("forward", tile)}
         assert fast.value_and_grad(1.0) == (2.0, 2.0)
@@ -180,26 +176,6 @@ def test_threads_are_used_where_there_is_work_for_them(monkeypatch):
         ws[0].grad = 0.0
         fast.backward(fast.pack([0.0] * n))
         assert ws[0].grad == threads
-
-
-@needs_compiler
-@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="Linux tells what is loaded")
-def test_a_library_is_unloaded_with_the_function_that_it_was_built_for(own_cache):
-    def loaded():
-        return {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if str(own_cache) in line}
-
-    def times(k):
-        return micrograd.compile(lambda x: x * k, (1.0,), parameters=[Value(0.0)], backend="c")
-
-    functions, twin = [times(k) for k in range(2, 5)], times(2)
-    assert [fast(1.0) for fast in functions] == [2.0, 3.0, 4.0]
-    assert [fast.backward([1.0] * 5) for fast in [*functions, twin]] == [2.0, 3.0, 4.0, 2.0]
-    assert len(loaded()) == 6  # in lanes and not, and the twin has the same file
-    functions.clear()
-    assert len(loaded()) == 1
-    assert twin.backward([1.0] * 5) == 2.0
-    del twin
-    assert loaded() == set()
 
 
 @needs_compiler

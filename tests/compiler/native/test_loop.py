@@ -21,7 +21,7 @@ def shuffled(cache):
     if not has_compiler():
         pytest.skip("there is no C compiler here")
     library = toolchain.build(loop.source(UpdateKernel(SGD([Value(1.0)]))))
-    shuffle = toolchain.function_of(library, "shuffle", CFUNCTYPE(None, POINTER, POINTER, c_int64))
+    shuffle = CFUNCTYPE(None, POINTER, POINTER, c_int64)(("shuffle", library))
 
     def shuffled(n, times, rng):
         orders = [array("q", range(n)) for _ in range(times)]
@@ -30,8 +30,7 @@ def shuffled(cache):
                 shuffle(state, address(order), n)
         return [i for order in orders for i in order]
 
-    yield shuffled
-    del library  # which is unloaded then
+    return shuffled
 
 
 def orders(n, times, rng):

@@ -109,13 +109,6 @@ def test_if_none_can_build_each_says_why(programs):
         found()
 
 
-def test_clang_for_msvc_is_refused_by_name(programs):
-    clang = programs("clang", 'echo "clang version 18.1.8"; echo "Target: x86_64-pc-windows-msvc"')
-    for cc, command in ((None, "clang"), (clang, clang)):
-        with pytest.raises(CompilerError, match=f"{re.escape(command)} builds for MSVC, not for MinGW"):
-            found(cc)
-
-
 def test_cc_may_be_a_path_with_spaces_or_a_command_with_options(programs, tmp_path):
     directory = tmp_path / "Program Files"
     directory.mkdir()
@@ -324,17 +317,6 @@ def test_without_a_cache_of_the_users_own_libraries_are_built_elsewhere(own_cach
 
 
 @needs_compiler
-def test_libraries_in_a_read_only_cache_are_used(own_cache, fake, monkeypatch):
-    def refused(*call, **options):
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    calls = fake('exec $REAL "$@"')
-    built()
-    monkeypatch.setattr(os, "utime", refused)
-    assert [built(), calls()] == [42, 1]
-
-
-@needs_compiler
 def test_where_there_are_no_user_ids_a_cache_is_the_users_own(own_cache, monkeypatch):
     monkeypatch.delattr(os, "getuid")
     assert built() == 42
@@ -379,18 +361,17 @@ def test_two_processes_may_build_at_once(own_cache, fake, numbers):
 
 
 @needs_compiler
-def test_the_libraries_that_were_used_least_recently_are_removed_above_the_limit(own_cache, fake, monkeypatch):
+def test_the_oldest_libraries_are_removed_above_the_limit(own_cache, fake, monkeypatch):
     calls = fake('exec $REAL "$@"')
     for n in (1, 2, 3):
         built(n)
         for file in files(own_cache):  # all of them longer ago
             os.utime(file, ns=(0, file.stat().st_mtime_ns - 10**10))
     size = files(own_cache)[0].stat().st_size
-    assert built(1) == 1  # which is used again
     monkeypatch.setattr(toolchain, "LIMIT", 3 * size)
     assert [built(4), calls(), len(files(own_cache))] == [4, 4, 3]
-    assert [built(1), built(3), built(4), calls()] == [1, 3, 4, 4]
-    assert [built(2), calls()] == [2, 5]
+    assert [built(2), built(3), built(4), calls()] == [2, 3, 4, 4]
+    assert [built(1), calls()] == [1, 5]
     monkeypatch.setattr(toolchain, "LIMIT", size - 1)
     assert [built(5), files(own_cache)] == [5, []]
 

@@ -145,9 +145,7 @@ def test_values_and_gradients_equal_the_engines(program):
 def test_threads_and_floats(options, monkeypatch):
     monkeypatch.setattr("micrograd.compiler.native.library.A_THREAD", 1)
     w, points = parameters(), examples(401)
-    fast = micrograd.compile(
-        lambda xs: mixture(xs, w), (points[0],), parameters=w, backend=Backend("c", **options), batch_size=401
-    )
+    fast = micrograd.compile(lambda xs: mixture(xs, w), (points[0],), parameters=w, backend=Backend("c", **options))
     values, expected = engine(mixture, points, w)
     for p in w:
         p.grad = 0.0
@@ -279,9 +277,7 @@ def test_wide_layers_of_hoisted_weights_and_before_the_loop():
         return micrograd.sum([dot(row, xs).tanh() for row in rows])
 
     leaves = [p for row in w for p in row]
-    fast = micrograd.compile(
-        function, (wide[0], shared), parameters=leaves, backend="c", in_axes=(0, None), batch_size=70
-    )
+    fast = micrograd.compile(function, (wide[0], shared), parameters=leaves, backend="c", in_axes=(0, None))
     values, expected = engine(lambda xs, w: function(xs, shared), wide, leaves)
     for p in leaves:
         p.grad = 0.0

@@ -70,7 +70,7 @@ def test_jamming_changes_no_bit(monkeypatch, hidden):
         graph = graph_of(loss, example, model.parameters())
         source = library_source(graph, program(graph, everything(graph)), tile=2)
         assert ("sum0_1[k]" in source) == (factor > 1)
-        fast = compile(loss, tuple(example), parameters=model.parameters(), backend="c", batch_size=32)
+        fast = compile(loss, tuple(example), parameters=model.parameters(), backend="c")
         model.zero_grad()
         found.append([fast.backward(*examples), *(p.grad for p in model.parameters())])
     assert found[0] == found[1] == found[2]

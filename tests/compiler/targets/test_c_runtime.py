@@ -99,7 +99,7 @@ def test_an_infinite_gradient_is_infinite_wherever_its_example_is(n):
 @pytest.mark.parametrize("n", range(1, 20))
 def test_lanes_that_share_an_example_share_its_gradient(n):
     w = Value(1.0)
-    fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend="c", batch_size=n)
+    fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend="c")
     w.grad = 0.0
     fast.backward([float(3**i) for i in range(n)])
     assert w.grad == pytest.approx((3**n - 1) / 2 / n, rel=1e-15)
