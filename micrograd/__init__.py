@@ -24,10 +24,8 @@ if sys.platform == "emscripten":  # whose stack is too small for Python to free 
 _LAZY = {  # the names that are loaded on first use, and from which module; it may be the name itself
     **{name: name for name in ("compiler", "data", "functional", "losses", "nn", "optim", "training", "viz")},
     **dict.fromkeys(("grad", "gradcheck", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"), "functional"),
-    **dict.fromkeys(("Backend", "compile"), "compiler"),
-    "fit": "training.fit",
-    "scan": "loops",
-}
+    "Backend": "compiler", "compile": "compiler", "fit": "training.fit", "scan": "loops",
+}  # fmt: skip
 if TYPE_CHECKING:
     from micrograd import compiler, data, functional, losses, nn, optim, training, viz
     from micrograd.compiler import Backend
