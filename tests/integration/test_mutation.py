@@ -1,56 +1,70 @@
-"""The list of mutants that change nothing matches the current code."""
+"""The errors are where they should be, and those listed as changing nothing are of the code as it is."""
 
 import ast
 
-from tests.mutation import CHECKOUT, listed, run
-from tests.mutation.changes import change, expressions
+from tests.mutation import CHECKOUT, listed
+from tests.mutation.mutants import mutants
 
 SOURCE = """
 @cache
 def size(self):
-    return len(self.parts[0]) - 1
+    return len(self.parts[0]) - (
+        1
+    )
 
 class Box:
-    limit = -1.0
+    limit: float = -1.0  # ä
 
     def full(self):
         for part in self.parts:
             if part > self.limit and part:
                 break
+        return f"{not part}", zip(part, part, strict=True)
 """
+FOUND = {
+    "size: cache -> lambda it: it": ("@cache", "@(lambda it: it)"),
+    "size: self.parts[0] -> self.parts[1]": ("[0]", "[(1)]"),
+    "size: self.parts[0] -> self.parts[-1]": ("[0]", "[(-1)]"),
+    "size: len(self.parts[0]) - 1 -> len(self.parts[0]) - 2": ("        1", "        (2)"),
+    "size: len(self.parts[0]) - 1 -> len(self.parts[0]) - 0": ("        1", "        (0)"),
+    "size: len(self.parts[0]) - 1 -> len(self.parts[0]) + 1": (
+        "len(self.parts[0]) - (\n        1\n    )",
+        "(len(self.parts[0]) + 1\n\n)",
+    ),
+    "Box: limit: float = -1.0 -> limit: float = +1.0": ("-1.0", "(+1.0)"),
+    "Box: limit: float = -1.0 -> limit: float = -2.0": ("1.0", "(2.0)"),
+    "Box: limit: float = -1.0 -> limit: float = -0.0": ("1.0", "(0.0)"),
+    "Box.full: self.parts -> []": ("self.parts:", "([]):"),
+    "Box.full: part > self.limit -> part >= self.limit": ("part > self.limit", "(part >= self.limit)"),
+    "Box.full: part > self.limit -> part <= self.limit": ("part > self.limit", "(part <= self.limit)"),
+    "Box.full: part > self.limit and part -> part > self.limit or part": (
+        "part > self.limit and part",
+        "(part > self.limit or part)",
+    ),
+    "Box.full: part > self.limit and part -> not (part > self.limit and part)": (
+        "part > self.limit and part",
+        "(not (part > self.limit and part))",
+    ),
+    "Box.full: break -> continue": ("break", "continue"),
+    "Box.full: {not part} -> {part}": ('f"{not part}"', "(f'{part}')"),
+}
 
 
-def test_each_listed_mutant_is_of_an_expression_that_is_there_and_has_a_reason():
-    there = {
-        f"{function}: {expression} -> "
-        for file in (CHECKOUT / "micrograd").rglob("*.py")
-        for function, expression in expressions(ast.parse(file.read_text(encoding="utf-8")))
-    }
+def test_each_listed_mutant_is_there_and_has_a_reason():
+    files = [file.read_text(encoding="utf-8") for file in (CHECKOUT / "micrograd").rglob("*.py")]
+    there = {mutant.change for source in files for mutant in mutants("", source)}
     entries = listed()
     for entry in entries:
-        assert entry.change.partition(" -> ")[0] + " -> " in there, entry
+        assert entry.change in there, entry
         assert len(entry.reason) > 10, entry
     assert len({entry.change for entry in entries}) == len(entries)
 
 
-def test_modules_and_the_tests_that_they_are_tried_with_are_there():
-    paths = [CHECKOUT / "micrograd" / name for name in run.ALSO]
-    assert [path for path in paths if not (path.is_dir() or path.with_suffix(".py").is_file())] == []
-    assert [name for names in run.ALSO.values() for name in names if len(run.files_of(name)) != 1] == []
-    assert run.tests_of("support/files") == ["tests/support/test_files.py"]
-    assert run.tests_of("draw/shell") == []
-
-
-def test_a_change_is_named_by_its_function_and_expression_wherever_they_are():
-    for before, after, named in (
-        ("parts[0]", "parts[1]", "size: self.parts[0] -> self.parts[1]"),
-        (") - 1", ") - 2", "size: len(self.parts[0]) - 1 -> len(self.parts[0]) - 2"),
-        ("@cache\n", "", "size: cache -> nothing"),
-        ("-1.0", "-2.0", "Box: limit = -1.0 -> limit = -2.0"),
-        (" > ", " >= ", "Box.full: part > self.limit -> part >= self.limit"),
-        ("in self.parts:", "in []:", "Box.full: self.parts -> []"),
-        ("break", "continue", "Box.full: break -> continue"),
-    ):
-        for lines_above in ("", "import math\n\n"):
-            old = lines_above + SOURCE
-            assert str(change(old, old.replace(before, after))) == named
+def test_an_error_is_named_by_its_function_and_expression_and_leaves_the_other_lines_where_they_are():
+    for lines_above in ("", "import math\n\n"):
+        source = lines_above + SOURCE
+        found = {mutant.change: mutant.source for mutant in mutants("box", source)}
+        assert found == {change: source.replace(*words, 1) for change, words in FOUND.items()}
+        for changed in found.values():
+            ast.parse(changed)
+            assert changed.count("\n") == source.count("\n")

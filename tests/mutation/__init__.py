@@ -1,8 +1,8 @@
 """Mutation testing: small errors are introduced into the package, one at a time, and the tests must detect each.
 
-`python -m tests.mutation` tries all modules, `python -m tests.mutation engine nn` some. The errors are those of
-cosmic-ray. To save time, a process that has imported what the tests need forks for each mutant. Mutants that survive
-because they change nothing are listed in `equivalent.txt` by function and expression, with the reason.
+`python -m tests.mutation` tries all modules, `python -m tests.mutation engine nn` some. A first run of the tests finds
+which of them run each line, so that an error is met by those alone, the quickest first. Mutants that survive because
+they change nothing are listed in `equivalent.txt` by function and expression, with the reason.
 """
 
 from pathlib import Path

@@ -1,79 +1,63 @@
-"""The command: `python -m tests.mutation [module ...] [--jobs N] [--results FILE]`."""
+"""The command: `python -m tests.mutation [module ...] [--tests PATH ...] [--results FILE]`."""
 
 import argparse
 import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
-from multiprocessing.pool import ThreadPool
+from contextlib import closing
 from pathlib import Path
-from queue import SimpleQueue
 
 from tests.mutation import CHECKOUT, listed
-from tests.mutation.changes import change
-from tests.mutation.mutants import Mutant, mutants, mutated
-from tests.mutation.run import MODULES, Runner
+from tests.mutation.mutants import Mutant, mutants
+from tests.mutation.run import Runner
 
+PACKAGE = CHECKOUT / "micrograd"
+MODULES = sorted(file.relative_to(PACKAGE).with_suffix("").as_posix() for file in PACKAGE.rglob("*.py"))
+TESTS = [f"tests/{room}" for room in ("engine", "nn", "support", "training", "compiler")]
 OUTCOMES = ("killed", "timed out", "survived", "equivalent")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="Put errors into the package.")
-    parser.add_argument("modules", nargs="*", metavar="module", help=f"which: {', '.join(MODULES)} (default: all)")
-    parser.add_argument("--jobs", type=int, default=1, help="how many at once (default: %(default)s)")
+    parser.add_argument("modules", nargs="*", metavar="module", default=MODULES, help="as in: engine core/levels")
+    parser.add_argument("--tests", nargs="+", metavar="PATH", default=TESTS, help=f"default: {' '.join(TESTS)}")
     parser.add_argument(
         "--results", type=Path, default="mutation.jsonl", help="where a broken run goes on: %(default)s"
     )
     options = parser.parse_args()
-    for name in options.modules:
-        if name not in MODULES:
-            parser.error(f"there is no module {name!r}: choose from {', '.join(MODULES)}")
-    sources = {
-        module: (CHECKOUT / "micrograd" / f"{module}.py").read_text(encoding="utf-8")
-        for module in options.modules or MODULES
-    }
+    sources = {name: (PACKAGE / f"{name}.py").read_text(encoding="utf-8") for name in options.modules}
     wanted = [mutant for module, source in sources.items() for mutant in mutants(module, source)]
-    return report(tried(wanted, sources, options.jobs, options.results), len(wanted))
+    return report(tried(wanted, options.tests, options.results), len(wanted))
 
 
-def tried(wanted: list[Mutant], sources: dict[str, str], jobs: int, path: Path) -> Iterator[tuple[str, str, str]]:
-    """The module, the change and the outcome of each mutant. What the file of results knows is not tried again."""
-    known = dict(map(json.loads, path.read_text().splitlines())) if path.exists() else {}
-    with ExitStack() as stack:
-        results = stack.enter_context(path.open("a"))
-        runners: SimpleQueue[Runner] = SimpleQueue()
-        for _ in range(jobs):
-            runners.put(stack.enter_context(closing(Runner(sources))))
-
-        def one(mutant: Mutant) -> tuple[str, str, str]:
-            code = mutated(mutant, sources[mutant.module])
-            changed = str(change(sources[mutant.module], code))
-            key = json.dumps([*mutant, changed])
-            if key not in known:
-                runner = runners.get()
-                known[key] = runner.outcome(mutant.module, code)
-                runners.put(runner)
-                print(json.dumps([key, known[key]]), file=results, flush=True)
-            return mutant.module, changed, known[key]
-
-        yield from stack.enter_context(ThreadPool(jobs)).imap(one, wanted)
+def tried(wanted: list[Mutant], tests: list[str], path: Path) -> Iterator[tuple[Mutant, str]]:
+    """Each mutant and its outcome. What is listed, or what the file of results knows as dead, is not tried again."""
+    equivalent = {entry.change for entry in listed()}
+    with closing(Runner(tests)) as runner, path.open("a+") as results:
+        results.seek(0)
+        dead = {tuple(key): outcome for key, outcome in map(json.loads, results)}
+        coverage = runner.coverage(sorted({mutant.module for mutant in wanted}))
+        for mutant in wanted:
+            key = (mutant.module, mutant.change, mutant.nth)
+            outcome = "equivalent" if mutant.change in equivalent else dead.get(key)
+            if outcome is None:
+                outcome = runner.outcome(mutant, coverage.tests_of(mutant))
+                if outcome != "survived":
+                    print(json.dumps([key, outcome]), file=results, flush=True)
+            yield mutant, outcome
 
 
-def report(outcomes: Iterator[tuple[str, str, str]], total: int) -> int:
+def report(outcomes: Iterator[tuple[Mutant, str]], total: int) -> int:
     """Print the mutants that survive as they are found, and a table; 0 if each of them is listed, 1 if not.
 
     The table has the share of mutants that die, of all, and as the score, of those that are not listed as equivalent.
     """
-    equivalent = {entry.change for entry in listed()}
     counts: dict[str, Counter[str]] = {}
-    for i, (module, changed, outcome) in enumerate(outcomes, 1):
+    for i, (mutant, outcome) in enumerate(outcomes, 1):
         if outcome == "survived":
-            if changed in equivalent:
-                outcome = "equivalent"
-            else:
-                print("", module, changed, sep="\n", flush=True)
-        for row in (module, "all"):
+            print(f"\n{mutant.module}, line {mutant.spans[0].start}\n{mutant.change}", flush=True)
+        for row in (mutant.module, "all"):
             counts.setdefault(row, Counter())[outcome] += 1
         if i % 100 == 0:
             print(f"{i} of {total}", file=sys.stderr, flush=True)

@@ -1,60 +1,145 @@
-"""The possible errors in a module: the operators of cosmic-ray, about one for each expression."""
+"""The possible errors in a module, about one for each operator, number and condition."""
 
+import ast
+import copy
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from cosmic_ray.ast import ast_nodes, get_ast
-from cosmic_ray.mutating import mutate_code
-from cosmic_ray.plugins import get_operator
+PAIRS = {
+    "Add": "Sub", "Sub": "Add", "Mult": "Div", "Div": "Mult", "FloorDiv": "Mult", "Mod": "Mult", "Pow": "Mult",
+    "Lt": "LtE GtE", "LtE": "Lt Gt", "Gt": "GtE LtE", "GtE": "Gt Lt",  # the edge, the other side
+    "Eq": "NotEq", "NotEq": "Eq", "Is": "IsNot", "IsNot": "Is", "In": "NotIn", "NotIn": "In",
+    "And": "Or", "Or": "And", "BitAnd": "BitOr", "BitOr": "BitAnd", "USub": "UAdd",
+}  # fmt: skip
+MISTAKEN = {getattr(ast, name): [getattr(ast, other) for other in others.split()] for name, others in PAIRS.items()}
+"""What an operator is mistaken for: something far from it."""
 
-OTHER = {  # each operator is replaced with one that is far from it
-    "BinaryOperator": ("Add Sub", "Sub Add", "Mul Div", "Div Mul", "FloorDiv Mul", "Mod Mul", "Pow Mul"),
-    "ComparisonOperator": (
-        *("Lt LtE", "Lt GtE", "LtE Lt", "LtE Gt", "Gt GtE", "Gt LtE", "GtE Gt", "GtE Lt"),  # the edge, the other side
-        *("Eq NotEq", "NotEq Eq", "Is IsNot", "IsNot Is"),
-    ),
-    "UnaryOperator": ("USub UAdd", "Delete Not"),
-}
-OPERATORS = [
-    *[f"core/Replace{kind}_{pair.replace(' ', '_')}" for kind, pairs in OTHER.items() for pair in pairs],
-    "core/AddNot",
-    "core/ExceptionReplacer",
-    "core/NumberReplacer",
-    "core/RemoveDecorator",
-    "core/ReplaceAndWithOr",
-    "core/ReplaceBreakWithContinue",
-    "core/ReplaceContinueWithBreak",
-    "core/ReplaceFalseWithTrue",
-    "core/ReplaceOrWithAnd",
-    "core/ReplaceTrueWithFalse",
-    "core/ZeroIterationForLoop",
-]
+SMALL = (
+    ast.operator | ast.boolop | ast.cmpop | ast.unaryop | ast.expr_context
+    | ast.Constant | ast.Name | ast.UnaryOp | ast.Slice
+)  # fmt: skip
+"""What says nothing about the place where it is."""
 
 
 class Mutant(NamedTuple):
-    """One error in a module: which operator puts it there, and at which of its places."""
+    """A module with one error in it."""
 
     module: str
-    operator: str
-    occurrence: int
+    change: str
+    """ "function: before -> after", by the smallest expression that says where it is, however the code around moves."""
+    nth: int
+    """How many changes that read the same are above it."""
+    source: str
+    spans: list[range]
+    """The lines of the error, of the expression around it, and so on, up to the class or the function."""
 
 
 def mutants(module: str, source: str) -> Iterator[Mutant]:
     """All mutants of a module."""
-    nodes = list(ast_nodes(get_ast(source)))
-    for name in OPERATORS:
-        operator = get_operator(name)()
-        places = [node for node in nodes for _ in operator.mutation_positions(node)]
-        yield from (Mutant(module, name, i) for i, node in enumerate(places) if not is_spared(node))
+    counts: Counter[str] = Counter()
+    for path, field, replacement in errors((ast.parse(source),)):
+        *around, node = path
+        after = [*around, replacement]
+        shown = len(around) if field == "decorator_list" else max(i for i, n in enumerate(path) if not _is_small(n))
+        whole = next((i for i, n in enumerate(path) if isinstance(n, ast.JoinedStr)), len(around))  # f"{a + 1}"
+        before = text(path[shown])
+        _replace(around[-1], field, node, replacement)
+        change = f"{'.'.join(map(_name, filter(_name, around))) or '<module>'}: {before} -> {text(after[shown])}"
+        code = _spliced(source, path[whole], after[whole])
+        _replace(around[-1], field, replacement, node)
+        spans = [range(n.lineno, n.end_lineno + 1) for n in reversed(path[: whole + 1]) if hasattr(n, "lineno")]
+        yield Mutant(module, change, counts[change], code, spans)
+        counts[change] += 1
 
 
-def is_spared(node: Any) -> bool:
-    """Whether the node is of `strict`, which changes nothing in a right program, or a star among parameters."""
-    kind = node.parent.type if node.parent else None
-    return kind == "parameters" or (kind == "argument" and node.parent.get_first_leaf().value == "strict")
+def errors(path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str, ast.AST]]:
+    """The errors in the last node of a path: for each, the path to a node, the field it is in, and what replaces it."""
+    for field, value in ast.iter_fields(path[-1]):
+        if field in ("annotation", "returns"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.keyword) and child.arg == "strict":  # changes nothing in a right program
+                continue
+            if isinstance(child, ast.AST):
+                yield from (((*path, child), field, replacement) for replacement in _mistaken(path[-1], field, child))
+                yield from errors((*path, child))
 
 
-def mutated(mutant: Mutant, source: str) -> str:
-    """The module's source with the error in it."""
-    code: str = mutate_code(source, get_operator(mutant.operator)(), mutant.occurrence)
-    return code
+def _mistaken(parent: ast.AST, field: str, node: Any) -> Iterator[ast.AST]:
+    """What may stand, by mistake, in the place of a node."""
+    match node:
+        case ast.BinOp() | ast.AugAssign() | ast.BoolOp() | ast.UnaryOp():
+            yield from (_changed(node, op=other()) for other in MISTAKEN.get(type(node.op), ()))
+            if _is_not(node):
+                yield node.operand
+        case ast.Compare(ops=ops):
+            for i, op in enumerate(ops):
+                yield from (_changed(node, ops=[*ops[:i], other(), *ops[i + 1 :]]) for other in MISTAKEN[type(op)])
+        case ast.Constant(value=bool()):
+            yield ast.Constant(not node.value)
+        case ast.Constant(value=int() | float()):
+            yield _parsed(str(node.value + 1))
+            yield _parsed(str(node.value - 1))
+        case ast.Break():
+            yield ast.Continue()
+        case ast.Continue():
+            yield ast.Break()
+    if field in ("test", "ifs") and not (isinstance(node, ast.Compare) or _is_not(node)):
+        yield ast.UnaryOp(ast.Not(), node)
+    elif field == "iter":
+        yield ast.List([])
+    elif field == "decorator_list":
+        yield _parsed("lambda it: it")
+    elif field == "type" and isinstance(parent, ast.ExceptHandler):
+        yield ast.Tuple([])
+
+
+def text(node: ast.AST) -> str:
+    """The node as code, in one line; of what has a body, the head alone."""
+    if isinstance(node, ast.stmt | ast.ExceptHandler):
+        node = _changed(
+            node, **{field: [] for field in ("body", "orelse", "finalbody", "handlers") if field in node._fields}
+        )
+    return ast.unparse(node)
+
+
+def _spliced(source: str, old: Any, new: ast.AST) -> str:
+    """The source with a node replaced, all other lines where they were."""
+    lines = source.encode().splitlines(keepends=True)  # columns count bytes
+    start, end = (
+        sum(map(len, lines[: line - 1])) + column
+        for line, column in ((old.lineno, old.col_offset), (old.end_lineno, old.end_col_offset))
+    )
+    code = text(new) + "\n" * (old.end_lineno - old.lineno)
+    code = code if isinstance(new, ast.stmt) else f"({code})"
+    encoded = source.encode()
+    return (encoded[:start] + code.encode() + encoded[end:]).decode()
+
+
+def _replace(parent: ast.AST, field: str, old: ast.AST, new: ast.AST) -> None:
+    value = getattr(parent, field)
+    setattr(parent, field, [new if item is old else item for item in value] if isinstance(value, list) else new)
+
+
+def _changed(node: ast.AST, **fields: Any) -> ast.AST:
+    node = copy.copy(node)
+    for field, value in fields.items():
+        setattr(node, field, value)
+    return node
+
+
+def _parsed(code: str) -> ast.expr:
+    return ast.parse(code, mode="eval").body
+
+
+def _is_small(node: ast.AST) -> bool:
+    return isinstance(node, SMALL)
+
+
+def _is_not(node: ast.AST) -> bool:
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+
+
+def _name(node: ast.AST) -> str:
+    return node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else ""

@@ -1,182 +1,120 @@
-"""Running the tests on mutants: a copy of the checkout, and a process that forks to run the tests in it."""
+"""Running the tests on mutants, in a copy of the checkout."""
 
 import json
 import os
-import resource
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
-from contextlib import suppress
-from importlib import import_module
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from tests.mutation import CHECKOUT
+from tests.mutation.mutants import Mutant
 
-PATIENCE = 20  # seconds for one test, which takes a few at most
-MEMORY = 4 << 30  # bytes
-
-GRADIENTS = ["engine", "functional", "properties", "function", "c", "precision"]
-NETWORKS = ["nn", "losses", "optim", "fit"]
-FITS = ["fit", "scenarios", "backends", "shards", "history", "faults"]
-IN_PYTHON = ["tracer", "graph", "function", "compiler/compiled", "ieee", "c", "faults"]
-IN_C = ["c", "c_runtime", "library", "function", "compiler/compiled", "ieee", "faults"]
-TRAINING = ["session", "scenarios", "backends", "fit", "copying", "faults"]
-TRIED = {
-    "scalar functions": ["scalar", *GRADIENTS],
-    "reductions": [*GRADIENTS, *NETWORKS, "rows"],
-    "engine core/number core/gradients core/levels core/errors": [*GRADIENTS, *NETWORKS, "load"],
-    "functional core/derivatives": ["functional", "sparse", "properties"],
-    "nn losses optim": NETWORKS,
-    "data support/files compiler/dtype": [],
-    "support/trees": ["functional", "sparse", "properties", "function"],
-    "support/arrays": ["compiler/compiled"],
-    "support/collector": ["fit"],
-    "support/validation support/signals": [*FITS, *NETWORKS, "data"],
-    "training compiler/stepping": FITS,
-    "compiler/compiled compiler/function compiler/frontend compiler/targets/python": IN_PYTHON,
-    "compiler/dataset compiler/targets": IN_C,
-    "compiler/ir compiler/passes": ["ir", "roll", *IN_C],
-    "compiler/session compiler/native compiler/frontend/redirect": [*TRAINING, *IN_C],
-    "compiler/options": ["function", "dtype"],
-    "compiler/targets/export": ["javascript", "dtype"],
-    "compiler/distributed": ["shards"],
-}
-"""What modules, or all modules of a room, are tried with after the tests of their own name; the longest name counts."""
-
-ALSO = {name: tests for names, tests in TRIED.items() for name in names.split()}
-
-
-def files_of(name: str) -> list[str]:
-    """The files of tests of this name, which the end of its path may precede: "fit", "training/compiled"."""
-    room, _, module = name.rpartition("/")
-    found = sorted(CHECKOUT.glob(f"tests/**/test_{module}.py"))
-    found = [file for file in found if file.parent.name == room.rpartition("/")[2]] or found
-    return [file.relative_to(CHECKOUT).as_posix() for file in found]
-
-
-def tests_of(module: str) -> list[str]:
-    """The files of tests that a module is tried with, its own first; none if no errors are put into it."""
-    names = [name for name in ALSO if name == module or module.startswith(f"{name}/")]
-    if not names:
-        return []
-    return [*dict.fromkeys(file for name in (module, *ALSO[max(names, key=len)]) for file in files_of(name))]
-
-
-MODULES = [
-    module
-    for file in sorted((CHECKOUT / "micrograd").rglob("*.py"))
-    if tests_of(module := file.relative_to(CHECKOUT / "micrograd").with_suffix("").as_posix())
+PYTEST = [
+    "pytest",
+    "-p",
+    "tests.mutation.session",
+    "-p",
+    "no:cacheprovider",
+    "-n",
+    "0",
+    "-q",
+    "-s",
+    "--disable-warnings",
 ]
 
 
-class Runner:
-    """A copy of the checkout, in which a mutant of one of the modules takes its place while the tests run."""
+class Session:
+    """A process that has collected tests and runs those it is asked for: see session.py."""
 
-    def __init__(self, modules: Iterable[str]) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix="mutation-"))
-        files = subprocess.run(["git", "ls-files"], cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
-        for file in files.splitlines():
-            (self.directory / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(CHECKOUT / file, self.directory / file)
+    def __init__(self, directory: Path, tests: Iterable[str]) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.mutation.run"],
-            cwd=self.directory,
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", "XDG_CACHE_HOME": str(self.directory / "cache")},
+            [sys.executable, "-m", *PYTEST, *tests],
+            cwd=directory,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},  # a mutant's could be taken for the next one's
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        every = sorted({file for module in modules for file in tests_of(module)})
-        if self.ask({"tests": every, "compile": True}) != "survived":
-            raise RuntimeError("the tests fail as it is: see python -m pytest")
-        for directory in self.directory.glob("micrograd/**/__pycache__"):
-            shutil.rmtree(directory)  # that of the tests stays
 
-    def ask(self, request: dict[str, Any]) -> str:
-        """What comes of running tests."""
+    def outcome(self, *request: Any) -> str:
+        """What comes of a request: "killed", "timed out" or "survived"."""
         assert self.process.stdin
         assert self.process.stdout
         print(json.dumps(request), file=self.process.stdin, flush=True)
-        return self.process.stdout.readline().strip()
+        for line in self.process.stdout:
+            if line.startswith("outcome "):
+                return line.removeprefix("outcome ").strip()
+        return "killed"  # the tests cannot even be imported
 
-    def outcome(self, module: str, code: str) -> str:
-        """Whether the tests notice: "killed", "timed out" or "survived"."""
-        path = self.directory / "micrograd" / f"{module}.py"
-        original = path.read_text()
-        path.write_text(code)
+    def close(self) -> None:
+        """End the process."""
+        self.process.communicate()
+
+
+class Runner:
+    """A copy of the checkout, in which a mutant takes the place of its module while the tests run.
+
+    Functions get the mutant's code in a fork of a process that has imported all tests. If they do not notice, a process
+    of its own imports the mutant and runs them again, since the error may be in what runs only then.
+    """
+
+    def __init__(self, tests: list[str]) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="mutation-"))
+        files = subprocess.run(
+            ["git", "ls-files", "-co", "--exclude-standard"], cwd=CHECKOUT, capture_output=True, text=True, check=True
+        ).stdout
+        for file in files.splitlines():
+            (self.directory / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(CHECKOUT / file, self.directory / file)
+        self.session = Session(self.directory, tests)
+
+    def coverage(self, modules: list[str]) -> "Coverage":
+        """What the tests run of the modules. Raises RuntimeError if one fails."""
+        if self.session.outcome("measure", modules) != "survived":
+            raise RuntimeError("the tests fail as it is: see python -m pytest")
+        return Coverage(**json.loads((self.directory / "coverage.json").read_text()))
+
+    def outcome(self, mutant: Mutant, tests: list[str]) -> str:
+        """Whether the tests notice."""
+        path = self.directory / "micrograd" / f"{mutant.module}.py"
+        original = path.read_text(encoding="utf-8")
+        path.write_text(mutant.source, encoding="utf-8")
         try:
-            return self.ask({"tests": tests_of(module), "compile": False})
+            outcome = self.session.outcome("run_changed", tests, mutant.module)
+            if outcome == "survived":
+                files = dict.fromkeys(test.partition("::")[0] for test in tests)
+                with closing(Session(self.directory, files)) as session:
+                    outcome = session.outcome("run", tests)
+            return outcome
         finally:
-            path.write_text(original)
+            path.write_text(original, encoding="utf-8")
 
     def close(self) -> None:
         """End the process and remove the copy."""
-        self.process.communicate()
+        self.session.close()
         shutil.rmtree(self.directory)
 
 
-class Watchdog:
-    """A plugin of pytest: a test that does not come to an end ends the process."""
+class Coverage:
+    """Which tests run which lines of modules, and how many seconds each takes."""
 
-    def pytest_runtest_logstart(self) -> None:
-        signal.alarm(PATIENCE)
+    def __init__(self, seconds: dict[str, float], lines: dict[str, dict[str, list[str]]]) -> None:
+        self.seconds = seconds
+        self.lines = {module: {int(n): tests for n, tests in found.items()} for module, found in lines.items()}
 
+    def tests_of(self, mutant: Mutant) -> list[str]:
+        """The tests that run the line of the error, or else the code around it: first the quickest in the module's own.
 
-class Without:
-    """A finder for `sys.meta_path`: these are not installed. PyTorch takes its time, and a browser more memory."""
-
-    def find_spec(self, name: str, *_: Any) -> None:
-        if name in ("torch", "playwright"):
-            raise ModuleNotFoundError(f"{name} is left out of the mutation run", name=name)
-
-
-def run_tests(files: list[str], quiet: bool) -> int:
-    """Run these tests up to the first that fails, with what the fork has inherited; pytest's status."""
-    import pytest
-
-    os.setpgid(0, 0)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    signal.alarm(PATIENCE)
-    os.dup2(os.open(os.devnull, os.O_RDWR) if quiet else 2, 1)
-    if quiet:
-        os.dup2(1, 2)
-    for file in files:  # one after the other, since most mutants need only the first
-        options = ["-x", "-q", "-n", "0", "--disable-warnings", "-p", "no:cacheprovider"]
-        status = pytest.main([*options, file], plugins=[Watchdog()])
-        if status:
-            return int(status)
-    return 0
-
-
-def serve() -> None:
-    """For each line of files of tests, the outcome of running them in a fork."""
-    for name in ("hypothesis", "mpmath", "numpy", "pytest"):  # once, for all forks
-        import_module(name)
-    import hypothesis
-
-    phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)  # no shrinking
-    hypothesis.settings.register_profile("mutation", phases=phases)
-    hypothesis.settings.load_profile("mutation")
-    sys.meta_path.insert(0, Without())
-    for request in map(json.loads, sys.stdin):
-        process = os.fork()
-        if process == 0:
-            status = 1
-            try:
-                sys.dont_write_bytecode = not request["compile"]
-                status = run_tests(request["tests"], quiet=not request["compile"])
-            finally:
-                os._exit(status)
-        _, status = os.waitpid(process, 0)
-        with suppress(ProcessLookupError):
-            os.killpg(process, signal.SIGKILL)  # what a test has started and left behind
-        survived, late = status == 0, os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
-        print("survived" if survived else "timed out" if late else "killed", flush=True)
-
-
-if __name__ == "__main__":
-    serve()
+        What runs when the module is imported is run by no test.
+        """
+        lines = self.lines[mutant.module]
+        for span in (*mutant.spans, lines):
+            if tests := {test for line in span for test in lines.get(line, ())}:
+                break
+        own = f"/test_{Path(mutant.module).name}.py"
+        return sorted(tests, key=lambda test: (own not in test, self.seconds[test]))
