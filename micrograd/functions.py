@@ -145,8 +145,8 @@ def tanh_slope(x: Any, y: Any) -> Any:
 
 def _by_winner(g: Any, x: Any, y: Any) -> tuple[Any, Any]:
     """The gradient of the larger of two numbers; half of it for each of two equal ones, as in PyTorch."""
-    share = where(x == y, g / 2, g)
-    return where(x < y, 0, share), where(x > y, 0, share)
+    below, above = x < y, x > y  # and not x == y, which is decided for intervals too
+    return where(below, 0, where(above, g, g / 2)), where(above, 0, where(below, g, g / 2))
 
 
 # The derivatives of lgamma
@@ -159,23 +159,36 @@ def _polygamma(x: Any, n: int) -> Any:
     if scalar.registered(scalar.innermost(x)) is not None:  # the coefficients have the digits of a float
         raise scalar.missing("polygamma", x)
     right = x > 0
-    of_right = _polygamma_of_positive(where(right, x, 1 - x), n)
+    unit, scale = _scales(n)
+    total = _sum_of_powers(where(right, x, 1 - x), n, unit)
     rest = x % 1
-    near = where(x > -0.5, x, where(rest > 0.5, rest - 1, rest))  # the distance to the nearest pole
-    cot = 1 / scalar.tan(math.pi * where(right, 0.25, near))
-    return where(right, of_right, (-1) ** n * of_right - math.pi ** (n + 1) * _horner(_cot_derivative(n), cot))
+    near = where(x > -0.5, where(right, 0.25, x), where(rest > 0.5, rest - 1, rest))  # the distance to the nearest pole
+    cot = scalar.sin(math.pi * (0.5 - abs(near))) * scalar.sin(math.pi * near) ** -1
+    *others, last = _cot_derivative(n)
+    slope = last * cot ** (n + 1) + _horner(others, cot)  # a power that overflows is an error, a product is not
+    return -scale * where(right, (-1) ** n * total, total + (math.pi * unit) ** (n + 1) * slope)
 
 
-def _polygamma_of_positive(x: Any, n: int) -> Any:
-    """The asymptotic series at a larger number (DLMF 5.15.8; 5.11.2 for n = 0) and the recurrence back (5.15.5)."""
+def _sum_of_powers(x: Any, n: int, unit: float) -> Any:
+    """The sum of (unit / (x + k))^(n + 1) for k = 0, 1, ..., for x > 0; for n = 0, -digamma(x).
+
+    It is the asymptotic series at a larger number (DLMF 5.15.8; 5.11.2 for n = 0) and the recurrence back (5.15.5).
+    """
     shifts = 10 + n
     last = x + shifts
     w = 1 / last
     total = (-scalar.log(last) if n == 0 else 1 / n) + w / 2
-    total = w**n * (total + square(w) * _horner(_stirling_coefficients(n), square(w)))
+    total = unit * (unit * w) ** n * (total + square(w) * _horner(_stirling_coefficients(n), square(w)))
     for k in reversed(range(shifts)):  # the smallest terms first
-        total += (1 / (x + k)) ** (n + 1)
-    return (-1) ** (n + 1) * math.factorial(n) * total
+        total += (unit / (x + k)) ** (n + 1)
+    return total
+
+
+@functools.cache
+def _scales(n: int) -> tuple[float, float]:
+    """A power of 2, as `unit`, so that unit^(n + 1) is near n!, and n! / unit^(n + 1): no power underflows alone."""
+    shift = round(math.log2(math.factorial(n)) / (n + 1))
+    return 2.0**shift, math.factorial(n) / 2 ** (shift * (n + 1))
 
 
 @functools.cache
@@ -186,13 +199,13 @@ def _stirling_coefficients(n: int) -> list[float]:
 
 
 @functools.cache
-def _cot_derivative(n: int) -> list[int]:
-    """The n-th derivative of cot, as the coefficients of a polynomial in cot; the first is -(1 + cot^2)."""
+def _cot_derivative(n: int) -> list[float]:
+    """The n-th derivative of cot over n!, as the coefficients of a polynomial in cot; the first is -(1 + cot^2)."""
     powers = [0, 1]
     for _ in range(n):
         slopes = [k * c for k, c in enumerate(powers)][1:]
         powers = [-(a + b) for a, b in zip([*slopes, 0, 0], [0, 0, *slopes], strict=True)]
-    return powers
+    return [c / math.factorial(n) for c in powers]
 
 
 def _horner(coefficients: Sequence[float], x: Any) -> Any:
@@ -266,7 +279,7 @@ class Functions(Number):
         "The derivative of lgamma; its own is polygamma(x, 1).")
     polygamma = function(_polygamma, lambda g, x, y, n: g * scalar.polygamma(x, n + 1),
         "The n-th derivative of digamma, for an int n: SciPy's polygamma(n, x). Its derivative is polygamma(x, n + 1).",
-        constants=lambda n: (("n", scalar.as_index(n, 170, "order n"), ""),))
+        constants=lambda n: (("n", scalar.as_index(n, 100, "order n"), ""),))
 
     floor = function(lambda x: x // 1 if abs(x) < math.inf else x, lambda g, x, y: 0,
         "The largest whole number that is not above x. The gradient is 0 everywhere, as in PyTorch, even at the steps.",

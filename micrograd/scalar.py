@@ -35,6 +35,9 @@ ZEROS: dict[type, Any] = {float: 0.0, int: 0}
 REGISTERED: dict[type, dict[str, Callable[..., Any]]] = {}
 """The functions of each type of number that was registered."""
 
+OPERATORS = ("__add__", "__sub__", "__mul__", "__truediv__")
+"""The operators that a type of numbers needs."""
+
 
 class DomainError(ValueError):
     """A function has no value at its operand, such as the logarithm of a negative number."""
@@ -89,30 +92,62 @@ def register(kind: type, functions: Any) -> None:
     A comparison may be undecided: None or a ValueError, as for an interval around 0 and the number 0. Then `where`
     takes the `hull` of both branches, a function (a, b) that is looked up like the others; without it, it is an error.
 
-    Raises TypeError if this is not a type of numbers, ValueError if a name in a dict is not that of a function.
+    Raises TypeError if this is not a type of numbers, or these are not functions; ValueError if a name in a dict is not
+    that of a function.
     """
-    if not isinstance(kind, type) or kind in (float, int) or hasattr(kind, "_level"):
+    is_number = isinstance(kind, type) and all(hasattr(kind, name) for name in OPERATORS)
+    if not is_number or kind in (float, int) or hasattr(kind, "_level"):
         raise TypeError(f"register() expects a type of numbers, such as decimal.Decimal, not {short(kind)}")
     names = (*FUNCTIONS, "hull")
-    if not isinstance(functions, Mapping):
-        functions = {name: getattr(functions, name) for name in names if hasattr(functions, name)}
-    for name in functions:
+    found = {name: getattr(functions, name) for name in names if hasattr(functions, name)}
+    if isinstance(functions, Mapping):
+        found = dict(functions)
+    elif not found:
+        raise TypeError(f"{short(functions)} has no functions: expected a module, a class or a dict that has, as exp")
+    for name, function in found.items():
         if name not in names:
             raise ValueError(f"{short(name)} is not a function of micrograd.scalar: expected {', '.join(names)}")
-    if "hull" in functions:
+        if not callable(function):
+            raise TypeError(f"{name} is {short(function)}: expected a function")
+    if "hull" in found:
         _leave_comparisons_undecided(kind)
-    REGISTERED.setdefault(kind, {}).update(functions)
+    REGISTERED.setdefault(kind, {}).update(found)
     with suppress(TypeError):  # a type without a zero of its own starts from the int
         ZEROS[kind] = kind(0)
         _leave_values_alone(kind)
 
 
+class Undecided:
+    """What an undecided comparison of a registered kind gives, neither true nor false, as in Kleene's logic."""
+
+    def __init__(self, kind: type) -> None:
+        self._kind = kind
+
+    def __or__(self, other: Any) -> Any:
+        return other if other is True else self
+
+    def __and__(self, other: Any) -> Any:
+        return other if other is False else self
+
+    __ror__, __rand__ = __or__, __and__
+
+    def __bool__(self) -> bool:
+        raise ValueError("a comparison is undecided: where() takes the hull of both branches, `if` cannot choose one")
+
+    def where(self, a: Any, b: Any) -> Any:
+        """A number that contains both, and for Values a sum whose derivative contains both derivatives."""
+        hull = REGISTERED[self._kind]["hull"]
+        return b + (a - b) * hull(0, 1) if hasattr(a, "_level") or hasattr(b, "_level") else hull(a, b)
+
+
 def _leave_comparisons_undecided(kind: type) -> None:
-    """Let comparisons of the type that raise ValueError where they are undecided, as in mpmath 1.4, give None."""
+    """Let comparisons of the type that give None or raise ValueError, as in mpmath 1.3 and 1.4, give `Undecided`."""
 
     def compared(comparison: Callable[..., Any], x: Any, y: Any) -> Any:
+        result = None
         with suppress(ValueError):
-            return comparison(x, y)
+            result = comparison(x, y)
+        return Undecided(kind) if result is None else result
 
     for name in ("__lt__", "__le__", "__gt__", "__ge__"):
         _replace(kind, name, compared)
@@ -124,7 +159,7 @@ def _leave_values_alone(kind: type) -> None:
     def politely(operation: Callable[..., Any], x: Any, y: Any) -> Any:
         return NotImplemented if hasattr(y, "_level") else operation(x, y)
 
-    for name in ("__add__", "__sub__", "__mul__", "__truediv__", "__pow__"):
+    for name in (*OPERATORS, "__pow__"):
         try:
             getattr(kind, name)(kind(1), object())
         except Exception:
@@ -237,20 +272,11 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         if hasattr(condition, "where"):
             return condition.where(a, b)
         if condition is None:
-            return hull(a, b)
+            raise TypeError(
+                "a comparison gave None: where() cannot choose between its branches, unless a function 'hull' is "
+                "registered that returns a number containing both"
+            )
     return a if condition else b
-
-
-def hull(a: Any, b: Any) -> Any:
-    """A number that contains both, and for Values a sum whose derivative contains both derivatives, where undecided."""
-    for functions in (registered(innermost(a)), registered(innermost(b)), *REGISTERED.values()):
-        if functions and "hull" in functions:
-            between = functions["hull"]
-            return b + (a - b) * between(0, 1) if hasattr(a, "_level") or hasattr(b, "_level") else between(a, b)
-    raise TypeError(
-        "a comparison gave None: where() cannot choose between its branches, unless a function 'hull' is registered "
-        "that returns a number containing both"
-    )
 
 
 def take(values: Sequence[Any], index: Any) -> Any:
@@ -279,8 +305,11 @@ def as_index(index: Any, size: int, name: str = "index") -> Any:
 def largest(numbers: Sequence[Any]) -> Any:
     """The largest of some numbers, NaN if any is; traced ones make one operation of it."""
     for number in numbers:
-        if type(number) is not float and hasattr(number, "largest"):
-            return number.largest(numbers)
+        if type(number) is not float:
+            if hasattr(number, "largest"):
+                return number.largest(numbers)
+            if registered(number) is not None:  # a comparison may be undecided
+                return functools.reduce(lambda a, b: where((b > a) | (b != b), b, a), numbers)
     return functools.reduce(lambda a, b: b if b > a or b != b else a, numbers)
 
 
@@ -318,6 +347,8 @@ def floor_divide(x: Any, y: Any) -> Any:
         return x // y
     except ZeroDivisionError:
         raise ZeroDivisionError(f"{x!r} // {y!r}: division by zero") from None
+    except TypeError:  # a kind without this operator, such as mpmath's
+        return FUNCTIONS["floor"](x / y)
 
 
 def power(x: Any, y: Any) -> Any:

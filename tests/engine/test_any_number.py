@@ -50,7 +50,6 @@ def values_and_gradients(operation, numbers):
 POINTS = [
     pytest.param(operation, point, id=f"{operation.name} at {point}")
     for operation in OPERATIONS
-    if "//" not in operation.name  # mpmath has no such operator
     for point in operation.points
 ]
 
@@ -148,10 +147,31 @@ def test_an_undecided_comparison_takes_the_hull_of_both_branches():
     assert grad(lambda x: x.leaky_relu(0.25))(around_0) == iv.mpf([0.25, 1])
 
 
+@pytest.mark.parametrize(
+    ("f", "value", "gradients"),
+    [
+        (lambda x, y: x.maximum(y), [0, 3], ([0, 1], [0, 1])),
+        (lambda x, y: x.minimum(y), [0, 3], ([0, 1], [0, 1])),
+        (lambda x, y: x.maximum(y + 9), [9, 12], ([0, 0], [1, 1])),
+        (lambda x, y: x.maximum(x * 1), [0, 3], ([0, 2], [0, 0])),  # equal as intervals, not as numbers
+        (lambda x, y: x.clip(1, 2), [0, 3], ([0, 1], [0, 0])),
+        (lambda x, y: micrograd.maximum(x, y, -1), [0, 3], ([0, "inf"], [0, "inf"])),
+    ],
+)
+def test_intervals_of_which_either_may_be_the_larger_take_the_hull(f, value, gradients):
+    x, y = Value(iv.mpf([0, 3])), Value(iv.mpf([0, 3]))
+    result = f(x, y)
+    result.backward()
+    assert (result.data, x.grad, y.grad) == (iv.mpf(value), *map(iv.mpf, gradients))
+
+
 def test_a_comparison_that_nothing_decides_is_an_error():
-    scalar.REGISTERED[iv.mpf].pop("hull")
     with pytest.raises(TypeError, match="a comparison gave None: where.* unless a function 'hull' is registered"):
-        abs(Value(iv.mpf([-1, 1]))).backward()
+        scalar.where(None, 1.0, 2.0)
+    undecided = iv.mpf([-1, 1]) > 0
+    assert (undecided | True, undecided & False) == (True, False)
+    with pytest.raises(ValueError, match=r"a comparison is undecided: where\(\) takes the hull"):
+        bool(undecided)
 
 
 def test_intervals_on_the_left_of_a_value_leave_the_operation_to_it():
@@ -264,7 +284,7 @@ def test_a_type_that_is_registered_again_keeps_its_operators():
     assert [getattr(iv.mpf, name) for name in names] == before
 
 
-@pytest.mark.parametrize("kind", [float, Value, "Decimal", Decimal(1)])
+@pytest.mark.parametrize("kind", [float, Value, "Decimal", Decimal(1), str, object, list])
 def test_only_a_type_of_numbers_is_registered(kind):
     with pytest.raises(TypeError, match="register.. expects a type of numbers, such as decimal.Decimal, not"):
         scalar.register(kind, mpmath)
@@ -273,6 +293,14 @@ def test_only_a_type_of_numbers_is_registered(kind):
 def test_a_name_that_is_no_function_is_refused():
     with pytest.raises(ValueError, match="'ln' is not a function of micrograd.scalar: expected exp, "):
         scalar.register(Decimal, {"ln": Decimal.ln})
+
+
+@pytest.mark.parametrize(
+    ("functions", "message"), [(None, "None has no functions: expected"), ({"log": 3}, "log is 3: expected a function")]
+)
+def test_what_are_no_functions_is_refused(functions, message):
+    with pytest.raises(TypeError, match=message):
+        scalar.register(Decimal, functions)
 
 
 @pytest.mark.parametrize("is_given", [False, True])

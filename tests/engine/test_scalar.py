@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from mpmath import mp
 
 from micrograd import Value, scalar
 from tests.operations import FUNCTIONS, OPERATORS
@@ -47,10 +48,20 @@ def test_the_larger_and_the_smaller_of_two_are_those_of_numpy_with_nan_too(name)
 def test_polygamma_of_a_pole_and_of_an_order_that_does_not_exist():
     with pytest.raises(ZeroDivisionError, match=r"^polygamma\(-2.0\): the operand is a pole of polygamma"):
         scalar.polygamma(-2.0, 1)
-    with pytest.raises(ValueError, match=r"the order n is -1: expected a whole number from 0 to 169"):
+    with pytest.raises(ValueError, match=r"the order n is -1: expected a whole number from 0 to 99"):
         Value(2.0).polygamma(-1)
-    with pytest.raises(OverflowError, match=r"^polygamma\(1e-200\): the result is too large for a float"):
-        scalar.polygamma(1e-200, 2)
+    for x, n in ((1e-200, 2), (-1e-300, 1)):
+        with pytest.raises(OverflowError, match=f"^polygamma.{x}.: the result is too large for a float"):
+            scalar.polygamma(x, n)
+
+
+@pytest.mark.parametrize(
+    ("x", "n"), [(-2.5, 20), (-11.5, 10), (-2.5000001, 6), (-0.5, 30), (-1e-40, 5), (-7.3, 3), (32000.5, 60), (5.0, 99)]
+)
+def test_polygamma_of_high_orders_is_right_near_half_integers_and_where_powers_underflow(x, n):
+    with mp.workdps(100):
+        right = mp.polygamma(n, mp.mpf(x))
+    assert scalar.polygamma(x, n) == pytest.approx(float(right), rel=2e-14, abs=0)
 
 
 @pytest.mark.parametrize("bounds", [(NAN, 1.0), (0.0, NAN), (NAN, NAN)])
