@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from micrograd.compiler.calls import Single, Slot
-from micrograd.compiler.dataset import Batch, check_out, in_arrays, pack
+from micrograd.compiler.dataset import Batch, check_out, in_arrays
 from micrograd.compiler.dtype import DOUBLE, Precision, named
 from micrograd.compiler.frontend.graph import Graph, traced
 from micrograd.compiler.frontend.interpret import check
@@ -290,7 +290,7 @@ class Compiled(Function):
 
         Raises FloatingPointError, naming the first operation that produced one or failed, and its operands.
         """
-        packed = self._compiled_for(pack([(arg,) for arg in args], self.precision, (0,) * len(self._axes)))
+        packed = self._one(args)
         check(self._graph_of(packed).graph(), checked(self._numbers()), packed.rows()[0])
 
     @property

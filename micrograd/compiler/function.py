@@ -18,7 +18,7 @@ from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, Trace
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph, is_free, traced
 from micrograd.compiler.frontend.interpret import GraphFunction
-from micrograd.compiler.frontend.redirect import any_block, data_buffer, reads, stand_in
+from micrograd.compiler.frontend.redirect import any_block, data_buffer, reads
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
 from micrograd.compiler.frontend.wrappers import Entries, on_arrays
 from micrograd.compiler.native.library import CBackend
@@ -33,7 +33,7 @@ from micrograd.support import validation
 from micrograd.support.arrays import empty
 from micrograd.support.collector import gc_paused
 from micrograd.support.generators import generators_restored
-from micrograd.support.trees import as_lists, mapped, nested, plain_numbers
+from micrograd.support.trees import as_lists, flat, mapped, nested, plain_numbers
 
 log = logging.getLogger("micrograd")
 
@@ -53,7 +53,7 @@ class Function:
         options: Options, constants: Sequence[Value] = (),
     ) -> None:  # fmt: skip
         _check_function(function, example_args)
-        self.options, self.precision = options, options.precision
+        self.options = options
         self._finds_parameters = parameters is None
         self.parameters = _parameters_of(function) if parameters is None else unique_leaves(parameters)
         self.leaves = [*self.parameters, *constants]
@@ -62,7 +62,9 @@ class Function:
         self._function = on_arrays(self._entries or function, example_args)
         self._name: str = getattr(self._function, "__name__", "function")
         self._backends: dict[Shapes, Backend] = {}
-        self.in_c = not options.backend.in_python and self._finds_compiler(is_required=options.backend.name == "c")
+        is_required = options.backend.name == "c"
+        self.in_c = not options.backend.in_python and _finds_compiler(options.precision, is_required=is_required)
+        self.precision = options.precision if self.in_c else DOUBLE
         self._axes = options.axes(len(example_args))
         self._products: dict[tuple[int, ...], Function] = {}  # of a vector and the jacobian, by argnums
         self._singles = defaultdict[CallSpec, list[Single]](list)  # prepared by earlier calls, and free
@@ -89,8 +91,8 @@ class Function:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        if self.in_c and not self._finds_compiler():  # it was pickled on another machine
-            self.in_c = False
+        if self.in_c and not _finds_compiler(self.precision):  # it was pickled on another machine
+            self.in_c, self.precision = False, DOUBLE
             self._backends = {shapes: PythonBackend(backend.stored) for shapes, backend in self._backends.items()}
 
     def __call__(self, *args: Any) -> Any:
@@ -136,7 +138,7 @@ class Function:
         except IndexError:  # this is the first call, or other threads use all of them
             single = None
         if single is None or not single.take(args):
-            packed = self._compiled_for(pack([(arg,) for arg in args], self.precision, (0,) * len(self._axes)))
+            packed = self._one(args)
             if kind != "forward":
                 self._check_differentiable(packed)
             single = Single(self._backends[packed.shapes], kind)
@@ -160,6 +162,10 @@ class Function:
                 "argument, None where compile was given None, else 0 or row indices, such as ([2, 0, 0],) for one"
             )
         return self._compiled_for(pack(batches, self.precision, axes))
+
+    def _one(self, args: Sequence[Any]) -> Batch:
+        """One example as buffers."""
+        return self._compiled_for(pack([(arg,) for arg in args], self.precision, (0,) * len(self._axes)))
 
     def _compiled_for(self, packed: Batch) -> Batch:
         if packed.shapes not in self._backends:
@@ -243,18 +249,6 @@ class Function:
         if self._finds_parameters:
             self.parameters += found
 
-    def _finds_compiler(self, *, is_required: bool = False) -> bool:
-        """Whether there is a C compiler here. If not, the log says so, or if it is required, raises CompilerError."""
-        try:
-            require_compiler()
-        except CompilerError as error:
-            if is_required:
-                raise
-            doubles = "" if self.precision == DOUBLE else ", in double precision"
-            warn_once(f"compiled to Python instead of C{doubles}: {error}")
-            return False
-        return True
-
     def _graph_of(self, packed: Batch) -> SerializedGraph:
         return self._backends[packed.shapes].stored
 
@@ -282,15 +276,15 @@ class Function:
         self, kind: CallSpec, packed: Batch, seed: float = 1.0, *, parameters: Sequence[float] | None = None,
         out: Any = None,
     ) -> tuple[Any, Any, float]:  # fmt: skip
-        """The flat results of a call, in `out` if it fits, or else an array if an argument is one.
+        """The flat results of a call, in `out`, or else an array if an argument is one.
 
         A "backward" call also returns the gradients of their sum, times `seed`, and the sum.
         """
         numbers = self._numbers() if parameters is None else parameters
         backend = self._backends[packed.shapes]
-        precision, n = backend.precision, packed.n * backend.stored.n_results(kind)
-        gradients = self.precision.zeros(len(numbers)) if kind == "backward" else None
-        if out is None or out.dtype.char != precision.code:
+        precision, n = self.precision, packed.n * backend.stored.n_results(kind)
+        gradients = precision.zeros(len(numbers)) if kind == "backward" else None
+        if out is None:
             out = empty((n,), precision.code) if packed.as_arrays and gradients is None else precision.zeros(n)
         call: Any = backend.call(kind, packed, out, gradients, seed)
         self._make(call, kind, packed, numbers)
@@ -315,11 +309,24 @@ class Function:
         gradients, total = self.precision.zeros(len(parameters)), 0.0
         for packed, indices in examples.of_each_shape(batch):
             backend = self._backends[packed.shapes]
-            results = backend.precision.zeros(packed.n if indices is None else len(indices))
+            results = self.precision.zeros(packed.n if indices is None else len(indices))
             call: Any = backend.call("backward", packed, results, gradients, seed, indices, examples.share(packed))
             total += math.nan if call.run(memoryview(parameters)) & 1 else call.total
             backend.release(call)
         return total, gradients
+
+
+def _finds_compiler(precision: Precision, *, is_required: bool = False) -> bool:
+    """Whether there is a C compiler here. If not, the log says so, or if it is required, raises CompilerError."""
+    try:
+        require_compiler()
+    except CompilerError as error:
+        if is_required:
+            raise
+        doubles = "" if precision == DOUBLE else ", in double precision"
+        warn_once(f"compiled to Python instead of C{doubles}: {error}")
+        return False
+    return True
 
 
 def _parameters_of(function: Any) -> list[Value]:
@@ -355,20 +362,11 @@ def lasting_leaves(function: Callable[..., Any], example_args: Sequence[Any], kn
 
 def _leaves(function: Callable[..., Any], args: Sequence[Any]) -> list[Value]:
     """The leaf Values that a call reads besides its arguments."""
-    arguments = [mapped(_unnoted, as_lists(argument)) for argument in args]
+    arguments = [mapped(Value, as_lists(argument)) for argument in args]
     with reads() as found, rounds_by(first_round):
         function(*arguments)
-    return [leaf for leaf, *_ in found.values() if is_free(leaf)]
-
-
-_Unnoted = stand_in(Value, data=Value.data)  # whose reads `reads` does not note
-
-
-def _unnoted(number: Any) -> Value:
-    """An argument of a call whose other leaves are looked for."""
-    value = Value(number)
-    value.__class__ = _Unnoted
-    return value
+    given = set(flat(arguments))
+    return [leaf for leaf, *_ in found.values() if is_free(leaf) and leaf not in given]
 
 
 def surviving(free: Sequence[Callable[[], Value | None]]) -> list[Value]:

@@ -215,7 +215,7 @@ class Objective:
         """Buffers for a vector and the gradients, zeros to reset the gradients with, and a call."""
         function, packed = self._function, self._packed
         backend, zeros = function._backends[packed.shapes], function.precision.zeros(len(function.leaves))
-        gradients, results = zeros[:], backend.precision.zeros(packed.n)
+        gradients, results = zeros[:], function.precision.zeros(packed.n)
         call = backend.call("backward", packed, results, gradients, 1.0 / packed.n)
         return Slot((len(function.parameters),), DOUBLE, len(function.leaves)), gradients, zeros, call
 

@@ -246,7 +246,7 @@ def test_without_a_compiler_python_computes_in_doubles(monkeypatch, network, cap
     monkeypatch.setattr(toolchain, "find_compiler", none)
     backend = Backend("auto", precision="single")
     fast = micrograd.compile(loss, (xs[0], ys[0]), parameters=model.parameters(), backend=backend)
-    expected = [loss(x, y).data for x, y in zip(np.array(xs[:3], "f").tolist(), ys, strict=False)]
+    expected = [loss(x, y).data for x, y in zip(xs[:3], ys, strict=False)]
     assert fast.map(xs[:3], ys[:3]) == pytest.approx(expected, rel=1e-12)
     assert "compiled to Python instead of C, in double precision: none works here" in caplog.text
     with pytest.raises(CompilerError):
