@@ -100,7 +100,7 @@ class Batch:
         buffers, axes = [], []
         for (view, step), axis in zip(self.columns, self.axes, strict=True):
             part = view[step * start : step * stop] if axis == 0 else view
-            buffers.append(array(self.precision.code, part or [0.0]) if part.readonly or not part else part)
+            buffers.append(part or self.precision.zeros(1))
             axes.append(axis[start:stop] if isinstance(axis, array) else axis)
         return replace(self, n=stop - start, buffers=buffers, axes=tuple(axes))
 
@@ -271,10 +271,8 @@ def _at_least_one(n: int) -> int:
 
 
 def _in_place(view: memoryview, precision: Precision) -> "memoryview | array[float]":
-    """The numbers of an array: in place if they are contiguous and their address can be found, else a copy."""
-    of: Any = view.obj  # an array of NumPy gives its address even if it is read-only
-    is_found = not view.readonly or (hasattr(of, "__array_interface__") and of.nbytes == view.nbytes)
-    if view.c_contiguous and view.nbytes and is_found:
+    """The numbers of an array: in place if they are contiguous and not read-only, of which ctypes finds no address."""
+    if view.c_contiguous and view.nbytes and not view.readonly:
         return view
     numbers = precision.zeros(0)
     numbers.frombytes(view.tobytes())
@@ -285,8 +283,6 @@ def address(numbers: Any) -> int:
     """Where the numbers of an array begin, Python's or NumPy's, or of a buffer."""
     if type(numbers) is array:
         return numbers.buffer_info()[0]
-    if type(numbers) is memoryview and numbers.readonly:
-        return int(numbers.obj.__array_interface__["data"][0])  # type: ignore[attr-defined]
     return ctypes.addressof(_Start.from_buffer(numbers))
 
 

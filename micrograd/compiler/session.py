@@ -11,8 +11,8 @@ import threading
 from array import array
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
-from functools import partial, reduce
-from operator import add, is_
+from functools import partial
+from operator import is_
 from typing import Any, Self
 
 from micrograd.compiler.calls import Slot
@@ -165,9 +165,9 @@ class PythonLoop:
         batches.count(1)
         return [total / len(batch)]
 
-    def update(self, parts: Sequence["array[float]"]) -> bool:
-        """Take a step along the sum of these gradients."""
-        assign(self._function.parameters, "grad", [reduce(add, of_each) for of_each in zip(*parts, strict=True)])
+    def update(self, gradients: "array[float]") -> bool:
+        """Take a step along these gradients."""
+        assign(self._function.parameters, "grad", gradients)
         self._apply()
         return True
 

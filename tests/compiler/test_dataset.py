@@ -193,11 +193,7 @@ def test_numbers_come_in_any_sequence(backend, batch):
     assert list(micrograd.compile(lambda x: 2 * x, (1.0,), backend=backend).map(batch)) == [2.0, 4.0, 6.0]
 
 
-FROZEN = np.ones((3, 2))
-FROZEN.flags.writeable = False
-
-
-@pytest.mark.parametrize("rows", [np.ones((3, 2)), array("d", [1.0, 2.0]), memoryview(np.ones((3, 2))), FROZEN])
+@pytest.mark.parametrize("rows", [np.ones((3, 2)), array("d", [1.0, 2.0]), memoryview(np.ones((3, 2)))])
 def test_contiguous_doubles_are_used_where_they_lie(rows):
     shape = (1.0,) if isinstance(rows, array) else ([1.0, 2.0],)
     fast = micrograd.compile(lambda x: x if isinstance(x, Value) else x[0], shape, backend="python")
@@ -214,7 +210,7 @@ def test_what_cannot_be_used_where_it_lies_is_copied():
         assert fast.map(packed).tolist() == [2.0, 2.0, 2.0]
 
 
-def test_a_part_of_what_cannot_be_written_to_is_copied():
+def test_what_cannot_be_written_to_is_copied():
     rows = np.arange(3.0)
     rows.flags.writeable = False
     fast = micrograd.compile(lambda x: x + 0.0, (1.0,), backend="python")

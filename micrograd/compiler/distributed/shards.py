@@ -10,7 +10,9 @@ import uuid
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from itertools import pairwise
+from operator import add
 from typing import Any, Self
 
 from micrograd.compiler.dataset import Buckets
@@ -39,9 +41,10 @@ class Shards:
     def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
         """Take a step, at the optimizer's rate; or none, if the loss, a gradient or a parameter would not be finite."""
         batch = batches.next()
-        losses, gradients = zip(*self.sums(self._function._array(), batch, batches.size), strict=True)
+        losses, parts = zip(*self.sums(self._function._array(), batch, batches.size), strict=True)
         loss = sum(losses) / len(batch)
-        if not math.isfinite(loss + sum(map(sum, gradients))) or not self._loop.update(gradients):
+        gradients = reduce(lambda a, b: array(a.typecode, map(add, a, b)), parts)
+        if not math.isfinite(loss + sum(gradients)) or not self._loop.update(gradients):
             return []
         batches.count(1)
         return [loss]

@@ -23,7 +23,6 @@ from micrograd.compiler.targets.c_runtime import FOR_TILES, PARTS, definitions
 from micrograd.optim import check_moments
 from micrograd.support.collector import gc_paused
 
-ADD = ctypes.CFUNCTYPE(None, POINTER, POINTER, ctypes.c_int64)  # to, from, n
 NO_STATE = nullcontext()  # of a generator
 TRAIN = ctypes.CFUNCTYPE(ctypes.c_int64, POINTER)  # arguments
 
@@ -57,7 +56,7 @@ def source(kernel: UpdateKernel, precision: Precision = DOUBLE) -> str:
         f"typedef {precision.type} real;\n",
         PARTS["vectors"],
         definitions(update, precision, vectors=True),
-        spelling.source("loop.c", CALL=PARTS["call"], ADDITION=PARTS["add"], UPDATE=update, **options),
+        spelling.source("loop.c", CALL=PARTS["call"], UPDATE=update, **options),
     ])  # fmt: skip
     return spelling.filled(text, PASSES=FOR_TILES, INTEGER=precision.integer)
 
@@ -100,13 +99,10 @@ class NativeLoop:
             vars(self._optimizer)["learning_rate"] = rates[done - 1]
         return losses
 
-    def update(self, parts: Sequence["array[float]"]) -> bool:
-        """Take a step along the sum of these gradients. False if it fails, and then only the gradients have changed."""
+    def update(self, gradients: "array[float]") -> bool:
+        """Take a step along these gradients. False if it fails, and then only the gradients have changed."""
         self._prepare()
-        gradients = self._arguments.g
-        ctypes.memset(gradients, 0, self._buffers.precision.size * self._buffers.n)
-        for part in parts:
-            self._add(gradients, address(part), len(part))
+        self._buffers.grads[:] = gradients[: self._buffers.n_trainable]
         return bool(self._run([self._optimizer.learning_rate], None))  # on no examples, since none are bound
 
     def _load(self) -> None:
@@ -114,7 +110,7 @@ class NativeLoop:
         buffers, kernel = self._buffers, UpdateKernel(self._optimizer)
         library, n = build(source(kernel, buffers.precision)), buffers.n
         self._kernel = kernel
-        self._train, self._add = TRAIN(("train", library)), ADD(("add", library))
+        self._train = TRAIN(("train", library))
         before = buffers.precision.zeros(len(buffers.numbers))
         ranges = buffers.ranges()
         self._arguments = LoopArguments(

@@ -26,8 +26,6 @@ typedef struct {
 } job;
 
 
-ADDITION
-
 static double squares(const real *g, int64_t n)
 {
     double sum = 0.0;
