@@ -107,6 +107,7 @@ def opened(browser):
     def opened(path, fragment="", **options):
         contexts.append(browser.new_context(**options))
         tab = contexts[-1].new_page()
+        tab.set_default_timeout(120_000)  # for a busy machine
         tab.on("console", lambda message: troubles.append(message.text))
         tab.on("pageerror", lambda error: troubles.append(str(error)))
         tab.on("dialog", lambda dialog: troubles.append(dialog.message))

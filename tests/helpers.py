@@ -29,6 +29,15 @@ def has_compiler():
     return True
 
 
+def wait_until(condition):
+    """Wait for another thread or process, for two minutes at most."""
+    for _ in range(12_000):
+        if condition():
+            return
+        time.sleep(0.01)
+    pytest.fail("what another thread or process should do has not happened")
+
+
 def interrupt_while(work, delay):
     """Repeat the work until Ctrl-C, so many seconds after the first begins, raises KeyboardInterrupt in it."""
     begun = []  # not an Event or a Timer, whose own waiting in this thread Ctrl-C would interrupt

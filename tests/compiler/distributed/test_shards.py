@@ -1,6 +1,7 @@
 """Training, `map` and `backward` on executors: the results equal those of one, whichever worker answers or fails."""
 
 import functools
+import inspect
 import os
 import pickle
 import random
@@ -9,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -23,7 +23,7 @@ import pytest
 import micrograd
 from micrograd import Backend, Value, data, dot, fit, losses, nn, optim
 from micrograd.compiler.distributed import workers
-from tests.helpers import has_compiler
+from tests.helpers import has_compiler, wait_until
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -40,12 +40,13 @@ class Processes:
 
     def __init__(self, workers=2, size=None, before=lambda i: None):
         self.before, self.kept, self._max_workers = before, [{} for _ in range(workers)], size or workers
-        self.tasks, self.cancelled = [], 0
+        self.tasks, self.futures = [], []
         self._rng, self._queue = random.Random(workers), SimpleQueue()
         threading.Thread(target=self._serve, daemon=True).start()
 
     def submit(self, function, *arguments):
         future = Future()
+        self.futures.append(future)
         self._queue.put((future, pickle.dumps((function, arguments))))
         return future
 
@@ -65,7 +66,6 @@ class Processes:
     def _carry_out(self, future, pickled):
         function, arguments = pickle.loads(pickled)
         if not future.set_running_or_notify_cancel():
-            self.cancelled += 1
             return
         workers._kept = self._rng.choice(self.kept)
         try:
@@ -213,8 +213,7 @@ class MortalProcesses(ProcessPoolExecutor):
 
     def kill(self):
         os.kill(next(iter(self._processes)), signal.SIGKILL)
-        while not self._broken:  # else the others might do all that is left before that is noticed
-            time.sleep(0.01)
+        wait_until(lambda: self._broken)  # else the others might do all that is left before that is noticed
 
 
 @pytest.mark.parametrize("kind", [Mortal, MortalProcesses])
@@ -253,9 +252,14 @@ def test_an_error_of_a_worker_names_the_shard():
 def test_ctrl_c_ends_the_training_after_the_step_and_a_second_one_what_is_under_way(backend):
     def interrupt(i, times=1):
         if i == 7:  # the first of three tasks for the third step
-            for _ in range(times):
+            noted = inspect.getclosurevars(signal.getsignal(signal.SIGINT)).nonlocals["noted"]
+            for count in range(times):
                 os.kill(os.getpid(), signal.SIGINT)
-                time.sleep(0.2)
+                wait_until(lambda: len(noted) > count)  # noqa: B023
+            wait_until(lambda: cancelled() == 2 * (times - 1))
+
+    def cancelled():
+        return sum(future.cancelled() for future in executor.futures)
 
     executor = Processes(1, 3, before=interrupt)
     history, parameters, *_ = trained(executor=executor, backend=backend, batch_size=None)
@@ -265,10 +269,7 @@ def test_ctrl_c_ends_the_training_after_the_step_and_a_second_one_what_is_under_
     executor = Processes(1, 3, before=functools.partial(interrupt, times=2))
     with pytest.raises(KeyboardInterrupt):
         trained(executor=executor, backend=backend, batch_size=None)
-    deadline = time.monotonic() + 5
-    while executor.cancelled < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert executor.cancelled == 2
+    assert cancelled() == 2
 
 
 STEEP = {"model": lambda: Times(1e300)}  # whose prediction is not finite from some input on

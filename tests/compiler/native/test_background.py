@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from micrograd import Value, compile
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.native.background import BackgroundTask
 from micrograd.optim import SGD
-from tests.helpers import needs_compiler
+from tests.helpers import needs_compiler, wait_until
 
 CHECKOUT = Path(__file__).parents[3]
 
@@ -95,16 +94,15 @@ def test_the_exit_does_not_wait_for_a_compiler_in_the_background_and_ends_it(mon
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     script = hanging(tmp_path, otherwise=toolchain.require_compiler().command)
     command = [sys.executable, "-c", AT_EXIT, script, str(tmp_path / "hung")]
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
-    while not (tmp_path / "ended").exists() or [*tmp_path.glob("micrograd/*.c")]:
-        time.sleep(0.01)
+    wait_until(lambda: (tmp_path / "ended").exists() and not [*tmp_path.glob("micrograd/*.c")])
 
 
 def hanging(directory, otherwise):
     """A compiler that starts a process and hangs at its first call, and does its work from the second on."""
     script, hung, ended = directory / "cc", directory / "hung", directory / "ended"
-    started = f'(trap "touch {ended}" TERM; touch {hung}; sleep 60 & wait) & wait'
+    started = f'(trap "touch {ended}; exit" TERM; touch {hung}; sleep 60 & wait) & wait'
     script.write_text(f'#!/bin/sh\n[ -e {hung} ] && exec {shlex.join(otherwise)} "$@"\n{started}\n')
     script.chmod(0o700)
     return str(script)
@@ -121,15 +119,13 @@ def test_ctrl_c_while_a_block_is_entered_ends_the_compiler(tmp_path, monkeypatch
     block = fast.training(optimizer)
 
     def press():
-        while not (tmp_path / "hung").exists():
-            time.sleep(0.01)
+        wait_until((tmp_path / "hung").exists)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     threading.Thread(target=press).start()
     with pytest.raises(KeyboardInterrupt), block:
         pytest.fail("the block was entered")
-    while not (tmp_path / "ended").exists():
-        time.sleep(0.01)
+    wait_until((tmp_path / "ended").exists)
     with block as step:
         assert step([1.0]) == 2.0
     assert w.data == 1.5

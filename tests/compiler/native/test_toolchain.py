@@ -11,7 +11,6 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ import pytest
 import micrograd
 from micrograd.compiler import CompilerError
 from micrograd.compiler.native import toolchain
-from tests.helpers import has_compiler, needs_compiler
+from tests.helpers import has_compiler, needs_compiler, wait_until
 
 # Which compiler is chosen, and how it is called
 
@@ -142,12 +141,6 @@ def fake(tmp_path, monkeypatch):
         return lambda: len(calls.read_text().splitlines()) if calls.exists() else 0
 
     return make
-
-
-def wait_for(is_done):
-    """Wait for another process."""
-    while not is_done():
-        time.sleep(0.01)
 
 
 # What it builds, and keeps
@@ -387,11 +380,11 @@ toolchain.build("int answer(void) { return 1; }")
 def test_a_compiler_ends_with_the_process_that_started_it_and_leaves_nothing(own_cache, fake, tmp_path):
     fake(f"(trap 'touch {tmp_path}/ended; exit' TERM; touch {tmp_path}/begun; sleep 60 & wait) & wait")
     process = subprocess.Popen([sys.executable, "-c", KILLED])
-    wait_for(lambda: (tmp_path / "begun").exists())
+    wait_until(lambda: (tmp_path / "begun").exists())
     assert len([*own_cache.iterdir()]) == 1
     process.kill()
     process.wait()
-    wait_for(lambda: (tmp_path / "ended").exists() and not [*own_cache.iterdir()])
+    wait_until(lambda: (tmp_path / "ended").exists() and not [*own_cache.iterdir()])
 
 
 @needs_compiler
@@ -399,18 +392,30 @@ def test_a_compiler_ends_with_the_process_that_started_it_and_leaves_nothing(own
     ("words", "name"), [("", ".*fake-cc"), (" ziglang", "ziglang; the first time can take a minute or two")]
 )
 def test_a_slow_compilation_says_that_it_is_under_way(own_cache, fake, monkeypatch, caplog, words, name):
-    fake('[ "$1" = ziglang ] && shift; sleep 0.5; exec $REAL "$@"')
+    said = own_cache.parent / "said"
+    slow = f"[ $1 = --version ] || until [ -e {said} ]; do sleep 0.01; done"
+    fake(f'[ "$1" = ziglang ] && shift; {slow}; exec $REAL "$@"')
     monkeypatch.setenv("CC", f"{os.environ['CC']}{words}")
     monkeypatch.setattr(toolchain, "PATIENCE", 0.05)
+    monkeypatch.setattr(toolchain.log, "warning", lambda *words: toolchain.log.error(*words) or said.touch())
     built()
-    assert re.search(f"still compiling 1 lines of C with {name}", caplog.text)
+    assert re.search(rf"still compiling \d lines of C with {name}", caplog.text)
 
 
 def test_a_slow_trace_says_that_it_is_under_way_and_a_quick_one_nothing(monkeypatch, caplog):
+    monkeypatch.setattr(toolchain, "PATIENCE", 600.0)
     micrograd.compile(lambda x: x, (1.0,), backend="python")
     assert caplog.text == ""
     monkeypatch.setattr(toolchain, "PATIENCE", 0.05)
-    micrograd.compile(lambda x: time.sleep(0.5) or x, (1.0,), backend="python")
+
+    def function(x):
+        calls.append(x)
+        if len(calls) > 1:  # the first one is that of the engine
+            wait_until(lambda: caplog.text)
+        return x
+
+    calls = []
+    micrograd.compile(function, (1.0,), backend="python")
     assert "still tracing the function" in caplog.text
 
 

@@ -405,7 +405,7 @@ def status(tab):
 
 def until(tab, condition):
     """Wait until it is true: `wait_for_function` evaluates text in the page, which its policy forbids."""
-    for _ in range(200):
+    for _ in range(1200):
         if tab.evaluate(condition):
             return
         tab.wait_for_timeout(50)
