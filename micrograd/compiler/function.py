@@ -354,19 +354,19 @@ def lasting_leaves(function: Callable[..., Any], example_args: Sequence[Any], kn
     """
     leaves = set(known)
     with suppress(Exception), generators_restored():  # the function may fail on the example's numbers
-        found = [leaf for leaf in _leaves(function, example_args) if leaf not in leaves]
-        again = set(_leaves(function, example_args) if found else ())
+        found = _leaves(function, example_args, leaves)
+        again = set(_leaves(function, example_args, leaves) if found else ())
         return [leaf for leaf in found if leaf in again]
     return []
 
 
-def _leaves(function: Callable[..., Any], args: Sequence[Any]) -> list[Value]:
-    """The leaf Values that a call reads besides its arguments."""
+def _leaves(function: Callable[..., Any], args: Sequence[Any], known: set[Value]) -> list[Value]:
+    """The leaf Values that a call reads besides its arguments and the known ones."""
     arguments = [mapped(Value, as_lists(argument)) for argument in args]
     with reads() as found, rounds_by(first_round):
         function(*arguments)
-    given = set(flat(arguments))
-    return [leaf for leaf, *_ in found.values() if is_free(leaf) and leaf not in given]
+    known = known.union(flat(arguments))
+    return [leaf for leaf, *_ in found.values() if leaf not in known and is_free(leaf)]
 
 
 def surviving(free: Sequence[Callable[[], Value | None]]) -> list[Value]:

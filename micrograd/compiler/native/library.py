@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from micrograd.compiler.dataset import Batch, address
 from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision
@@ -24,6 +24,9 @@ A_THREAD = 1 << 25  # operands of additions and products, about a millisecond: a
 A_GRADIENT = 100  # operands that take as long as adding a parameter's gradient to that of another thread
 
 POINTER = ctypes.c_void_p
+LibraryKey = tuple[CallSpec, int]
+"""What tells the libraries of a backend apart: the kind of call, and the vectors of examples that are computed at once,
+0 for one example after the other."""
 RUN = ctypes.CFUNCTYPE(ctypes.c_int, POINTER)
 """The entry point of a library, which takes `CallArguments`."""
 
@@ -107,7 +110,7 @@ class CBackend:
         library = self._chosen[kind, n] = self._libraries[key]
         return library
 
-    def _text(self, key: "LibraryKey") -> str:
+    def _text(self, key: LibraryKey) -> str:
         """The C of a library."""
         kind, tile = key
         with gc_paused():
@@ -121,12 +124,12 @@ class CBackend:
         self._graph = None
         return text
 
-    def _key(self, kind: CallSpec, n: float) -> "LibraryKey":
+    def _key(self, kind: CallSpec, n: float) -> LibraryKey:
         """The key of the library for calls of this kind with n examples."""
         # In the last tile, lanes may share an example, and the seed of its gradient.
         in_tiles = kind != "backward" or self.stored.scales_with_seed
         share = n / max(1, int(min(self._threads(kind), n / self._least(kind))))
-        return LibraryKey(kind, tile_size(share, self.precision.lanes) if in_tiles else 0)
+        return kind, tile_size(share, self.precision.lanes) if in_tiles else 0
 
     def _threads(self, kind: CallSpec) -> int:
         """How many threads may share the examples of a call."""
@@ -136,13 +139,6 @@ class CBackend:
         """How many examples keep a thread busy for long enough."""
         work = A_THREAD + A_GRADIENT * self.stored.n_parameters
         return max(self.precision.lanes, math.ceil(work / max(1, self.stored.n_operands(kind))))
-
-
-class LibraryKey(NamedTuple):
-    """What tells the libraries of a backend apart."""
-
-    kind: CallSpec
-    tile: int  # vectors of examples that are computed at once; 0 for one example after the other
 
 
 def check_constants(graph: Graph, precision: Precision) -> None:

@@ -47,7 +47,7 @@ double probe(double x)
     return exp(x);
 }
 """
-"""A compiler is used if it builds this library: it needs the headers and the libm that generated code needs."""
+"""A compiler is used, with the first flags with which it builds this library, which needs headers and the libm."""
 WATCHED = """exec 3<&0
 (trap '' TERM; read _ <&3; kill 0; rm -f "$0".*) 2>/dev/null &
 "$@" </dev/null
@@ -90,7 +90,7 @@ class Compiler(NamedTuple):
 
     command: tuple[str, ...]  # the words of a call
     version: str  # the output of --version
-    native: tuple[str, ...] = ()  # flags for this processor
+    native: tuple[str, ...]  # flags for this processor
 
 
 @functools.lru_cache
@@ -99,16 +99,19 @@ def find_compiler(cc: str | None, path: str | None) -> Compiler:
 
     The result is cached for `cc` and `path`, which are `$CC` and `$PATH`. Raises CompilerError if no compiler works.
     """
-    failures = ""
+    failures = {}
     for command in _candidates(cc):
-        version = _output(*command, "--version")
-        if version is not None:
+        if (version := _output(*command, "--version")) is None:
+            continue
+        for native in NATIVE:
             try:
-                return _probed(Compiler(command, version))
+                compiler = Compiler(command, version, native)
+                _built(PROBE, compiler)  # which stays in the cache like any other library
+                return compiler
             except CompilerError as error:
-                failures += f"\n{error}"
+                failures[command] = f"\n{error}"  # the last one, without flags
     remedy = f"$CC is {cc!r}; unset or correct it" if cc else "install gcc or clang, or pip install ziglang"
-    raise CompilerError(f'no C compiler works here: {remedy}, or use backend="python"{failures}')
+    raise CompilerError(f'no C compiler works here: {remedy}, or use backend="python"{"".join(failures.values())}')
 
 
 def _candidates(cc: str | None) -> list[tuple[str, ...]]:
@@ -133,21 +136,6 @@ def _output(*command: str) -> str | None:
     except OSError:
         return None
     return result.stdout if result.returncode == 0 else None
-
-
-def _probed(compiler: Compiler) -> Compiler:
-    """The compiler with the best flags for this processor. Raises CompilerError if it cannot build a library.
-
-    The library stays in the cache like any other, so that a compiler is tried only once.
-    """
-    for native in NATIVE:
-        try:
-            _built(PROBE, compiler._replace(native=native))
-        except CompilerError as error:
-            failure = error  # the last one, without flags, is raised
-        else:
-            return compiler._replace(native=native)
-    raise failure
 
 
 def require_compiler() -> Compiler:
