@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
@@ -72,6 +73,7 @@ class Runner:
             (self.directory / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(CHECKOUT / file, self.directory / file)
         self.session = Session(self.directory, tests)
+        self.kills: Counter[str] = Counter()
 
     def coverage(self, modules: list[str]) -> "Coverage":
         """What the tests run of the modules. Raises RuntimeError if one fails."""
@@ -80,7 +82,8 @@ class Runner:
         return Coverage(**json.loads((self.directory / "coverage.json").read_text()))
 
     def outcome(self, mutant: Mutant, tests: list[str]) -> str:
-        """Whether the tests notice."""
+        """Whether the tests notice; those that have noticed most so far come first."""
+        tests = sorted(tests, key=lambda test: -self.kills[test])
         path = self.directory / "micrograd" / f"{mutant.module}.py"
         original = path.read_text(encoding="utf-8")
         path.write_text(mutant.source, encoding="utf-8")
@@ -90,6 +93,8 @@ class Runner:
                 files = dict.fromkeys(test.partition("::")[0] for test in tests)
                 with closing(Session(self.directory, files)) as session:
                     outcome = session.outcome("run", tests)
+            if outcome == "killed" and (failed := self.directory / "failed").exists():
+                self.kills[failed.read_text()] += 1
             return outcome
         finally:
             path.write_text(original, encoding="utf-8")
@@ -108,7 +113,7 @@ class Coverage:
         self.lines = {module: {int(n): tests for n, tests in found.items()} for module, found in lines.items()}
 
     def tests_of(self, mutant: Mutant) -> list[str]:
-        """The tests that run the line of the error, or else the code around it: first the quickest in the module's own.
+        """The tests that run the line of the error, or else the code around it, the quickest first.
 
         What runs when the module is imported is run by no test.
         """
@@ -116,5 +121,4 @@ class Coverage:
         for span in (*mutant.spans, lines):
             if tests := {test for line in span for test in lines.get(line, ())}:
                 break
-        own = f"/test_{Path(mutant.module).name}.py"
-        return sorted(tests, key=lambda test: (own not in test, self.seconds[test]))
+        return sorted(tests, key=self.seconds.__getitem__)

@@ -20,7 +20,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-PATIENCE = 30  # seconds for one test, which takes a few at most
+PATIENCE = 30  # seconds of computing for one test, which takes a few at most; of waiting, ten times as many
 MEMORY = 4 << 30  # bytes
 
 phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)  # no shrinking
@@ -37,10 +37,12 @@ class Without:
 
 
 sys.meta_path.insert(0, Without())
+signal.alarm(10 * PATIENCE)  # until the tests are collected
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool:
     """Answer requests until there are no more."""
+    signal.alarm(0)
     if session.testsfailed:  # a file could not be imported
         return False
     tests = Tests(session)
@@ -56,7 +58,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
         _, status = os.waitpid(process, 0)
         with suppress(ProcessLookupError):
             os.killpg(process, signal.SIGKILL)  # what a test has started and left behind
-        late = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
+        late = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGPROF, signal.SIGALRM)
         print("\noutcome", "survived" if status == 0 else "timed out" if late else "killed", flush=True)
     return True
 
@@ -73,6 +75,7 @@ class Tests:
             if isinstance(it, FunctionType) and Path(it.__code__.co_filename) in self.sources:
                 self.functions.setdefault(it.__code__, []).append(it)
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # one for all, with compiled C
+        gc.freeze()  # a collection would copy the pages of all that is there
 
     def measure(self, modules: list[str]) -> bool:
         """Run all tests, and write the seconds of each and the tests that run each line to coverage.json."""
@@ -94,7 +97,7 @@ class Tests:
         return not self.session.testsfailed
 
     def run(self, names: list[str]) -> bool:
-        """Run these tests up to the first that fails; whether they pass."""
+        """Run these tests up to the first that fails, whose name goes into the file "failed"; whether they pass."""
         os.setpgid(0, 0)
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         null = os.open(os.devnull, os.O_RDWR)
@@ -102,9 +105,11 @@ class Tests:
             os.dup2(null, stream)
         items = {item.nodeid: item for item in self.session.items}
         for item, following in _with_next([items[name] for name in names]):
-            signal.alarm(PATIENCE)
+            signal.setitimer(signal.ITIMER_PROF, PATIENCE)
+            signal.alarm(10 * PATIENCE)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self.session.testsfailed:
+                Path("failed").write_text(item.nodeid)
                 return False
         return True
 
@@ -134,4 +139,6 @@ def _nested(code: CodeType) -> list[CodeType]:
 
 
 def _without_nested(code: CodeType) -> tuple[CodeType, str]:
-    return code.replace(co_consts=()), repr([each for each in code.co_consts if not isinstance(each, CodeType)])
+    return code.replace(co_consts=(), co_linetable=b""), repr(
+        [each for each in code.co_consts if not isinstance(each, CodeType)]
+    )
