@@ -29,7 +29,6 @@ __all__ = [
 ]  # fmt: skip
 
 SIDES = {"LR": "e", "TB": "s", "RL": "w", "BT": "n"}  # where edges leave a node, for each direction of the drawing
-KINDS = {".svg", ".html", ".htm", ".png", ".jpg", ".jpeg", ".gif", ".pdf", ".eps", ".dot"}  # of pictures and pages
 
 
 def draw_dot(
@@ -38,7 +37,7 @@ def draw_dot(
     """The cards of `to_svg` or, if not `folded`, the drawing of `draw_graph`, as a `graphviz.Digraph`.
 
     A notebook displays it, `.render("name")` writes it to a file and `.pipe()` returns it as bytes, in any `format`
-    that Graphviz's program `dot` knows. On a machine without `dot`, SVG is the only format, and `to_svg` draws it.
+    that Graphviz's program `dot` knows. On a machine without `dot`, notebooks and `.pipe()` get the SVG of `to_svg`.
     `rankdir` is the direction from operands to results: LR, from left to right, or TB, RL, BT. `limit` is the largest
     number of Values to draw, by default that of `to_svg` or of `draw_graph`.
 
@@ -48,7 +47,7 @@ def draw_dot(
     from graphviz import Digraph, ExecutableNotFound
 
     class Drawing(Digraph):  # type: ignore[misc]
-        """A Digraph that is drawn by `dot` or, on a machine without it, by `to_svg`."""
+        """A Digraph that notebooks display even on a machine without `dot`."""
 
         def pipe(self, format: str | None = None, *args: Any, encoding: str | None = None, **options: Any) -> Any:
             try:
@@ -57,16 +56,6 @@ def draw_dot(
                 if (format or self.format) != "svg":
                     raise
             return svg() if encoding else svg().encode()
-
-        def render(self, *args: Any, outfile: str | os.PathLike[str] | None = None, **options: Any) -> str:
-            try:
-                return str(super().render(*args, outfile=outfile, **options))
-            except ExecutableNotFound:  # after the DOT text is written
-                path = Path(outfile or f"{self.filepath}.{options.get('format') or self.format}")
-                if path.suffix != ".svg":
-                    raise
-            path.write_text(svg(), encoding="utf-8")
-            return str(path)
 
     if rankdir not in SIDES:
         raise ValueError(f"unknown rankdir {rankdir!r}: expected one of {', '.join(SIDES)}")
@@ -84,8 +73,8 @@ def draw_dot(
 def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = LIMIT) -> None:
     """Write the drawing of `to_svg` to a file: completely, or not at all.
 
-    Raises what `to_svg` raises, ValueError if the name ends like another kind of file, such as .png, and OSError if the
-    file cannot be written.
+    Raises what `to_svg` raises, ValueError if the name ends like another kind of file, and OSError if the file cannot
+    be written.
     """
     _require_kind(path, ".svg", "; Graphviz draws other formats: draw_dot(root, '{0}').render(outfile='{1}')")
     replace(path, to_svg(root, limit=limit).encode())
@@ -156,11 +145,10 @@ def save_playground(
 
 
 def _require_kind(path: str | os.PathLike[str], kind: str, other: str = "") -> None:
-    """Raise ValueError if a file is named like another kind of picture or page; `other` says how to draw that kind."""
+    """Raise an error unless a file is named like its kind, or like none; `other` says how to draw another kind."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path is {shown(path)}: expected the name of a file, after what to draw: (root, 'name{kind}')")
     file = Path(path)
-    suffix = file.suffix.lower()
-    if suffix in KINDS and not kind.startswith(suffix):  # .htm is fine for .html
+    if file.suffix.lower() not in ("", kind):
         remedy = f"name the file {file.with_suffix(kind).name!r}, not {file.name!r}"
-        raise ValueError(f"this writes {kind[1:].upper()}: {remedy}{other.format(suffix[1:], file.name)}")
+        raise ValueError(f"this writes {kind[1:].upper()}: {remedy}{other.format(file.suffix[1:], file.name)}")

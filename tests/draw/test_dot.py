@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from micrograd import Value, dot
+from micrograd import Value
 from micrograd.viz import draw_graph
 from tests.draw.graphs import chain, example
 
@@ -53,16 +53,6 @@ def test_numbers_are_readable(number, text):
     assert nodes(draw_graph(Value(number)))[0] == [("n0", f"{{data {text}}}")]
 
 
-def test_the_operands_of_a_dot_are_in_pairs_and_marked():
-    w, x, b = [Value(1.0, label=f"w{i}") for i in range(2)], [Value(2.0, label=f"x{i}") for i in range(2)], Value(3.0)
-    b.label = "b"
-    drawing = draw_graph(dot(w, x, b))
-    named = {name: label[1:].split("|")[0] for name, label in nodes(drawing)[0]}
-    marked = re.findall(r'(\w+) -> op_\w+ \[label="(\w+)"', drawing)
-    assert [role for _, role in marked] == [named[name] for name, _ in marked] == ["w0", "x0", "w1", "x1", "b"]
-    assert "label" not in draw_graph(Value(0.0, (*w, b), "dot")).split("->")[1]
-
-
 def test_a_number_beside_a_value_has_no_gradient_and_before_any_backward_nothing_has():
     y = Value(3.0) * 2
     assert [label for _, label in nodes(draw_graph(y))[0]] == ["{data 3}", "{data 2}", "{data 6}", "×"]
@@ -71,6 +61,6 @@ def test_a_number_beside_a_value_has_no_gradient_and_before_any_backward_nothing
     assert labels == ["{data 3|grad 2}", "{data 2}", "{data 6|grad 1}", "×"]
 
 
-def test_a_value_that_is_used_in_every_step_of_a_long_computation_is_drawn_in_haste():
+def test_many_values_are_drawn_in_haste():
     assert "nslimit" in draw_graph(chain(lambda y, x: y * 0.5 + x, 75))
-    assert "nslimit" not in draw_graph(chain(lambda y, x: y.sin(), 300))
+    assert "nslimit" not in draw_graph(chain(lambda y, x: y.sin(), 100))
