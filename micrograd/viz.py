@@ -123,9 +123,9 @@ def save_playground(
 
     A `lesson` asks before it lets the reader train. Each of its parts is a dict with the `text` of a question and a
     list of at least two `answers`. Once the reader has trained, the page shows the text `after`. Each part starts from
-    how the page opens, and may set a `choice`, as in `{"hidden": "4-4"}`, or a `model` by its name; `rate` and `decay`,
-    0 or greater; `batch`, 1 or greater or "all"; `data`, one of yours, xor, moons, circles, spirals, with `noise` from
-    0 to 0.5 and `n` points from 1 to 10,000; and the `seed` of the weights, from 0.
+    how the page opens, and may set a `choice`, as in `{"hidden": "4-4"}`; `rate` and `decay`, up to 1,000,000; `batch`,
+    1 or greater or "all"; `data`, one of yours, xor, moons, circles, spirals, with `noise` from 0 to 0.5 and `n` points
+    from 1 to 10,000; and the `seed` of the weights, from 0.
 
     In the browser's console, `micrograd` has the functions `train(steps)`, `step()`, `reset(seed)`,
     `choose({hidden: "4-4"})`, `switchOff("h1[0]")`, `switchOn("h1[0]")`, `hold("h1[0].w1")`, `release("h1[0].w1")`,

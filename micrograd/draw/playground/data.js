@@ -57,12 +57,10 @@ function thumbnail(canvas, rows, kinds, tint) {
 
 // The examples that the model learns from, and the examples held out. They come from Python or from a data set, and the
 // reader may edit them.
-const FRESH = { yours: [0, 0], xor: [0, 4], moons: [0.1, 100], circles: [0.1, 100], spirals: [0.02, 100] }; // noise, points
-
 class Examples {
   // `changed` is called when the examples have changed.
-  constructor({ rows, validation, kinds }, height, changed) {
-    Object.assign(this, { rows, validation, kinds, height, changed, points: rows.map((row) => [...row]), held: validation });
+  constructor({ rows, validation, kinds, sets }, height, changed) {
+    Object.assign(this, { rows, validation, kinds, sets, height, changed, points: rows.map((row) => [...row]), held: validation });
     Object.assign(this, { name: "yours", noise: 0, n: 0, arms: kinds?.length > 2 ? kinds.length : 2 });
   }
 
@@ -72,7 +70,7 @@ class Examples {
     return DATA[name](n, noise, new Random(seed), this.arms).map(([x, y, kind]) => [x, y, target(kind)]);
   }
 
-  open(name, noise = FRESH[name][0], n = FRESH[name][1]) {
+  open(name, noise = this.sets[name][0], n = this.sets[name][1]) {
     Object.assign(this, { name, noise, n });
     const random = new Random(0), shaken = ([x, y, target]) => [x + random.gauss(0, noise), y + random.gauss(0, noise), target];
     const isYours = name === "yours";

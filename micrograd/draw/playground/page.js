@@ -337,8 +337,8 @@
     if (model >= 0) await open(model);
     for (const [name, labels] of content.choices)
       if (labels.includes(parts.get(name))) await choices.change({ [name]: parts.get(name) });
-    if (isPlane && Object.hasOwn(FRESH, data))
-      await examples.open(data, number("noise", 0, 0.5, FRESH[data][0]), Math.round(number("n", 1, 10000, FRESH[data][1])));
+    if (isPlane && Object.hasOwn(content.sets, data))
+      await examples.open(data, number("noise", 0, 0.5, content.sets[data][0]), Math.round(number("n", 1, 10000, content.sets[data][1])));
     if (/^\d{1,15}$/.test(parts.get("seed") ?? "")) await reset(+parts.get("seed"));
   }
 

@@ -20,7 +20,7 @@ from micrograd.core.errors import shown
 from micrograd.draw import shell
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.fold import Folded, all_names, given_names
-from micrograd.draw.playground.lesson import checked
+from micrograd.draw.playground.lesson import DATA_SETS, checked
 from micrograd.draw.text import real
 from micrograd.draw.training.network import described, layers_of, names, units_and_outputs
 from micrograd.engine import Value
@@ -55,10 +55,11 @@ def page(
     content = {
         "models": parts,
         "choices": [[name, [*values], sizes_of(values)] for name, values in offered.items()],
-        "lesson": checked(lesson, offered, models, is_plane=inputs == 2 and kinds is not None),
+        "lesson": checked(lesson, offered, is_plane=inputs == 2 and kinds is not None),
         "inputs": inputs,
         "rows": rows,
         "validation": held,
+        "sets": DATA_SETS,
         "kinds": kinds,
         "at": boundary(loss, kinds) if kinds else 0,
         "worker": "\n".join(map(source, ("random.js", "worker.js"))) + f"\nserve([\n{', '.join(codes)}]);\n",
