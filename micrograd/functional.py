@@ -34,7 +34,7 @@ from micrograd.engine import Value
 from micrograd.reductions import dot
 from micrograd.scalar import innermost
 from micrograd.support.arrays import array_of, is_array
-from micrograd.support.trees import at_path, filled, flat, is_regular, leaves, replaced, shape_of, size
+from micrograd.support.trees import at_path, described, filled, flat, is_regular, leaves, replaced, shape_of, size
 
 __all__ = ["GradientError", "grad", "gradcheck", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]
 
@@ -155,7 +155,7 @@ def _numbers(call: Call, vector: Any, like: Any, of: str) -> list[Any]:
     numbers = flat(at_path(lambda number: as_number(number, call.level), "vector", vector))
     came, expected = shape_of(vector), shape_of(like)
     if len(numbers) != size(expected) or (came != expected and (len(came) > 1 or not is_regular(came))):
-        raise ValueError(f"the vector must have the shape of {of}, {expected}, not {came}")
+        raise ValueError(f"the vector must have the shape of {of}, {described(expected)}, not {described(came)}")
     return numbers
 
 

@@ -24,9 +24,6 @@ class Keys(tuple[Any, ...]):
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        return f"dict{super().__repr__()}"
-
 
 def branches(tree: Any) -> Sequence[Any] | None:
     """What a container holds, in order; None for anything else, such as a number or an array."""
@@ -58,27 +55,21 @@ def leaves(path: str, tree: Any) -> Iterator[tuple[str, Any]]:
 
 def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
     """The function applied to each number in a tree, in nested lists and dicts."""
-    if isinstance(tree, (float, Value)):
-        return function(tree)
-    tree = as_lists(tree)
-    inside = branches(tree)
-    return function(tree) if inside is None else _joined(keys(tree), [mapped(function, branch) for branch in inside])
+    return unflatten(map(function, flat(tree)), shape_of(tree))
 
 
 def replaced(function: Callable[[Any], Any], tree: Any) -> Any:
     """The function applied to each number in a tree, in lists, tuples, dicts and arrays like its own."""
+    if isinstance(tree, (float, Value)):
+        return function(tree)
     inside = branches(tree)
-    if inside is not None:
-        found = _joined(keys(tree), [replaced(function, branch) for branch in inside])
-        if isinstance(tree, tuple):
-            return tree._make(found) if hasattr(tree, "_make") else tuple(found)  # a named tuple has _make
-        return found
-    tree = tree.to_numpy() if hasattr(tree, "to_numpy") else tree
-    if not hasattr(tree, "astype") or not tree.ndim:  # a number, or a tensor of PyTorch, which cannot hold Values
-        return mapped(function, tree)
-    array = tree.astype(object)
-    array.flat = [function(number) for number in array.flat]
-    return array
+    if inside is None:
+        tree = tree.to_numpy() if hasattr(tree, "to_numpy") else tree
+        return filled(tree, map(function, flat(tree)))
+    found = _joined(keys(tree), [replaced(function, branch) for branch in inside])
+    if isinstance(tree, tuple):
+        return tree._make(found) if hasattr(tree, "_make") else tuple(found)  # a named tuple has _make
+    return found
 
 
 def at_path(function: Callable[[Any], Any], path: str, tree: Any) -> Any:
@@ -111,7 +102,7 @@ def filled(tree: Any, numbers: Iterator[Any]) -> Any:
         return array_of(list(islice(numbers, tree.size)), tree.shape)
     inside = branches(tree)
     if inside is None:
-        return mapped(lambda _: next(numbers), tree)
+        return unflatten(numbers, shape_of(tree))
     return _joined(keys(tree), [filled(branch, numbers) for branch in inside])
 
 
@@ -198,9 +189,7 @@ def nested(numbers: Any, shape: Shape) -> Any:
     if not shape:
         return float(numbers[0])
     if not is_regular(shape):  # lists and dicts only where the shapes in them differ
-        return _joined(
-            shape[0], [nested(numbers[at], of) if of else float(numbers[at.start]) for at, of in _parts(shape)]
-        )
+        return _joined(shape[0], [nested(numbers[at], of) for at, of in _parts(shape)])
     if not isinstance(numbers, array):
         return numbers.reshape(shape)
     if len(shape) == 1:

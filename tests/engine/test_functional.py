@@ -454,7 +454,6 @@ def test_a_function_may_change_its_argument_in_place(in_place, x, value, gradien
         (lambda: jacobian(3.0), r"expected a function to differentiate, not 3.0"),
         (lambda: grad(lambda x: x)("1"), "a Value holds a number .* not str: '1'"),
         (lambda: grad(lambda x: x[0])([1.0, None]), "a Value holds a number .* not NoneType"),
-        (lambda: grad(lambda x: x[0])(np.zeros(2, [("a", float)])), r"^args\[0\]: a Value holds a number .* not tuple"),
         (lambda: grad(lambda x: x, 1)(1.0), r"^argnum is 1: expected the position of one of 1 argument"),
         (lambda: grad(lambda x: x, (0, -2))(1.0), r"argnum is \(0, -2\)"),
         (lambda: grad(lambda x: x, 2.0), r"^argnum is 2\.0: expected the position .* write grad\(f\)\(2\.0\)$"),

@@ -236,7 +236,7 @@ def test_what_is_zero_for_all_numbers_is_not_in_the_pattern():
         (jacobian(rosenbrock), [1.0, 2.0], r"not of a result of shape \(\) by an argument of shape \(2,\): give"),
         (jacobian(lambda x: [x, x]), 1.0, r"of a result of shape \(2,\) by an argument of shape \(\): give flat lists"),
         (jacobian(lambda x: [x]), [1.0, 2.0], r"of a result of shape \(1, 2\) by an argument of shape \(2,\)"),
-        (jacobian(lambda x: [x["a"]]), {"a": 1.0}, r"of shape \(1,\) by an argument of shape \(dict\('a',\), \(\)\)"),
+        (jacobian(lambda x: [x["a"]]), {"a": 1.0}, r"of shape \(1,\) by an argument of shape {'a': \(\)}"),
         (hessian(lambda x: x[0][0] ** 2), [[1.0]], r"of a result of shape \(1, 1\) by an argument of shape \(1, 1\)"),
     ],
 )

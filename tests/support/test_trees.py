@@ -46,7 +46,6 @@ def test_a_shape_has_the_keys_of_dicts_and_numbers_go_back_into_it(tree, shape, 
     assert shape_of(tree) == shape
     assert size(shape) == n
     assert unflatten(iter(flat(tree)), shape) == tree
-    assert eval(repr(shape), {"dict": lambda *keys: Keys(keys[0] if keys and isinstance(keys[0], tuple) else keys)})
     assert pickle.loads(pickle.dumps(shape)) == shape
 
 
@@ -101,9 +100,9 @@ def test_derivatives_nest_in_dicts():
         (
             lambda: jvp(square)({"a": 1.0, "b": 2.0}, {"a": 1.0, "c": 2.0}),
             ValueError,
-            r"dict\('a', 'b'\), \(\), \(\)\)",
+            r"shape of x, {'a': \(\), 'b': \(\)}, not {'a': \(\), 'c': \(\)}",
         ),
-        (lambda: jvp(lambda x: x[0])([1.0, 2.0], {"a": 1.0, "b": 2.0}), ValueError, r"shape of x, \(2,\), not \(dict"),
+        (lambda: jvp(lambda x: x[0])([1.0, 2.0], {"a": 1.0, "b": 2.0}), ValueError, r"shape of x, \(2,\), not {'a'"),
     ],
 )
 def test_an_error_says_where_in_the_dict_it_is(call, error, message):

@@ -12,7 +12,7 @@ from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.functional import Jacobian
 from micrograd.support.arrays import are_plain
-from micrograd.support.trees import Shape, flat, is_regular, replaced, shape_of
+from micrograd.support.trees import Shape, described, flat, is_regular, replaced, shape_of
 
 
 def on_arrays(function: Callable[..., Any], example_args: Sequence[Any]) -> Callable[..., Any]:
@@ -100,9 +100,10 @@ class Entries:
         call, rows = self._jacobian.sparse(*symbols)
         came = shape_of(call.result), shape_of(call.args)
         if not all(len(shape) == 1 and is_regular(shape) for shape in came):
+            result, argument = map(described, came)
             raise TypeError(
                 "sparse=True is for the derivatives of a list of numbers by a list of numbers, which are a matrix, not "
-                f"of a result of shape {came[0]} by an argument of shape {came[1]}: give flat lists, or leave it out"
+                f"of a result of shape {result} by an argument of shape {argument}: give flat lists, or leave it out"
             )
         columns, ends = array("i"), array("i", [0])
         numbers: list[Any] = []
