@@ -48,8 +48,8 @@ def body(root: Value, limit: float) -> list[str]:
     lines = [f"\tgraph [{FAST_LAYOUT}]\n"] * (len(graph.values) > FEW)
     for i, node in enumerate(graph.values):
         fill = f' fillcolor="{ROOT if node is root else LEAF}"' * (node is root or not node._prev)
-        fields = [str(node.label).translate(ESCAPES)] * (node.label != "") + [f"data {text.exact(node.data)}"]
-        fields += [f"grad {text.exact(node.grad)}"] * (has_gradients and i not in graph.constants)
+        fields = [str(node.label).translate(ESCAPES)] * (node.label != "") + [f"data {text.number(node.data)}"]
+        fields += [f"grad {text.number(node.grad)}"] * (has_gradients and i not in graph.constants)
         lines.append(f'\tn{i} [label="{{{"|".join(fields)}}}"{fill}]\n')
         if node._prev:
             order = " ordering=in" if len(node._prev) == 2 else ""  # for more operands it would tangle the edges

@@ -30,27 +30,21 @@ def real(x: Any) -> float:
         return math.nan
 
 
-def exact(x: Any) -> str:
-    """A number with four significant digits; a short int or fraction as it is."""
-    x = innermost(x)
-    if isinstance(x, (int, Fraction)) and max(abs(x.numerator), x.denominator) >= 1_000_000:
-        x = Decimal(x.numerator) / x.denominator
-    return signed(f"{x:.4g}" if isinstance(x, (float, Decimal)) else str(x))
-
-
 def signed(text: str) -> str:
     """The text with a minus sign in place of a hyphen before each number in it."""
     return re.sub(r"-(?=[\di])", "−", text)
 
 
-def number(x: Any, room: int = 9) -> str:
-    """A number with at most four significant digits, fewer if they need more characters than there is room for."""
+def number(x: Any, room: float = math.inf) -> str:
+    """A number with four significant digits, a short int or fraction as it is; rounded more if there is no room."""
     x = innermost(x)
-    if not isinstance(x, float):
-        nearest = Decimal(x.numerator) / x.denominator if isinstance(x, (int, Fraction)) else real(x)
-        if len(exact(x)) <= room or nearest != nearest:
-            return exact(x)
-        x = nearest
+    if isinstance(x, (int, Fraction)) and max(abs(x.numerator), x.denominator) >= 1_000_000:
+        x = Decimal(x.numerator) / x.denominator
+    if not isinstance(x, (float, Decimal)):
+        text = signed(str(x))
+        if len(text) <= room or math.isnan(real(x)):
+            return text
+        x = real(x)
     texts = [signed(f"{x:{form}}") for form in (".4g", ".3g", ".2g", ".1g", ".0e")]
     texts = [re.sub(r"e(−?)\+?0*(?=\d)", r"e\1", text) for text in texts]  # −1.5e−07 as −1.5e−7
     return next((text for text in texts[:4] if len(text) <= room), min(texts[3:], key=len))

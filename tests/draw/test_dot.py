@@ -39,14 +39,14 @@ def test_a_leaf_alone_is_drawn_and_equal_numbers_are_two_nodes():
     [
         (2.0, "2"),
         (-0.123456, "−0.1235"),
-        (1e-9, "1e−09"),
-        (1.23456e12, "1.235e+12"),
+        (1e-9, "1e−9"),
+        (1.23456e12, "1.235e12"),
         (float("nan"), "nan"),
         (float("-inf"), "−inf"),
         (7, "7"),
-        (10**400, "1.000e+400"),
+        (10**400, "1.000e400"),
         (Fraction(-1, 3), "−1/3"),
-        (Fraction(10**20, 3), "3.333e+19"),
+        (Fraction(10**20, 3), "3.333e19"),
     ],
 )
 def test_numbers_are_readable(number, text):

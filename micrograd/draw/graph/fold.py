@@ -22,7 +22,7 @@ from micrograd.draw.text import label, number
 from micrograd.scalar import FUNCTIONS, innermost
 
 ACTIVATIONS = {"neg", "abs", *FUNCTIONS}
-SHORT = 20  # the most characters of a formula that is a name
+SHORT, ROOM = 20, 9  # the most characters of a formula that is a name, and of a number in it
 
 
 class Input(NamedTuple):
@@ -155,7 +155,7 @@ class Folded:
             for place, side in ((1, "{0} {1}"), (0, "{1} {0}")):
                 operand = inputs[place].source
                 if operand in self.graph.constants:
-                    title = side.format(title, number(self.graph.values[operand].data))
+                    title = side.format(title, number(self.graph.values[operand].data, ROOM))
                     return Card(i, [operand, i], title, [inputs[1 - place]])
         return Card(i, [i], title, inputs)
 
@@ -185,7 +185,7 @@ def all_names(folded: Folded, given: Sequence[str], root: str = "result") -> lis
     graph, found, taken, numbers = folded.graph, list(given), set(given), count(1)
     for i, value in enumerate(graph.values):
         if not found[i] and i in graph.constants:
-            found[i] = number(value.data)
+            found[i] = number(value.data, ROOM)
         elif not found[i]:
             name = "" if graph.is_leaf(i) else _formula(graph, i, found)
             if not name or len(name) > SHORT or (name in taken and i not in folded.twins):
@@ -233,6 +233,6 @@ def _formula(graph: DrawnGraph, i: int, found: Sequence[str]) -> str:
     if title.isalpha():
         return f"{title}({', '.join(operands)})"
     a, *b = [f"({name})" if " " in name and title != "+" else name for name in operands]
-    if title == "**":
+    if title == "^":
         return a + POWERS.get(b[0], f"^{b[0]}")
     return f"{a} {title} {b[0]}" if b else f"{title}{a}"

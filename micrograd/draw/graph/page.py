@@ -13,7 +13,7 @@ from micrograd.draw.graph.drawn import LIMIT, DrawnGraph
 from micrograd.draw.graph.fold import Folded, all_names, given_names
 from micrograd.draw.graph.svg import STYLE, counted
 from micrograd.draw.graph.views import View, Views
-from micrograd.draw.text import exact, label, real
+from micrograd.draw.text import label, number, real
 from micrograd.engine import Value
 from micrograd.scalar import innermost, zero
 from micrograd.support.validation import positive
@@ -36,7 +36,7 @@ def page(root: Value, learning_rate: float = 0.1, limit: float = LIMIT) -> str:
         "data": [_number(value.data) for value in graph.values],
         "operands": graph.operands[graph.first :],
         "constants": sorted(graph.constants),
-        "exact": {i: exact(value) for i, value in enumerate(graph.values) if type(innermost(value)) is not float},
+        "exact": {i: number(value) for i, value in enumerate(graph.values) if type(innermost(value)) is not float},
         **operations,
         **_gradients(graph),
         "names": names,

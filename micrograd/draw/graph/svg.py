@@ -10,7 +10,7 @@ from micrograd.draw.graph.drawn import LIMIT, DrawnGraph
 from micrograd.draw.graph.fold import Folded, given_names
 from micrograd.draw.graph.views import Edge, Item, Views
 from micrograd.draw.shell import read, themed
-from micrograd.draw.text import CONTROLS, EMS, exact, label, number, real, width
+from micrograd.draw.text import CONTROLS, EMS, label, number, real, width
 from micrograd.engine import Value
 
 SIZE_RULES = "".join(f".{look}{{font-size:{size:g}px}}\n" for look, size in SIZES.items())
@@ -120,8 +120,8 @@ def tip(views: Views, item: Item) -> str:
     for i in item.parts[: -TIP - 1 : -1]:
         value = views.graph.values[i]
         names = [str(name) for name in (value.label or views.names[i], views.graph.title(i)) if name != ""]
-        grad = f", grad {exact(value.grad)}" if views.grad and i not in views.graph.constants else ""
-        lines.append(f"{' = '.join(names) or 'leaf'}: data {exact(value.data)}{grad}")
+        grad = f", grad {number(value.grad)}" if views.grad and i not in views.graph.constants else ""
+        lines.append(f"{' = '.join(names) or 'leaf'}: data {number(value.data)}{grad}")
     hidden = len(item.parts) - len(lines)
     return "\n".join(lines + [f"and {hidden} more"] * (hidden > 0))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from micrograd.core.errors import shown
 from micrograd.draw.shell import CLASSES, COLOURS
-from micrograd.draw.text import exact, real
+from micrograd.draw.text import number, real
 from micrograd.draw.training.charts import axes, widened
 from micrograd.engine import Value
 from micrograd.scalar import DomainError
@@ -52,7 +52,7 @@ def plot_boundary(
         ax.scatter(
             *zip(*(point for point, its in zip(points, targets, strict=True) if its == target), strict=True),
             color=CLASSES[kind % len(CLASSES)][theme], marker=MARKERS[kind % len(MARKERS)],
-            edgecolors=COLOURS["paper"][theme], linewidths=0.8, s=40, label=exact(target), zorder=3,
+            edgecolors=COLOURS["paper"][theme], linewidths=0.8, s=40, label=number(target), zorder=3,
         )  # fmt: skip
     ax.set(xlim=(left, right), ylim=(bottom, top), xlabel="x0", ylabel="x1")
     ax.legend(title="target")

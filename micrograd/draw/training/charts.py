@@ -7,8 +7,8 @@ from itertools import accumulate
 from typing import Any
 
 from micrograd.draw.shell import COLOURS
-from micrograd.draw.text import exact, signed
-from micrograd.training.history import History, lowest
+from micrograd.draw.text import number, signed
+from micrograd.training.history import History
 
 BLOCKS, ASCII = "▁▂▃▄▅▆▇█", "_.:-=+*#"
 MAX_STRETCHES = 300  # of a curve, each drawn by its lowest and its highest point
@@ -53,7 +53,7 @@ def curves(history: History, caption: str, epochs: float) -> str:
     """
     lines = {"loss": history.losses} | ({"validation": history.validation_losses} if history.validation_losses else {})
     drawn = {name: _strokes(numbers) for name, numbers in lines.items()}
-    finite = [number for strokes in drawn.values() for stroke in strokes for _, number in stroke]
+    finite = [loss for strokes in drawn.values() for stroke in strokes for _, loss in stroke]
     logarithmic = min(finite, default=0.0) > 0
     scaled = math.log10 if logarithmic else float
     low, high = (scaled(bound(finite, default=1.0)) for bound in (min, max))
@@ -63,8 +63,8 @@ def curves(history: History, caption: str, epochs: float) -> str:
     def x(epoch: float) -> float:
         return LEFT + (RIGHT - LEFT) * epoch / epochs
 
-    def y(number: float) -> float:
-        return BOTTOM - (BOTTOM - TOP) * share(scaled(number), low, high)
+    def y(loss: float) -> float:
+        return BOTTOM - (BOTTOM - TOP) * share(scaled(loss), low, high)
 
     parts = [text(LEFT, 18, signed(caption))]
     for row in _powers(low, high) if logarithmic else _ticks(low, high, 5):
@@ -72,18 +72,15 @@ def curves(history: History, caption: str, epochs: float) -> str:
         parts.append(text(LEFT - 7, y(row) + 4, signed(f"{row:.8g}"), "mg-soft", "end"))
     for tick in filter(float.is_integer, _ticks(0, epochs, 6)):
         parts.append(text(x(tick), BOTTOM + 16, f"{tick:g}", "mg-soft", "middle"))
-    parts.append(text((LEFT + RIGHT) / 2, HEIGHT - 5, "epoch", "mg-soft", "middle"))
-    parts.append(
-        f'<text class="mg-soft" transform="translate(14 {(TOP + BOTTOM) / 2:.1f}) rotate(-90)" '
-        f'text-anchor="middle">loss{" (log scale)" * logarithmic}</text>'
-    )
+    words = "epoch" + "; losses on a logarithmic scale" * logarithmic
+    parts.append(text((LEFT + RIGHT) / 2, HEIGHT - 5, words, "mg-soft", "middle"))
     ends = []
     for i, (name, strokes) in enumerate(drawn.items()):
-        paths = ["L".join(f"{x(epoch):.1f} {y(number):.1f}" for epoch, number in stroke) for stroke in strokes]
+        paths = ["L".join(f"{x(epoch):.1f} {y(loss):.1f}" for epoch, loss in stroke) for stroke in strokes]
         parts.append(f'<path class="mg-line mg-line{i}" d="{"".join(f"M{path}" for path in paths)}"/>')
         if strokes:
-            last = next(number for number in reversed(lines[name]) if math.isfinite(number))
-            ends.append((y(last), f"mg-name{i}", f"{name} {exact(last)}"))
+            last = next(filter(math.isfinite, reversed(lines[name])))
+            ends.append((y(last), f"mg-name{i}", f"{name} {number(last)}"))
     ends.sort()
     heights = accumulate((end[0] for end in ends), lambda above, height: max(height, above + LINE))
     parts += [text(RIGHT + 6, at + 4, words, look) for at, (_, look, words) in zip(heights, ends, strict=True)]
@@ -112,13 +109,10 @@ def plot_history(history: History, ax: Any = None) -> Any:
     """
     ax, theme = axes(ax)
     losses, validation = history.losses, history.validation_losses
-    blue, orange = COLOURS["plus"][theme], COLOURS["minus"][theme]
-    ax.plot(range(1, len(losses) + 1), losses, color=blue, label="loss")
+    ax.plot(range(1, len(losses) + 1), losses, color=COLOURS["plus"][theme], label="loss")
     if validation:
-        ax.plot(range(1, len(validation) + 1), validation, color=orange, linestyle="--", label="validation loss")
-        best = lowest(validation)
-        words = f"lowest: {exact(validation[best])} in epoch {best + 1}"
-        ax.plot(best + 1, validation[best], "v", color=orange, label=words)
+        style = {"color": COLOURS["minus"][theme], "linestyle": "--", "label": "validation loss"}
+        ax.plot(range(1, len(validation) + 1), validation, **style)
         ax.legend(frameon=False)
     if losses and all(loss > 0 for loss in losses + validation if math.isfinite(loss)):
         ax.set_yscale("log")
@@ -142,7 +136,7 @@ def _strokes(numbers: Sequence[float]) -> list[list[tuple[int, float]]]:
     strokes = [list[tuple[int, float]]()]
     for start in range(0, len(numbers), stretch):
         piece = numbers[start : start + stretch]
-        finite = [number for number in piece if math.isfinite(number)]
+        finite = [loss for loss in piece if math.isfinite(loss)]
         ends = {piece.index(bound(finite)) for bound in (min, max)} if finite else ()
         strokes[-1] += [(start + i + 1, piece[i]) for i in sorted(ends)]
         strokes += [[]] * (not finite)

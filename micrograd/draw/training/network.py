@@ -6,7 +6,7 @@ from html import escape
 from itertools import chain, pairwise, product
 from typing import Any
 
-from micrograd.draw.text import exact, number, real
+from micrograd.draw.text import number, real
 from micrograd.draw.training.charts import text
 from micrograd.engine import Value
 from micrograd.nn import MLP, Layer, Neuron, walk
@@ -125,7 +125,7 @@ def _edges(cards: Sequence[Sequence[Card]], side: float) -> list[str]:
             edges.append(
                 f'<path class="mg-edge {sign}" d="M{left + side:.1f} {above + side / 2:.1f}L{x:.1f} {y + side / 2:.1f}"'
                 f' opacity="{share:.2f}" stroke-width="{side * share / 12:.2f}">'
-                f"<title>{name}.w{j}, the weight of {source}: {exact(weight)}</title></path>"
+                f"<title>{name}.w{j}, the weight of {source}: {number(weight)}</title></path>"
             )
     return edges
 
@@ -135,7 +135,7 @@ def _card(unit: Unit, x: float, y: float, side: float) -> str:
     name, neuron = unit
     title, inside = name, name
     if neuron:
-        title, inside = f"{name}: {neuron!r}, bias {exact(neuron.b)}", number(neuron.b, int(side / 9))
+        title, inside = f"{name}: {neuron!r}, bias {number(neuron.b)}", number(neuron.b, int(side / 9))
     return (
         f'<g><title>{escape(title)}</title><rect class="mg-card" x="{x:.1f}" y="{y:.1f}" '
         f'width="{side:.1f}" height="{side:.1f}" rx="5"/>'

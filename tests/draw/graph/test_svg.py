@@ -116,13 +116,13 @@ def test_a_number_beside_an_operation_is_written_into_it_and_has_no_gradient():
     x = Value(3.0)
     y = (2 - (x * 4) ** 2) / 8
     y.backward()
-    assert [words[0] for words in cards(y)] == ["3", "× 4", "** 2", "2 −", "÷ 8"]
+    assert [words[0] for words in cards(y)] == ["3", "× 4", "^ 2", "2 −", "÷ 8"]
     assert ["2.5"] in cards(total([x, 2.5, x + 1]))
 
 
 def test_of_the_examples_of_a_mean_or_sum_the_first_is_drawn_as_a_stack():
     svg = to_svg(loss())
-    assert [words[:2] for words in cards(loss())][-3:] == [["− 1", "−1.128"], ["** 2", "1.272"], ["loss", "mean of 4"]]
+    assert [words[:2] for words in cards(loss())][-3:] == [["− 1", "−1.128"], ["^ 2", "1.272"], ["loss", "mean of 4"]]
     assert len(boxes(svg)) == 10
     assert svg.count("<rect") == 3 * 9 + 1
     assert len(cards(total(loss() * 1.0 for _ in range(3)))) == 12
@@ -144,7 +144,7 @@ def test_examples_that_are_not_alike_or_share_what_they_compute_are_drawn_as_the
 def test_examples_of_examples_are_stacks_of_stacks():
     w = Value(2.0, label="w")
     root = mean(total((w * x) ** 2 for x in (Value(i + j), Value(1.0), Value(j))) for i, j in ((1, 2), (3, 4)))
-    assert [words[0] for words in cards(root)] == ["w", "3", "×", "** 2", "sum of 3", "mean of 2"]
+    assert [words[0] for words in cards(root)] == ["w", "3", "×", "^ 2", "sum of 3", "mean of 2"]
 
 
 def test_weights_have_their_sign_as_colour_and_as_dashes_and_their_size_as_thickness():

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from micrograd import nn
-from micrograd.draw.text import exact, width
+from micrograd.draw.text import number, width
 from micrograd.draw.training.network import network
 
 
@@ -27,7 +27,7 @@ def test_a_network_has_a_card_for_each_unit_and_an_edge_for_each_weight():
         f"h1[{i}].w{j}, the weight of x{j}": w for i in range(4) for j, w in enumerate(model.layers[0].neurons[i].w)
     }
     weights |= {f"out.w{i}, the weight of h1[{i}]": w for i, w in enumerate(model.layers[1].neurons[0].w)}
-    assert edges.keys() == {f"{name}: {exact(w.data)}" for name, w in weights.items()}
+    assert edges.keys() == {f"{name}: {number(w.data)}" for name, w in weights.items()}
     for title, edge in edges.items():
         weight = float(title.split(": ")[1].replace("−", "-"))
         assert edge.get("class").split()[1] == ("plus" if weight > 0 else "minus" if weight else "none")
