@@ -46,10 +46,10 @@ def circles(n: int = 100, noise: float = 0.1, rng: Rng = None, *, factor: float 
     return _sample_noisy_curves(lambda y, t: _polar(radii[y], t), 2, n, noise, rng)
 
 
-def spirals(n: int = 100, noise: float = 0.02, rng: Rng = None, *, arms: int = 2, turns: float = 1.0) -> Points:
-    """Spirals from the origin to radius 1, `turns` times around it, a class for each arm. The rest is as in `moons`."""
-    arms, turns = count("arms", arms), number("turns", turns, least=-math.inf)
-    return _sample_noisy_curves(lambda y, t: _polar(t, y / arms + turns * t), arms, n, noise, rng)
+def spirals(n: int = 100, noise: float = 0.02, rng: Rng = None, *, arms: int = 2) -> Points:
+    """Spirals from the origin to radius 1, once around it, a class for each arm. Everything else is as in `moons`."""
+    arms = count("arms", arms)
+    return _sample_noisy_curves(lambda y, t: _polar(t, y / arms + t), arms, n, noise, rng)
 
 
 def _polar(radius: float, turns: float) -> tuple[float, float]:
@@ -73,7 +73,7 @@ def batches(xs: Sequence[Any], ys: Sequence[Any], size: int, rng: Rng = None) ->
     """All examples once, in random order, `size` at a time; the last batch may be smaller.
 
     The inputs and targets are lists, arrays or tables with a row for each example. Raises ValueError if their lengths
-    differ or the size is below 1, TypeError if one has no items by position, such as a dict.
+    differ, there are none or the size is below 1, TypeError if one has no items by position, such as a dict.
     """
     xs, ys = examples(xs, ys)
     size, order = count("size", size), list(range(len(xs)))

@@ -108,9 +108,11 @@ def by_position(name: str, items: Any) -> Any:
     return items
 
 
-def examples(xs: Any, ys: Any) -> tuple[Sequence[Any], Sequence[Any]]:
-    """The inputs and targets, by position. Raises ValueError if their lengths differ."""
-    xs, ys = by_position("xs", xs), by_position("ys", ys)
+def examples(xs: Any, ys: Any, names: Sequence[str] = ("xs", "ys")) -> tuple[Sequence[Any], Sequence[Any]]:
+    """The inputs and targets, by position. Raises ValueError if their lengths differ or there are none."""
+    xs, ys = map(by_position, names, (xs, ys))
     if len(xs) != len(ys):
-        raise ValueError(f"xs and ys must have the same length, not {len(xs)} and {len(ys)}")
+        raise ValueError(f"{' and '.join(names)} must have the same length, not {len(xs)} and {len(ys)}")
+    if len(xs) == 0:
+        raise ValueError(f"{names[0]} is empty: expected at least one example")
     return xs, ys

@@ -128,17 +128,14 @@ def _examples(
 ) -> tuple[Table, Table | None]:
     """The examples to train on and the examples to measure, by position. Raises an error if they are not valid."""
     data = examples(xs, ys)
-    if len(data[0]) == 0:
-        raise ValueError("xs is empty: there is nothing to learn from")
     if patience is not None:
         count("patience", patience)
         if validation is None:
             raise ValueError("patience needs a validation loss to watch: give validation=(xs, ys) with it")
     if validation is not None:
-        is_pair = isinstance(validation, (tuple, list)) and len(validation) == 2
-        validation = examples(*validation) if is_pair else ((), ())
-        if len(validation[0]) == 0:
-            raise ValueError("validation must be a pair (xs, ys): the inputs and targets of at least one example")
+        if not isinstance(validation, (tuple, list)) or len(validation) != 2:
+            raise ValueError("validation must be a pair (xs, ys) of inputs and targets")
+        validation = examples(*validation, names=("validation[0]", "validation[1]"))
     if check_targets := getattr(loss, "check_targets", None):
         check_targets(data[1], "ys")
         check_targets(validation[1] if validation else (), "validation[1]")

@@ -52,12 +52,12 @@ def test_circles_without_noise_have_the_radius_1_and_the_factor():
 
 
 def test_spirals_without_noise_wind_out_evenly():
-    xs, ys = spirals(90, noise=0, arms=3, turns=0.5)
+    xs, ys = spirals(90, noise=0, arms=3)
     for arm in range(3):
         points = [x for x, y in zip(xs, ys, strict=True) if y == arm]
         assert [math.hypot(*point) for point in points] == pytest.approx([(i + 0.5) / 30 for i in range(30)])
         for a, b in points:
-            angle = math.tau * (arm / 3 + 0.5 * math.hypot(a, b))
+            angle = math.tau * (arm / 3 + math.hypot(a, b))
             assert (a, b) == pytest.approx((math.hypot(a, b) * math.cos(angle), math.hypot(a, b) * math.sin(angle)))
 
 
@@ -80,7 +80,7 @@ def test_a_data_set_follows_from_a_generator_of_numpys(make):
 # Batches
 
 
-@pytest.mark.parametrize("n", [0, 1, 9, 10, 11])
+@pytest.mark.parametrize("n", [1, 9, 10, 11])
 def test_batches_hold_every_example_once_with_its_target(n):
     xs, ys = list(range(n)), [-x for x in range(n)]
     got = list(batches(xs, ys, 5, rng=1))
@@ -148,7 +148,6 @@ def test_arrays_are_split_and_standardized_into_arrays():
         (lambda: moons(noise="0.1"), ValueError, "noise is '0.1': expected a finite number, 0 or greater"),
         (lambda: circles(factor=math.inf), ValueError, "factor is inf"),
         (lambda: spirals(10, arms=0), ValueError, "arms is 0"),
-        (lambda: spirals(turns=math.nan), ValueError, "turns is nan"),
         (lambda: moons(rng="7"), TypeError, "rng is '7': expected a random.Random, a NumPy generator or a seed"),
         (lambda: batches([1], [1, 2], 1), ValueError, "not 1 and 2"),
         (lambda: batches([1], [1], 0), ValueError, "size is 0"),

@@ -334,7 +334,7 @@ def test_with_patience_a_training_that_diverges_brings_back_the_best_parameters(
         ({"epochs": 0}, ValueError, "epochs is 0"),
         ({"epochs": True}, ValueError, "epochs is True: expected an int, 1 or greater"),
         ({"batch_size": 0}, ValueError, "batch_size is 0"),
-        ({"validation": ([], [])}, ValueError, "validation must be a pair"),
+        ({"validation": ([], [])}, ValueError, r"^validation\[0\] is empty"),
         ({"validation": [(1, 2)]}, ValueError, "validation must be a pair"),
         ({"validation": ([1], [1, 2])}, ValueError, "not 1 and 2"),
         ({"validation": {"xs": XS, "ys": YS}}, ValueError, "validation must be a pair"),

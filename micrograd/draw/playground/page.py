@@ -120,8 +120,6 @@ def sizes_of(values: dict[str, Any]) -> list[list[int]] | None:
 def _table(loss: Any, xs: Any, ys: Any, *, size: int = 0, kind: str = "") -> tuple[list[Any], list[list[float]]]:
     """The examples as lists, and the numbers of each. Raises ValueError if a page cannot hold them."""
     xs, ys = ([as_lists(item) for item in items] for items in examples(xs, ys))
-    if not xs:
-        raise ValueError("xs is empty: there is nothing to learn from")
     if check_targets := getattr(loss, "check_targets", None):
         check_targets(ys, "ys")
     table = list(zip(xs, ys, strict=True))

@@ -67,8 +67,6 @@ def _examples(xs: Sequence[Any], ys: Sequence[Any]) -> tuple[list[Sequence[float
         if len(numbers) != 3 or not all(map(math.isfinite, numbers)):
             expected = "a decision boundary needs examples with two finite inputs and a number as their target"
             raise ValueError(f"xs[{i}] is {shown(xs[i])} and ys[{i}] is {shown(ys[i])}: {expected}")
-    if not rows:
-        raise ValueError("xs is empty: a decision boundary needs examples to be drawn around")
     return [row[:2] for row in rows], [target for *_, target in rows]
 
 

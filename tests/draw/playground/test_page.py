@@ -260,7 +260,7 @@ def test_what_cannot_be_played_with_is_refused(tmp_path):
     for arguments, kind, message in [
         ({"model": nn.Module()}, ValueError, "has 0 parameters: a playground trains from 1 to 20,000"),
         ({"model": model_of((2, 200, 200))}, ValueError, "has 40,800 parameters: a playground trains from 1 to 20,000"),
-        ({"xs": [], "ys": []}, ValueError, "xs is empty: there is nothing to learn from"),
+        ({"xs": [], "ys": []}, ValueError, "xs is empty: expected at least one example"),
         ({"ys": YS[1:]}, ValueError, "xs and ys must have the same length"),
         (
             {"xs": [*XS[1:], [1.0, math.nan]]},
