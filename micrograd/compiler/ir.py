@@ -82,10 +82,11 @@ class Scatter(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """Steps, terms of a sum, or a reference, repeated for a number of rounds."""
+    """Steps, terms of a sum, or a reference, repeated for a number of rounds; in any order if it is `parallel`."""
 
     rounds: int
     body: "tuple[Any, ...]"
+    parallel: bool = False
 
 
 ARRAYS = frozenset((*"pxcgythd", "block"))  # after storage has put t0, t1, ... into t; other names are variables

@@ -41,18 +41,23 @@ def steps_of(node: Node, layout: Layout) -> Kernel:
     for j, line in its.outputs.items():
         place = Slice(to.array, to.base + n + loop.n_sums + j, loop.n_outputs, rounds)
         results.append((line, in_order(place)))
-    if loop.forward < 0:
-        kept = [line for line in its.kept if line not in dict(results)]
-        results += [(line, Slice(f"{prefix}k", i, len(kept), rounds)) for i, line in enumerate(kept)]
-        layout.kept[node.line] = leaves | {line: place for line, place in results if line in its.kept}
     own = Layout(
         layout | {line: _each(node, place) for line, place in leaves.items()}, (), f"{prefix}t", tables=layout.tables
     )
     own.rows, own.kept = dict(layout.rows), dict(layout.kept)
+    if loop.forward < 0:
+        in_rows = {line for each in its.nodes for line in each.items}
+        kept = {*its.kept}.difference(dict(results))
+        own.keeps, others = kept - in_rows, sorted(kept & in_rows)
+        results += [(line, Slice(f"{prefix}n", i, len(others), rounds)) for i, line in enumerate(others)]
+    own.kept_in, _ = _each(node, Slice(f"{prefix}k", 0, len(own.keeps), rounds))
     ends = [(line, _each(node, place)) for line, place in results]
     for line, to_be in ends:
         own.setdefault(line, to_be)
     body = reroll(fuse(by_level(Levels(its.nodes), own, steps_of)))
+    if loop.forward < 0:
+        kept_here = [(line, Slice(f"{prefix}k", own[line][1], len(own.keeps), rounds)) for line in own.keeps]
+        layout.kept[node.line] = leaves | {line: place for line, place in (*results, *kept_here) if line in its.kept}
     body += reroll([Assign(Ref(*place), Ref(*own[line])) for line, place in ends if own[line] != place])
     body = replace(
         tuple([_in_place(step, to.array, to.base + n) for step in body]), partial(_in_round, mark=_mark(node))

@@ -44,6 +44,8 @@ class Layout(dict[Any, Place]):
         self.prefix, self.tables = prefix, tables
         self.rows: dict[int, Slice] = {}
         self.kept: dict[int, dict[int, Slice]] = {}
+        self.keeps: set[int] = set()
+        self.kept_in = ""  # within a round: the array of the lines in `keeps`
         self._numbers: dict[Any, int] = {}  # of the patterns
         self._patterns: dict[Column, int] = {}
         self._shapes: dict[Any, Any] = {}  # by sign and the pattern of each factor: what `_rolled` returns
@@ -213,17 +215,33 @@ def placed(blocks: Iterable[Block], layout: Layout, *, in_one: bool = False) -> 
     for operation, block in blocks:
         if len(block) > 1 and _descends(block[0], block[-1], layout):
             block.reverse()  # as in a backward pass: this reads arrays forwards
+        if layout.kept_in:
+            block = _apart(block, layout)
         inner = [node for node in block if node.parameter < 0 and not _has_place(node, layout)]
         n = sum(node.size or 1 for node in inner)
         array = arrays.setdefault(0 if in_one else (operation, n), f"{layout.prefix}{len(arrays)}")
         for node in inner:
+            to = layout.kept_in if node.line in layout.keeps else array
             if node.size:
                 layout.rows[node.line] = Slice(array, filled[array], 1, node.size)
             positions = node.round.positions if node.round else count()
             for i, line in zip(positions, node.items or (node.line,), strict=False):
-                layout[line] = array, filled[array] + i
-            filled[array] += node.size or 1
+                layout[line] = to, filled[to] + i
+            filled[to] += node.size or 1
         yield block
+
+
+def _apart(block: list[Node], layout: Layout) -> list[Node]:
+    """A block; if several statements take turns, as in the gates of a cell, first one for all rounds, then the next.
+
+    So the results of each are neighbours.
+    """
+    if any(node.size or node.parameter >= 0 for node in block):
+        return block
+    shapes, bases = _transposed(_read(node, layout) for node in block)
+    kinds = [(node.form, shape) for node, shape in zip(block, shapes, strict=True)]
+    loops = repeats(kinds, bases)
+    return [block[i] for at, n, rounds in loops for k in range(at, at + n) for i in range(k, at + n * rounds, n)]
 
 
 def _has_place(node: Node, layout: Layout) -> Any:
@@ -270,18 +288,24 @@ def references(node: Node, layout: Layout) -> Iterator[tuple[Any, Bases]]:
     if node.size:
         yield from _references_of_row(node, layout)
         return
-    form: Any = node.form
     target, base = ("g", node.parameter) if node.parameter >= 0 else layout[node.line]
+    shape, bases = _read(node, layout)
+    yield (node.form, target, shape, ()), (base, *bases)
+
+
+def _read(node: Node, layout: Layout) -> tuple[Any, Bases]:
+    """The shape of what a node reads, and the bases of these references."""
+    form: Any = node.form
+    shape: Any = ()
+    bases: Bases = ()
     if isinstance(form, Call):
-        arrays, bases = _transposed(map(layout.__getitem__, node.columns[0]))
-        yield (form, target, arrays, ()), (base, *bases)
-        return
+        shape, bases = _transposed(map(layout.__getitem__, node.columns[0]))
+        return shape, bases
     columns = iter(node.columns)
-    shape, bases = (), (base,)
     for sign, n, _ in form:
         terms, starts = layout.terms(sign, tuple(islice(columns, n)))
         shape, bases = shape + terms, bases + starts
-    yield (form, target, shape, ()), bases
+    return shape, bases
 
 
 def _references_of_row(node: Node, layout: Layout) -> Iterator[tuple[Any, Bases]]:

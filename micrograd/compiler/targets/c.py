@@ -41,6 +41,7 @@ from micrograd.compiler.ir import (
     is_variable,
 )
 from micrograd.compiler.passes import Program
+from micrograd.compiler.passes.fuse import is_parallel
 from micrograd.compiler.passes.interchange import interchanged
 from micrograd.compiler.passes.jam import jam
 from micrograd.compiler.passes.layers import with_layers
@@ -194,7 +195,7 @@ class Writer(Printer):
     def loop(self, loop: Loop, depth: int) -> str:
         """The head of a loop."""
         counter = "volatile long" if not self.vectors and _adds_several(loop) else "long"
-        return f"for ({counter} i{depth} = 0; i{depth} < {loop.rounds}; i{depth}++)"
+        return f"{'PARALLEL ' * loop.parallel}for ({counter} i{depth} = 0; i{depth} < {loop.rounds}; i{depth}++)"
 
     def statement(self, step: Assign | Accumulate, is_new: bool) -> Iterator[str]:
         """The lines of a step: what is added to a gradient is the total of a variable's lanes."""
@@ -239,21 +240,21 @@ def _wrapped(numbers: Iterable[str]) -> list[str]:
     return textwrap.wrap(", ".join(numbers), 116, break_on_hyphens=False)
 
 
-def _in_vectors(step: Step) -> Step:
+def _in_vectors(step: Step, around: tuple[int, ...] = ()) -> Step:
     """A step whose loops compute exp and tanh by arithmetic, not the C library, so that they can be vectors."""
     if not isinstance(step, Loop):
         return step
     if step.rounds < LONG_ROW or any(
         isinstance(each, Loop | Scatter) or calls(each) - IN_VECTORS for each in step.body
     ):
-        return Loop(step.rounds, tuple(map(_in_vectors, step.body)))
+        return Loop(step.rounds, tuple([_in_vectors(each, (*around, step.rounds)) for each in step.body]))
     body = [
         each._replace(value=each.value._replace(op=f"row_{each.value.op}"))
         if len(calls(each)) == 1 and not ROW_CALLS.isdisjoint(calls(each))
         else each
         for each in step.body
     ]
-    return Loop(step.rounds, tuple(body))
+    return Loop(step.rounds, tuple(body), is_parallel(step, around))
 
 
 def _adds_several(loop: Loop) -> bool:

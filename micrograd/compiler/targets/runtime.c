@@ -196,6 +196,11 @@ static inline real total(const V *tile)
 /* PART doubles */
 #define WIDTH 1
 #define U(x) (x)
+#if defined(__GNUC__) && !defined(__clang__)
+#define PARALLEL _Pragma("GCC ivdep") /* no round accesses what another one sets, which gcc often cannot see */
+#else
+#define PARALLEL
+#endif
 enum { LANES = 1 };
 typedef INTEGER M;
 typedef real V, T;
@@ -275,7 +280,7 @@ static inline __attribute__((always_inline)) real row_exp(real x)
 
 /* PART row_tanh */
 /* tanh(x), as v_tanh above computes it. */
-static inline real row_tanh(real x)
+static inline __attribute__((always_inline)) real row_tanh(real x)
 {
     real size = __builtin_fabs(x);
     size = size > 20.0 ? 20.0 : size;
