@@ -3,6 +3,7 @@
 import math
 import pickle
 import random
+import re
 from functools import partial
 
 import pytest
@@ -282,6 +283,20 @@ def test_other_loops_are_traced_round_by_round(function):
     value, slope = fast.value_and_grad(1.5)
     assert value == close(function(Value(1.5)).data)
     assert slope == close(grad(function)(1.5))
+
+
+def test_what_the_gates_of_a_cell_compute_lies_gate_by_gate():
+    gates = [[Value(0.1 * i) for i in range(8)] for _ in range(4)]
+
+    def last(s):
+        def step(s, _):
+            each = zip(s, *gates, strict=True)
+            return [a * (a * w + b).tanh() + (a * v + c).tanh() for a, w, b, v, c in each], None
+
+        return dot(scan(step, s, length=N)[0], s)
+
+    fast = compile(last, ([0.1] * 8,), parameters=flat(gates), backend="python")
+    assert not re.findall(r"t\d+_\w+\[[^]]*\dj", fast.ir), "several statements take turns in an array"
 
 
 @needs_compiler

@@ -3,7 +3,7 @@
 import pytest
 
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref
-from micrograd.compiler.passes.fuse import fuse
+from micrograd.compiler.passes.fuse import fuse, is_parallel
 
 
 def loop(to, of, rounds=5, step=Assign):
@@ -62,3 +62,25 @@ def test_a_long_loop_is_joined_by_no_other(monkeypatch):
     monkeypatch.setitem(fuse.__globals__, "MOST_STEPS", 1)
     steps = [loop(at(10 * k, 1), X) for k in range(4)]
     assert fuse(steps) == [Loop(5, (*a.body, *b.body)) for a, b in (steps[:2], steps[2:])]
+
+
+V = Ref("v0")
+ALONE = {  # loops within one of 3 rounds, which moves by 100
+    "other arrays": [Assign(at(0, 0, 1), at(0, 0, 1, array="x"))],
+    "the same number": [Assign(at(0, 0, 1), at(0, 0, 1))],
+    "other numbers of each round": [Assign(at(0, 100, 2), at(1, 100, 2))],
+    "numbers beyond all rounds": [Assign(at(0, 100, 1), at(205, 0, 1)), Assign(at(210, 0, 1), at(0, 100, 1))],
+    "a variable of its own": [Assign(V, at(0, 0, 1, array="x")), Assign(at(0, 0, 1), V)],
+}
+TOGETHER = {
+    "what the round before has set": [Assign(at(1, 100, 1), at(0, 100, 1))],
+    "what the next round sets": [Assign(at(0, 100, 1), at(1, 100, 1))],
+    "numbers of another round of the loop around": [Assign(at(0, 100, 1), at(202, 0, 1))],
+    "one number": [Assign(at(9, 0, 0), at(0, 0, 1, array="x"))],
+    "a sum": [Assign(V, Call("+", (V, at(0, 0, 1))))],
+}
+
+
+@pytest.mark.parametrize("body", [*ALONE.values(), *TOGETHER.values()], ids=[*ALONE, *TOGETHER])
+def test_parallel(body):
+    assert is_parallel(Loop(5, tuple(body)), (3,)) == (body in ALONE.values())
