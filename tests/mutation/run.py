@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,8 @@ class Session:
         """What comes of a request: "killed", "timed out" or "survived"."""
         assert self.process.stdin
         assert self.process.stdout
-        print(json.dumps(request), file=self.process.stdin, flush=True)
+        with suppress(BrokenPipeError):
+            print(json.dumps(request), file=self.process.stdin, flush=True)
         for line in self.process.stdout:
             if line.startswith("outcome "):
                 return line.removeprefix("outcome ").strip()
