@@ -150,7 +150,7 @@ def test_an_undecided_comparison_takes_the_hull_of_both_branches():
 @pytest.mark.parametrize(
     ("f", "value", "gradients"),
     [
-        (lambda x, y: x.maximum(y), [0, 3], ([0, 1], [0, 1])),
+        (micrograd.maximum, [0, 3], ([0, 1], [0, 1])),
         (lambda x, y: x.minimum(y), [0, 3], ([0, 1], [0, 1])),
         (lambda x, y: x.maximum(y + 9), [9, 12], ([0, 0], [1, 1])),
         (lambda x, y: x.maximum(x * 1), [0, 3], ([0, 2], [0, 0])),  # equal as intervals, not as numbers
