@@ -20,7 +20,7 @@ from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.support import trees
 from micrograd.support.arrays import are_plain
-from micrograd.support.trees import Keys, Shape, as_lists, shape_of, size
+from micrograd.support.trees import Shape, as_lists, shape_of, size
 
 Shapes = tuple[Shape, ...]
 """The shapes of a function's arguments."""
@@ -106,17 +106,11 @@ class Batch:
 
     def rows(self, indices: Sequence[int] | None = None) -> list[tuple[float, ...]]:
         """All numbers of each example, or of the examples with these indices."""
-        n = self.n if indices is None else len(indices)
-        rows: Iterable[tuple[float, ...]] = repeat((), n)
+        chosen = range(self.n) if indices is None else indices
+        rows: Iterable[tuple[float, ...]] = repeat((), len(chosen))
         for (view, step), axis in zip(self.columns, self.axes, strict=True):
-            of_argument: Iterable[tuple[float, ...]] = repeat(tuple(view[:step]))
-            if axis == 0 and indices is None and step:
-                of_argument = zip(*[iter(view.tolist())] * step, strict=True)
-            elif axis is not None:
-                chosen = range(n) if indices is None else indices
-                at = chosen if axis == 0 else map(axis.__getitem__, chosen)
-                of_argument = [tuple(view[step * i : step * i + step]) for i in at]
-            rows = map(add, rows, of_argument)
+            at = repeat(0, len(chosen)) if axis is None else chosen if axis == 0 else map(axis.__getitem__, chosen)
+            rows = map(add, rows, [tuple(view[step * i : step * i + step]) for i in at])
         return list(rows)
 
 
@@ -354,17 +348,8 @@ def _plain(tree: Any, precision: Precision = DOUBLE) -> Any:
 
 def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
     """Append the numbers of a tree of that shape."""
-    is_list = isinstance(tree, (list, tuple)) and shape[:1] == (len(tree),)
-    if is_list and len(shape) == 1 and are_plain(tree):
+    if isinstance(tree, (list, tuple)) and shape == (len(tree),) and are_plain(tree):
         return numbers.extend(tree)
-    if is_list and len(shape) > 1:
-        for branch in tree:
-            _extend(numbers, branch, shape[1:])
-        return None
-    if isinstance(tree, dict) and shape and isinstance(shape[0], Keys) and set(tree) == set(shape[0]):
-        for key, branch in zip(shape[0], shape[1:], strict=True):
-            _extend(numbers, tree[key], branch)
-        return None
     if not isinstance(tree, (list, tuple, dict, Real)):
         tree = _plain(tree)
     if (came := shape_of(tree)) != shape:

@@ -187,11 +187,9 @@ class Function:
         if new > MANY_SHAPES:
             log.warning("compiling once for each of %d shapes of examples", new)
         for packed in examples.batches:
-            self._compiled_for(packed)
-            if len(examples.batches) > 1 and self._graph_of(packed).is_differentiable:
-                self._backends[packed.shapes].start_build(kind, examples.share(packed))
+            self._check_differentiable(self._compiled_for(packed))
+            self._backends[packed.shapes].start_build(kind, examples.share(packed))
         for packed in examples.batches:
-            self._check_differentiable(packed)
             self._backends[packed.shapes].library(kind, examples.share(packed))
         return examples
 
