@@ -142,7 +142,7 @@ class Layer(Module):
         except TypeError:
             inputs = []
         if len(inputs) != (n := len(self.neurons[0].w)) or others:
-            came, such = shown((x, *others) if others else x), shown([0.0] * n, 20)
+            came, such = shown((x, *others) if others else x), shown([0.0] * n)
             batch = "; for a batch, write [model(x) for x in xs]"
             raise ValueError(f"{self!r} takes a list of length {n}, such as {such}, not {came}{batch}")
         outputs = Outputs([neuron(inputs) for neuron in self.neurons])

@@ -23,12 +23,10 @@ class PlainNumberError(TypeError):
     """A Value came where Python or a library needs a plain number."""
 
 
-def shown(value: Any, room: int = 80) -> str:
-    """The repr of a value for a message, shortened with "..." if it is longer than `room`."""
+def shown(value: Any) -> str:
+    """The repr of a value for a message, shortened with "..." if it is longer than 80 characters."""
     text = repr(value)
-    if len(text) <= room:
-        return text
-    return text[: text.rfind(" ", 0, room - 3) + 1 or room - 3] + "..."
+    return text if len(text) <= 80 else text[: text.rfind(" ", 0, 77) + 1 or 77] + "..."
 
 
 def users_line(error: BaseException | None = None) -> str:

@@ -72,6 +72,10 @@ def test_each_layer_of_an_mlp_starts_by_its_own_sizes_with_biases_of_0():
         assert {neuron.b.data for neuron in layer.neurons} == {0.0}
 
 
+def test_a_neuron_alone_starts_like_a_layer_of_one():
+    assert bits(Neuron(8, rng=0)) == bits(Layer(8, 1, rng=0))
+
+
 def test_the_weights_of_an_embedding_are_spread_as_those_of_pytorch():
     data = Embedding(100, 50, rng=0).state_dict().values()
     assert abs(math.fsum(data) / 5000) < 4 / math.sqrt(5000)
@@ -315,8 +319,8 @@ def test_a_state_goes_into_a_module_of_the_same_shape_and_is_a_copy():
         (lambda state: state.pop("b"), ValueError, r"missing: \['b'\], unknown: \[\]"),
         (lambda state: state.update(c=1.0), ValueError, r"missing: \[\], unknown: \['c'\]"),
         (lambda state: state.update({5: 1.0, "c": 1.0}), ValueError, r"unknown: \[5, 'c'\]"),
-        (lambda state: state.update(b="1.0"), TypeError, "a Value holds a number"),
-        (lambda state: state.update(b=[1.0]), TypeError, "a Value holds a number"),
+        (lambda state: state.update(b="1.0"), TypeError, "^b: a Value holds a number"),
+        (lambda state: state.update(b=[1.0]), TypeError, "^b: a Value holds a number"),
     ],
 )
 def test_a_state_that_does_not_fit_changes_nothing(change, error, message):
