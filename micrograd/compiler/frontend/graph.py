@@ -6,7 +6,7 @@ import weakref
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from itertools import chain, islice
 from numbers import Real
 from types import MappingProxyType
@@ -137,11 +137,11 @@ def traced(
     for x in inputs:
         x.__class__ = Argument
     index = dict(zip(parameters, range(len(parameters)), strict=True))
-    with symbols(index, cache(partial(trace.leaf, "p"))) as numbers:
-        trace.rows = Rows(trace, index, graph.n_trained, numbers["data"])
+    with symbols(index, partial(trace.leaf, "p")) as numbers:
+        trace.rows = Rows(trace, index, graph.n_trained, numbers["data"].assigned)
         tracing = _Tracing(graph, inputs, index, is_rolled=not options.backend.in_python)
         try:
-            result = tracing.forward(function, numbers["data"])
+            result = tracing.forward(function, numbers["data"].assigned)
             if graph.output_shape == ():
                 tracing.backward(result, numbers["grad"])
         finally:

@@ -24,15 +24,30 @@ from micrograd.core.levels import GRADIENT_LOCK
 from micrograd.engine import Value
 from micrograd.support.signals import finish
 
-Table = dict[str, dict[Value, Any]]
-"""The `data` of some Values, and their `grad`, by name."""
-
-_NOTHING: Table = {"data": {}, "grad": {}}
-_SLOTS: Any = {name: getattr(Value, name) for name in _NOTHING}  # where a plain Value has its numbers
+_SLOTS: Any = {"data": Value.data, "grad": Value.grad}  # where a plain Value has its numbers
 _get_data, _set_data = _SLOTS["data"].__get__, _SLOTS["data"].__set__
 
 Used = dict[int, tuple[Value, Any, Any]]
 """Some Values, by their ids, with their data and their gradients at first."""
+
+
+class Traced(dict[Value, Any]):
+    """What the Values in `index` hold while they are traced: what was `assigned`, or what `make` returns for each."""
+
+    def __init__(self, index: dict[Value, int], make: Callable[[int], Any]) -> None:
+        super().__init__()
+        self.index, self._make = index, make
+        self.assigned: dict[Value, Any] = {}
+
+    def __missing__(self, value: Value) -> Any:
+        number = self[value] = self._make(self.index[value])
+        return number
+
+
+Table = dict[str, Traced]
+"""The `data` of some Values, and their `grad`, by name."""
+
+_NOTHING: Table = {name: Traced({}, int) for name in _SLOTS}
 
 
 class _Thread(threading.local):
@@ -51,11 +66,6 @@ class Storage(set[Value]):
         self.values = self.compared = values  # the list that was last found to have the same Values
         self.buffers: dict[str, memoryview] = {}
         self.lock = threading.RLock()
-
-    def get(self, name: str, i: int) -> float:
-        """The `data` or the `grad` of a Value."""
-        number: float = self.buffers[name][i]
-        return number
 
     def set(self, name: str, i: int, to: Any) -> None:
         """Assign to it. Raises TypeError, ValueError or OverflowError if the buffer cannot hold the number."""
@@ -78,39 +88,18 @@ _readers: list[Used] = []  # what each block of `reads` has collected
 _frozen: list[Storage] = []  # of blocks that freeze them
 
 
-class Traced(dict[Value, Any]):
-    """What Values hold while they are traced: what was assigned to them, or else what `make` returns at each use.
-
-    `make` gets the position of the Value in `index`; `around` has the Values of an enclosing trace.
-    """
-
-    def __init__(self, index: dict[Value, int], make: Callable[[int], Any], around: dict[Value, Any]) -> None:
-        super().__init__()
-        self._index, self._make, self._around = index, make, around
-
-    def __contains__(self, value: object) -> bool:
-        return super().__contains__(value) or value in self._index or value in self._around
-
-    def __missing__(self, value: Value) -> Any:
-        i = self._index.get(value)
-        return self._around[value] if i is None else self._make(i)
-
-
 @contextmanager
 def symbols(
     index: dict[Value, int], data: Callable[[int], Any], grad: Callable[[int], Any] = lambda i: 0
 ) -> Iterator[Table]:
     """Within the block, and in this thread alone, Values hold data and gradients that are made from their index.
 
-    The tables that it yields collect what is assigned to them.
+    The tables that it yields note what is assigned to them.
     """
     before = _thread.traced
     with _of_another_class([*index], _moved):
         try:
-            _thread.traced = {
-                "data": Traced(index, data, before["data"]),
-                "grad": Traced(index, grad, before["grad"]),
-            }
+            _thread.traced = {"data": Traced(index, data), "grad": Traced(index, grad)}
             yield _thread.traced
         finally:
             _thread.traced = before
@@ -275,7 +264,7 @@ def _change_class(values: set[Value], change: Callable[[Any], Any]) -> None:
 @cache
 def _class_for(kind: Any) -> Any:
     """The class that Values of a class have while they are not plain."""
-    return stand_in(kind, _plain_class=kind, **{name: _property(name) for name in _NOTHING})
+    return stand_in(kind, _plain_class=kind, **{name: _property(name) for name in _SLOTS})
 
 
 def stand_in(kind: Any, **members: Any) -> Any:
@@ -304,15 +293,13 @@ def _property(name: str) -> property:
             return _thread.traced[name][self]
         except KeyError:  # it is not traced
             storage, i = _stored.get(self, (None, 0))
-            return slot.__get__(self) if storage is None else storage.get(name, i)
+            return slot.__get__(self) if storage is None else storage.buffers[name][i]
 
     def set(self: Value, to: Any) -> None:
-        if self in (traced := _thread.traced[name]):
-            traced[self] = to
-            return
+        traced = _thread.traced[name]
         storage, i = _stored.get(self, (None, 0))
-        if storage and is_tracing():  # no buffer holds a symbol
-            traced[self] = to
+        if self in traced.index or (storage and is_tracing()):  # no buffer holds a symbol
+            traced[self] = traced.assigned[self] = to
         elif name == "data" and any_frozen([self]):
             raise RuntimeError(
                 f"the data of a frozen parameter, {self!r:.80}, is set to {to!r:.80}, which calls would not use: "

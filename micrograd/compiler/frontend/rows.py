@@ -282,24 +282,19 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
     order whether a program finishes one sum before it begins the next, or adds one product to each sum in turn.
     """
     n_uses = Counter(map(id, chain(results, chain.from_iterable([node._prev for node in nodes]))))
-
-    def is_product(node: Value) -> bool:
-        return node._op == "*" and n_uses[id(node)] == 1
-
+    alone = {node for node in nodes if node._op == "*" and n_uses[id(node)] == 1}  # products that one node uses
     chains: dict[Value, tuple[Any, list[Value], list[Value]]] = {}  # by the last sum: start, products, partial sums
-    for node in nodes:
-        if node._op != "+":
+    for node in nodes if alone else ():
+        if node._op != "+" or alone.isdisjoint(node._prev):
             continue
         rest, product = node._prev
-        if not is_product(product):
+        if product not in alone:
             rest, product = product, rest
-        if not is_product(product):
-            continue
         if rest in chains and n_uses[id(rest)] == 1:
             start, products, partial_sums = chains.pop(rest)
             partial_sums.append(rest)
         else:
-            start, products, partial_sums = (0, [rest], []) if is_product(rest) else (rest, [], [])
+            start, products, partial_sums = (0, [rest], []) if rest in alone else (rest, [], [])
         products.append(product)
         chains[node] = start, products, partial_sums
     joined = {total for total, parts in chains.items() if _join(trace, total, *parts)}

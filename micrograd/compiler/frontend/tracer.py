@@ -170,12 +170,23 @@ class Symbol:
 
 
 def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any]:
-    is_sum, is_logic = name == "+", name in LOGIC
+    is_sum, is_logic, commutes = name == "+", name in LOGIC, name in COMMUTATIVE
 
     def method(self: Symbol, other: Any) -> Any:
         trace, kind = self.trace, type(other)
         if kind is Symbol and other.trace is trace:
-            return trace.add(name, (self.id, other.id))
+            a, b = lines = self.id, other.id
+            if a in trace.constants or b in trace.constants:
+                return trace.add(name, lines)
+            # Otherwise the same, written out: most of the time of tracing is spent here.
+            new = len(trace.ops)
+            line = trace.known[name].setdefault((b, a) if commutes and a > b else lines, new)
+            if line == new:
+                trace.ops.append(name)
+                trace.operands.append(lines)
+            symbol = _new(Symbol)
+            symbol.trace, symbol.id = trace, line
+            return symbol
         if is_sum and kind is int and other == 0:  # where gradients start
             return self
         if kind is not float and (isinstance(other, Value) or not isinstance(other, (int, Real))):
@@ -189,11 +200,7 @@ def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any
 
 
 def _of_one(name: str) -> Callable[[Symbol], Symbol]:
-    def method(self: Symbol) -> Symbol:
-        of = self.trace.operands[self.id] if name == "abs" and self.trace.ops[self.id] == "neg" else (self.id,)
-        return self.trace.add(name, of)
-
-    return method
+    return lambda self: self.trace.add(name, (self.id,))
 
 
 def _function(name: str) -> Callable[..., Any]:
@@ -247,7 +254,7 @@ class Trace:
         self.maps: dict[int, int] = {}
         self.loops: dict[int, Any] = {}  # of rounds.py
         self.constants: dict[int, float] = {}
-        self._known: dict[str, dict[Any, int]] = defaultdict(dict)  # the lines of each operation, by their operands
+        self.known: dict[str, dict[Any, int]] = defaultdict(dict)  # the lines of each operation, by their operands
         self.refused: TraceError | None = None  # the first error; the function may have caught it
         self._thread = get_ident()
         self.rows: Any = None
@@ -297,7 +304,7 @@ class Trace:
 
     def _line(self, op: str, key: Any, operands: tuple[int, ...] = ()) -> int:
         """The line that a key stands for, recorded at its first use."""
-        line = self._known[op].setdefault(key, len(self.ops))
+        line = self.known[op].setdefault(key, len(self.ops))
         if line == len(self.ops):
             self.ops.append(op)
             self.operands.append(operands)
@@ -324,7 +331,7 @@ class Trace:
             )
         value = number if type(number) is bool else float(number)
         key = value if value and value is not True else repr(value)  # which tells -0.0 from 0.0, and True from 1.0
-        line = self._known["constant"].get(key)
+        line = self.known["constant"].get(key)
         if line is None:
             line = self._line("constant", key)
             self.constants[line] = value
@@ -355,7 +362,7 @@ class Trace:
 
     def close(self) -> None:
         """End the trace: from here on, any use of its Symbols is an error."""
-        self._known.clear()
+        self.known.clear()
         self.rows = None
         self.add = self.record = _no_more  # type: ignore[method-assign, assignment]
 
@@ -365,7 +372,7 @@ class Trace:
 
     def add(self, op: str, lines: tuple[int, ...]) -> Symbol:
         """The result of an operation on lines: a Symbol even if it is constant, to show that it was traced."""
-        known = self._known[op]
+        known = self.known[op]
         key = (lines[1], lines[0]) if op in COMMUTATIVE and lines[0] > lines[1] else lines
         line = known.get(key)
         if line is None:
