@@ -5,7 +5,6 @@ the order of the chunks.
 """
 
 import math
-import pickle
 import uuid
 import weakref
 from array import array
@@ -23,8 +22,8 @@ from micrograd.support.arrays import as_ndarray
 
 PREFETCH = 2  # chunks in flight for each worker, so that it does not wait for the next
 
-_shipped: weakref.WeakKeyDictionary[Function, tuple[int, str, bytes]] = weakref.WeakKeyDictionary()
-"""Compiled functions as sent to workers: the number of shapes, the key under which workers keep each, its pickle."""
+_tokens: weakref.WeakKeyDictionary[Function, tuple[int, str]] = weakref.WeakKeyDictionary()
+"""Under which token workers keep a compiled function, with so many shapes."""
 
 
 def mapped(fast: Function, batches: Sequence[Any], executor: Any) -> Any:
@@ -72,12 +71,12 @@ def _results(fast: Function, do: Any, batches: Sequence[Any], executor: Any) -> 
 
     def tasks() -> Iterator[Task]:
         for name, chunk in _chunks(fast, batches, workers.n):
-            shapes, token, program = _shipped.get(fast, (0, "", b""))
+            shapes, token = _tokens.get(fast, (0, ""))
             if shapes == len(fast._backends):  # the workers may have kept it from an earlier call
-                workers.sent.add((token, None))
+                workers.sent.add((token, "program"))
             else:
-                _, token, program = _shipped[fast] = len(fast._backends), uuid.uuid4().hex, pickle.dumps(fast)
-            yield Task(name, do, (parameters,), token, program, None, chunk)
+                _, token = _tokens[fast] = len(fast._backends), uuid.uuid4().hex
+            yield Task(name, do, (chunk, parameters), token, {"program": fast})
 
     yield from workers.results(tasks(), PREFETCH * workers.n)
 

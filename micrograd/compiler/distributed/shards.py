@@ -5,7 +5,6 @@ these are added in the order of the shards.
 """
 
 import math
-import pickle
 import uuid
 from array import array
 from bisect import bisect_right
@@ -31,7 +30,7 @@ class Shards:
         n, parts = len(examples), min(len(examples), self._workers.n)
         self._starts = [n * k // parts for k in range(parts + 1)]  # the last one is where the examples end
         self._examples = [examples.part(range(*ends)) for ends in pairwise(self._starts)]
-        self._token, self._program = uuid.uuid4().hex, pickle.dumps(program)
+        self._token = uuid.uuid4().hex
 
     def over(self, loop: Any) -> Self:
         """The loop that takes the steps; `loop` applies them."""
@@ -57,8 +56,8 @@ class Shards:
         """
         share = size / len(self._examples)
         tasks = [
-            Task(f"shard {k}", sum_losses, (parameters, numbers, 1.0 / len(batch), share), self._token, self._program,
-                 k, self._examples[k])
+            Task(f"shard {k}", sum_losses, (parameters, numbers, 1.0 / len(batch), share), self._token,
+                 {"program": self._function, f"shard {k}": self._examples[k]})
             for k, numbers in self._parts(batch)
         ]  # fmt: skip
         return self._workers.results(tasks, len(tasks))

@@ -6,7 +6,6 @@ traces, and built where it arrives.
 """
 
 import os
-import pickle
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor
@@ -18,39 +17,31 @@ from micrograd.core.errors import shown
 
 MOST_KEPT = 2  # programs with their shards: one in training, and one that is called between its steps
 
-_kept: dict[str, dict[int | None, Any]] = {}
-"""What came with tasks, by token, most recently used last: the program under None, and shards under their keys."""
+_kept: dict[str, dict[str, Any]] = {}
+"""What came with tasks, by their tokens, most recently used last."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A function for a worker to call, with a program and examples."""
+    """A function for a worker to call, with what the worker `keeps` for later tasks with this token, and arguments."""
 
     name: str  # of the examples, for messages
-    do: Callable[..., Any]  # is called with the program, the examples and the arguments
+    do: Callable[..., Any]
     arguments: tuple[Any, ...]
-    token: str  # the key under which the worker keeps the program
-    program: bytes | None  # None if the worker should have it already
-    shard: int | None  # the key under which it keeps the examples; None if it does not keep them
-    examples: Any  # None if the worker should have them already
+    token: str
+    keeps: dict[str, Any]  # by name: a program or examples, or None if the worker should have it already
 
 
 def run_task(task: Task) -> tuple[Any, Exception | None] | None:
     """On a worker: the result of a task, and the error that it raised; None if something is missing here."""
-    kept = _kept[task.token] = _kept.pop(task.token, {})
+    came = {name: part for name, part in task.keeps.items() if part is not None}
+    kept = _kept[task.token] = _kept.pop(task.token, {}) | came
     for token in list(_kept)[:-MOST_KEPT]:
         _kept.pop(token, None)
+    if not task.keeps.keys() <= kept.keys():
+        return None
     try:
-        if task.program and None not in kept:
-            kept[None] = pickle.loads(task.program)
-        examples = task.examples
-        if task.shard is not None:
-            if examples is not None:
-                kept[task.shard] = examples
-            examples = kept.get(task.shard)
-        if None not in kept or examples is None:
-            return None
-        return task.do(kept[None], examples, *task.arguments), None
+        return task.do(*map(kept.__getitem__, task.keeps), *task.arguments), None
     except Exception as error:
         error.add_note(f"in {task.name}")
         return None, error
@@ -63,7 +54,7 @@ class Workers:
         if not hasattr(executor, "submit"):
             raise TypeError(f"executor is {shown(executor)}: expected an executor, as in concurrent.futures")
         self.executor = executor
-        self.sent: set[tuple[str, int | None]] = set()  # tokens and shards that a worker has
+        self.sent: set[tuple[str, str]] = set()  # the tokens and names of what a worker has
         self._has_answered = False
 
     @property
@@ -80,37 +71,33 @@ class Workers:
         coming, submitted = iter(tasks), deque[tuple[Task, Any]]()
         try:
             while True:
-                for task in islice(coming, ahead - len(submitted)):
-                    submitted.append((task, self._submit(task)))
+                submitted += [(task, self._submit(task)) for task in islice(coming, ahead - len(submitted))]
                 if not submitted:
                     return
-                answer = self._answer(submitted[0][1])
-                for i, (task, future) in enumerate(submitted):  # all incomplete ones are sent again together
-                    if future.done() and self._answer(future) is None:
-                        submitted[i] = task, self._submit(task, whole=True)
-                if answer is not None:
-                    task, _ = submitted.popleft()
-                    result, error = answer
-                    if error:
-                        raise error
-                    self.sent.add((task.token, task.shard))
-                    yield result
+                task, future = submitted[0]
+                result, error = self._answer(future) or self._answer(self._submit(task, whole=True))
+                submitted.popleft()
+                if error:
+                    raise error
+                self.sent.update((task.token, name) for name in task.keeps)
+                yield result
         finally:
             for _, future in submitted:
                 future.cancel()  # if it has not begun
 
     def _submit(self, task: Task, whole: bool = False) -> Any:
         """Submit a task, whole or without what was sent before; return its future."""
-        if not whole and (task.token, task.shard) in self.sent:
-            task = replace(task, program=None, examples=task.examples if task.shard is None else None)
+        if not whole:
+            keeps = {name: None if (task.token, name) in self.sent else part for name, part in task.keeps.items()}
+            task = replace(task, keeps=keeps)
         try:
             return self.executor.submit(run_task, task)
         except RuntimeError as error:  # it was shut down
             raise self._broken(error) from error
 
-    def _answer(self, future: Any) -> tuple[Any, Exception | None] | None:
+    def _answer(self, future: Any) -> Any:
         try:
-            answer: tuple[Any, Exception | None] | None = future.result()
+            answer = future.result()
         except Exception as error:
             raise self._broken(error) from error
         self._has_answered = True

@@ -196,7 +196,7 @@ class _Tracing:
         graph.outputs = [trace.result(_number(value)) for value in values]
         graph.forward_end = len(trace.ops)
         used = [x for x in (*[x for x, *_ in read.values()], *leaves) if type(x) is not Argument]
-        graph.free = [weakref.ref(x) for x in dict.fromkeys(used) if x not in assigned and is_free(x)]
+        graph.free = [weakref.ref(x) for x in dict.fromkeys(used) if x not in self.index and is_free(x)]
         self._check_assigned({self.index[x]: to for x, to in assigned.items() if x in self.index})
         return result
 

@@ -52,7 +52,8 @@ class Processes:
 
     def loaded(self):
         """How many tasks came with examples, and with a program."""
-        return [sum(getattr(task, name) is not None for task in self.tasks) for name in ("examples", "program")]
+        came = [name for task in self.tasks for name, part in task.keeps.items() if part is not None]
+        return [len(came) - came.count("program"), came.count("program")]
 
     def _serve(self):
         while True:
@@ -163,7 +164,7 @@ def test_workers_are_sent_once_what_they_keep():
     executor = Processes(1, size=4)
     trained(executor=executor)
     assert executor.loaded() == [4, 4]
-    assert {task.shard for task in executor.tasks} == {0, 1, 2, 3}
+    assert {name for task in executor.tasks for name in task.keeps} == {"program", *(f"shard {k}" for k in range(4))}
     assert len(executor.tasks) > 50
 
 
@@ -174,9 +175,8 @@ def test_what_a_worker_has_lost_is_sent_again():
 
 
 def test_a_process_keeps_the_latest_programs():
-    program = pickle.dumps(micrograd.compile(lambda x: x, (1.0,), backend="python"))
     for token in "abac":
-        task = workers.Task("", lambda program, examples: examples, (), token, program, 0, [1.0])
+        task = workers.Task("", lambda examples: examples, (), token, {"examples": [1.0]})
         assert workers.run_task(task) == ([1.0], None)
     assert list(workers._kept) == ["a", "c"]
 
@@ -238,14 +238,14 @@ def test_an_executor_that_never_answers_is_told_what_may_be_wrong():
         trained(executor=executor)
 
 
-def fails(program, examples, error):
+def fails(error):
     """A task."""
     raise error
 
 
 def test_an_error_of_a_worker_names_the_shard():
-    program, error = pickle.dumps(micrograd.compile(lambda x: x, (1.0,), backend="python")), OSError("no disk")
-    assert workers.run_task(workers.Task("shard 1", fails, (error,), "token", program, 1, [1.0])) == (None, error)
+    error = OSError("no disk")
+    assert workers.run_task(workers.Task("shard 1", fails, (error,), "token", {})) == (None, error)
     assert error.__notes__ == ["in shard 1"]
 
 
