@@ -17,10 +17,9 @@ from micrograd.compiler.calls import FAILURES, Backend, Single
 from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, TracedError, bucket_by_shape, pack
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph, is_free, traced
-from micrograd.compiler.frontend.interpret import GraphFunction
 from micrograd.compiler.frontend.redirect import any_block, data_buffer, reads
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
-from micrograd.compiler.frontend.wrappers import Entries, on_arrays
+from micrograd.compiler.frontend.wrappers import Elsewhere, Entries, on_arrays
 from micrograd.compiler.native.library import CBackend
 from micrograd.compiler.native.toolchain import CompilerError, notice, require_compiler, warn_once
 from micrograd.compiler.options import Options, each_axis
@@ -84,10 +83,9 @@ class Function:
         return f"<{self._name} compiled to {language}, {len(self.parameters)} parameters>"
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state for a copy or a pickle: the parameters, and the graphs in place of the function."""
-        graphs = {shapes: backend.stored for shapes, backend in self._backends.items()}
-        function = GraphFunction(self._name, self.leaves, graphs)
-        return {**vars(self), "_singles": defaultdict(list), "_function": function, "_backends": dict(self._backends)}
+        """The state for a copy or a pickle, without the function: it has been traced, and may not be picklable."""
+        fresh = {"_singles": defaultdict(list), "_function": Elsewhere(self._name), "_backends": dict(self._backends)}
+        return vars(self) | fresh
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)

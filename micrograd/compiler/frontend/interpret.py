@@ -1,19 +1,16 @@
-"""Graphs carried out one operation at a time, for error messages and for functions whose source is not here."""
+"""Graphs carried out one operation at a time, for error messages."""
 
 import math
-from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import partial, reduce
 from itertools import chain
 from typing import Any
 
 from micrograd import scalar
-from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph
+from micrograd.compiler.frontend.graph import CallSpec, Graph
 from micrograd.compiler.frontend.operations import CONDITIONS, OPERATIONS
 from micrograd.compiler.frontend.tracer import Trace
 from micrograd.core.errors import WHERE_HINT
-from micrograd.engine import Value, promote
-from micrograd.support.trees import flat, shape_of, unflatten
 
 Step = tuple[int, list[Any], Any]
 """A line, the numbers of its operands, and the result, or the error in place of it."""
@@ -98,65 +95,12 @@ def _result(op: str, *operands: Any) -> Any:
         return error
 
 
-def _inputs(graph: Graph, parameters: Sequence[Any], x: Sequence[Any], seed: Any = 1.0) -> dict[int, Any]:
+def _inputs(graph: Graph, parameters: Sequence[float], x: Sequence[float]) -> dict[int, Any]:
     """The numbers of constants and leaves for one example; gradients start from 0."""
-    arrays = {"p": parameters, "x": x, "seed": (seed,), "g": [0.0] * graph.n_parameters}
+    arrays = {"p": parameters, "x": x, "seed": (1.0,), "g": [0.0] * graph.n_parameters}
     leaves = {id: arrays[array][i] for id, (array, i) in graph.trace.leaves.items() if array in arrays}
     rows = {id: [arrays[row.array][i] for i in row.indices] for id, row in graph.trace.slices.items()}
     return {**graph.trace.constants, **leaves, **rows}
-
-
-class GraphFunction:
-    """A compiled function without its source: its graphs compute it, for arguments of the shapes they are of.
-
-    Each call is one node. Its gradients are those that were traced, so whatever the function stopped, or defined by
-    its own closures, holds here too; a function that returns more than one Value has none.
-    """
-
-    def __init__(self, name: str, parameters: Sequence[Value], graphs: dict[Any, SerializedGraph]) -> None:
-        self.__name__, self._parameters, self._graphs = name, parameters, graphs  # the graphs by the shapes
-
-    def __call__(self, *args: Any) -> Any:
-        """The function's result."""
-        stored = self._graphs.get(tuple(map(shape_of, args)))
-        if stored is None:
-            raise TypeError(
-                f"{self.__name__} was compiled elsewhere and cannot be traced here: call it with arguments of this "
-                "shape before you copy or pickle it"
-            )
-        graph, n = stored.graph(), len(self._parameters)
-        operands = promote(*self._parameters, *[x for argument in args for x in flat(argument)])
-        data = [operand.data for operand in operands]
-        numbers = _inputs(graph, data[:n], data[n:])
-        for _, _, outcome in evaluate(graph, graph.outputs, numbers):
-            if isinstance(outcome, Exception):
-                raise outcome
-
-        def _backward(grad: Any) -> None:
-            for operand, gradient in zip(operands, _gradients(graph, data[:n], data[n:], grad), strict=True):
-                operand.grad += gradient
-
-        backward = _backward if stored.is_differentiable else None
-        kind = type(operands[0]) if operands else Value
-        known = graph.trace.constants
-        results = [kind(numbers[id], () if id in known else operands, self.__name__, backward) for id in graph.outputs]
-        return unflatten(iter(results), graph.output_shape)
-
-
-def _gradients(graph: Graph, parameters: Sequence[Any], x: Sequence[Any], seed: Any) -> Iterator[Any]:
-    """The gradients with respect to the parameters and then the arguments, from the gradient of the result."""
-    ends, numbers = graph.ends("backward"), _inputs(graph, parameters, x, seed)
-    deque(evaluate(graph, [*ends.lines, *graph.argument_gradients], numbers), maxlen=0)
-    totals: list[Any] = [0] * len(parameters)
-    for i, end in ends.gradients.items():
-        totals[i] = numbers[end]
-    for row, end in ends.rows:
-        for i, gradient in zip(row.indices, numbers[end], strict=True):
-            totals[i] = _result("+", totals[i], gradient)
-    for total in [*totals, *(numbers[end] for end in graph.argument_gradients)]:
-        if isinstance(total, Exception):
-            raise total
-        yield total
 
 
 def failure(graph: Graph, kind: CallSpec, parameters: Sequence[float], packed: Any) -> Exception | None:

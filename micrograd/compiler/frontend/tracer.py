@@ -45,8 +45,9 @@ from micrograd.engine import Value
 NO_NUMBER = (
     "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of a "
     "branch, max() or float(), use micrograd's relu, maximum, abs or where(condition, a, b), which choose at each "
-    "call; in place of np.maximum and np.clip, for each number, as in [maximum(v, 0.0) for v in x]. In closures and "
-    "optimizers' rules, and in place of math, use the functions of micrograd.scalar"
+    "call; in place of a lookup in a dict or a set, take(values, index); in place of np.maximum and np.clip, for each "
+    "number, as in [maximum(v, 0.0) for v in x]. In closures and optimizers' rules, and in place of math, use the "
+    "functions of micrograd.scalar"
 )
 _new = object.__new__  # which takes half the time of a call
 
@@ -55,19 +56,11 @@ class TraceError(TypeError):
     """The function asks for a number while it is traced: which way it goes would be baked into the compiled code."""
 
 
-class OutsideTraceError(TraceError):
-    """A traced number is used outside the function that was traced."""
-
-
 def _hash(self: object) -> int:
     """The hash of the object, for this package alone: elsewhere a lookup by it would not find an equal number."""
     if sys._getframe(1).f_code.co_filename.startswith(PACKAGE):
         return object.__hash__(self)
-    why = (
-        "a set or a dict looks up a number by its value, which is not known yet while a function is compiled: "
-        "use micrograd's take(values, index) or where(condition, a, b), which choose at each call"
-    )
-    raise self.trace.refuse(why) if isinstance(self, Symbol) else TraceError(f"{users_line()}: {why}")
+    raise TraceError(f"{users_line()}: {NO_NUMBER}")
 
 
 class Slice(NamedTuple):
@@ -148,25 +141,11 @@ class Symbol:
     def _no_number(self, *_: Any) -> NoReturn:
         raise self.trace.refuse(NO_NUMBER)
 
-    def _no_operator(self, *_: Any) -> NoReturn:
-        raise self.trace.refuse(
-            "while a function is compiled, its numbers support + - * / // % ** and comparisons, and "
-            "conditions & and |. Write a != b for a ^ b, and the opposite condition for ~a"
-        )
-
     def __format__(self, spec: str) -> str:
-        if not spec:
-            return repr(self)
-        raise self.trace.refuse(
-            f"while a function is compiled, its numbers are not known yet, so none can be formatted as {spec!r}. "
-            "Return it from the function, and format what the compiled function returns"
-        )
+        return self._no_number() if spec else repr(self)
 
-    __bool__ = __float__ = __int__ = __index__ = __complex__ = _no_number
+    __bool__ = __float__ = __int__ = __index__ = __complex__ = __hash__ = _no_number
     __round__ = __trunc__ = __floor__ = __ceil__ = _no_number
-    __divmod__ = __rdivmod__ = __invert__ = _no_operator
-    __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _no_operator
-    __hash__ = _hash
 
 
 def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any]:
@@ -322,7 +301,7 @@ class Trace:
         """The line of a Symbol, or of a constant, recorded at its first use."""
         if type(number) is Symbol:
             if number.trace is not self:
-                raise OutsideTraceError(f"{users_line()}: a traced value was used outside the compiled function")
+                raise TraceError(f"{users_line()}: a traced value was used outside the compiled function")
             return number.id
         if get_ident() != self._thread:  # it sees the parameters as plain numbers
             raise TraceError(
@@ -379,8 +358,6 @@ class Trace:
             constants = self.constants
             if lines[0] in constants or lines[-1] in constants:
                 line = self._simplified(op, lines)
-            elif self.finite and op == "-" and lines[0] == lines[1]:
-                line = self.id(0.0)
             if line is None:
                 line = len(self.ops)
                 self.ops.append(op)
@@ -451,7 +428,7 @@ class Trace:
 
 
 def _no_more(op: str, operands: Any) -> NoReturn:
-    raise OutsideTraceError(
+    raise TraceError(
         f"{users_line()}: {op} uses a traced value that was kept after its function had been compiled, and has no "
         "number: do not use outside the function what it stored, or run it again on numbers"
     )

@@ -1,4 +1,4 @@
-"""What is traced in place of the user's function: the same with arrays as arguments, or of a jacobian, its entries."""
+"""What stands in for the user's function: the same with arrays as arguments; of a jacobian, its entries; its name."""
 
 from array import array
 from collections.abc import Callable, Sequence
@@ -68,6 +68,20 @@ def _with_arrays(tree: Any, kinds: Any) -> Any:
     numbers = flat(tree)
     dtype = object if any(isinstance(number, Value) for number in numbers) else float
     return np.array(numbers, dtype).reshape(shape).view(kinds or np.ndarray)
+
+
+class Elsewhere:
+    """What a copy of a compiled function has in place of the function itself, which may be a lambda."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __call__(self, *args: Any) -> Any:
+        """Raise TypeError."""
+        raise TypeError(
+            f"{self.__name__} was compiled elsewhere and cannot be traced here: compile it here for Values, and call "
+            "it with arguments of this shape before you copy or pickle it"
+        )
 
 
 class Pattern(NamedTuple):

@@ -137,19 +137,6 @@ def test_an_error_in_a_row_names_the_operation_that_failed() -> None:
         fast([1.0, -2.0, 3.0])
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_pickled_function_computes_rows_without_its_source(name: str) -> None:
-    x = [0.5, -1.0, 2.0, 2.0, 0.25, -3.0, 0.75, 1.5, -0.5]
-    ws = list(map(Value, WEIGHTS))
-    fast = micrograd.compile(lambda x: FUNCTIONS[name](x, ws), (x,), parameters=ws, backend="python")
-    copied = pickle.loads(pickle.dumps(fast))
-    xs = list(map(Value, x))
-    result = copied(xs)
-    result.backward()
-    found = [result.data, [value.grad for value in xs], [w.grad for w in copied.parameters]]
-    assert_same(found, list(by_engine(name, x)), "c")
-
-
 def halved(x: Value) -> Value:
     """A user's operation. Its closure reads a gradient midway."""
 

@@ -205,18 +205,6 @@ def test_exported(program, language, tmp_path):
         assert found == [close(each) for each in (value, of_x, value, of_w)]
 
 
-@pytest.mark.parametrize("program", [mixed, nested, until])
-def test_a_copy_computes_without_the_source(program):
-    """A pickled function has only its graph: for numbers and for Values."""
-    w, example = parameters(), numbers(2)
-    fast = pickle.loads(pickle.dumps(compile(partial(program, w), numbers(1), parameters=w, backend="python")))
-    s, xs = [[Value(v) for v in example[0]], [[Value(v) for v in x] for x in example[1]]]
-    fast(s, xs).backward()
-    _, of_w, of_x = engine(program, *example)
-    assert [v.grad for v in [*s, *flat(xs)]] == close(of_x)
-    assert [v.grad for v in fast.parameters] == close(of_w)
-
-
 def test_parameters_in_a_loop_are_found():
     w, example = parameters(), numbers(2)
     fast = compile(partial(mixed, w), numbers(1), backend="python")
