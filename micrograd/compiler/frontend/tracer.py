@@ -341,9 +341,8 @@ class Trace:
 
     def close(self) -> None:
         """End the trace: from here on, any use of its Symbols is an error."""
-        self.known.clear()
+        self.known = defaultdict(_no_more)
         self.rows = None
-        self.add = self.record = _no_more  # type: ignore[method-assign, assignment]
 
     def record(self, op: str, operands: Iterable[Any]) -> Symbol:
         """The result of an operation on Symbols and numbers."""
@@ -427,8 +426,8 @@ class Trace:
         return [line for line in compress(range(len(live)), live) if self.operands[line]]
 
 
-def _no_more(op: str, operands: Any) -> NoReturn:
+def _no_more() -> NoReturn:
     raise TraceError(
-        f"{users_line()}: {op} uses a traced value that was kept after its function had been compiled, and has no "
-        "number: do not use outside the function what it stored, or run it again on numbers"
+        f"{users_line()}: a traced value that was kept after its function had been compiled has no number: do not use "
+        "outside the function what it stored, or run it again on numbers"
     )

@@ -157,7 +157,7 @@ def _with_leaves(graph: Graph, places: dict[int, tuple[str, int]]) -> Graph:
     graph, trace = copy.copy(graph), copy.copy(graph.trace)
     trace.ops, trace.operands = trace.ops.copy(), trace.operands.copy()
     trace.leaves, trace.items = trace.leaves | places, {i: n for i, n in trace.items.items() if i not in places}
-    trace._known = defaultdict(dict)
+    trace.known = defaultdict(dict)
     for line in places:
         trace.ops[line], trace.operands[line] = "leaf", ()
     graph.trace = trace

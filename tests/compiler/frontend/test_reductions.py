@@ -1,7 +1,6 @@
 """Sums, means and logsumexps of whole rows: one operation each, however long the row is, with the engine's results."""
 
 import math
-import pickle
 import random
 from typing import Any
 

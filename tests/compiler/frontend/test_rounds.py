@@ -1,7 +1,6 @@
 """Compiled loops of `scan` against the engine, which runs each round: values and gradients, in every language."""
 
 import math
-import pickle
 import random
 import re
 from functools import partial

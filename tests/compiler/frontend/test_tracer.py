@@ -14,7 +14,6 @@ from micrograd import Value, dot, functional, mean, where
 from micrograd.compiler import TraceError
 from tests.helpers import bits, close, eager, has_compiler
 
-
 PARAMETER = Value(1.0)
 
 
@@ -289,6 +288,8 @@ def test_a_number_that_was_kept_while_a_function_was_traced_is_not_computed_with
     assert compiled(model)(3.0) == 7.0
     with pytest.raises(TraceError, match=r"test_tracer.py:\d+, `model.kept \* 3`: .*kept after its function"):
         model.kept * 3
+    with pytest.raises(TraceError, match="kept after its function"):
+        model.kept * model.kept
     with pytest.raises(TraceError, match="used outside the compiled function"):
         compiled(lambda x: x * model.kept)
 
