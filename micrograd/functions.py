@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from micrograd import scalar
 from micrograd.core.levels import as_constant, binary, promoted, reflected
 from micrograd.core.number import Number
-from micrograd.scalar import constant, square, where, zero
+from micrograd.scalar import constant, where, zero
 
 V = TypeVar("V")
 
@@ -155,57 +155,45 @@ BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730)  # numbers B2
 
 
 def _polygamma(x: Any, n: int) -> Any:
-    """The derivative of digamma of order n: for x < 0, from 1 - x and the cotangent (DLMF 5.15.6)."""
+    """The derivative of digamma of order n: for x < 0, from 1 - x and the cotangent (DLMF 5.15.6).
+
+    For 1 - x or x itself, it is n! times the sum of the powers (x + k)^-(n + 1): the asymptotic series at a larger
+    number (DLMF 5.15.8; 5.11.2 for n = 0) and the recurrence back (5.15.5).
+    """
     if scalar.registered(scalar.innermost(x)) is not None:  # the coefficients have the digits of a float
         raise scalar.missing("polygamma", x)
-    right = x > 0
-    unit, scale = _scales(n)
-    total = _sum_of_powers(where(right, x, 1 - x), n, unit)
+    unit, scale, stirling, (*of_cot, highest) = _coefficients(n)
+    right, shifts = x > 0, 10 + n
+    start = where(right, x, 1 - x)
+    last = start + shifts
+    w = 1 / last
+    total = (-scalar.log(last) if n == 0 else 1 / n) + w / 2
+    total = unit * (unit * w) ** n * (total + w * w * _horner(stirling, w * w))
+    for k in reversed(range(shifts)):  # the smallest terms first
+        total += (unit / (start + k)) ** (n + 1)
     rest = x % 1
     near = where(x > -0.5, where(right, 0.25, x), where(rest > 0.5, rest - 1, rest))  # the distance to the nearest pole
     cot = scalar.sin(math.pi * (0.5 - abs(near))) * scalar.sin(math.pi * near) ** -1
-    *others, last = _cot_derivative(n)
-    slope = last * cot ** (n + 1) + _horner(others, cot)  # a power that overflows is an error, a product is not
+    slope = highest * cot ** (n + 1) + _horner(of_cot, cot)  # a power that overflows is an error, a product is not
     return -scale * where(right, (-1) ** n * total, total + (math.pi * unit) ** (n + 1) * slope)
 
 
-def _sum_of_powers(x: Any, n: int, unit: float) -> Any:
-    """The sum of (unit / (x + k))^(n + 1) for k = 0, 1, ..., for x > 0; for n = 0, -digamma(x).
+@functools.cache
+def _coefficients(n: int) -> tuple[float, float, list[float], list[float]]:
+    """What the polygamma function of order n is computed with.
 
-    It is the asymptotic series at a larger number (DLMF 5.15.8; 5.11.2 for n = 0) and the recurrence back (5.15.5).
+    A power of 2 whose power n + 1 is near n!, which keeps powers from underflow, and n! over that power; the Stirling
+    coefficients B2k (2k + n - 1)! / ((2k)! n!); and the n-th derivative of cot over n!, as a polynomial in cot.
     """
-    shifts = 10 + n
-    last = x + shifts
-    w = 1 / last
-    total = (-scalar.log(last) if n == 0 else 1 / n) + w / 2
-    total = unit * (unit * w) ** n * (total + square(w) * _horner(_stirling_coefficients(n), square(w)))
-    for k in reversed(range(shifts)):  # the smallest terms first
-        total += (unit / (x + k)) ** (n + 1)
-    return total
-
-
-@functools.cache
-def _scales(n: int) -> tuple[float, float]:
-    """A power of 2, as `unit`, so that unit^(n + 1) is near n!, and n! / unit^(n + 1): no power underflows alone."""
-    shift = round(math.log2(math.factorial(n)) / (n + 1))
-    return 2.0**shift, math.factorial(n) / 2 ** (shift * (n + 1))
-
-
-@functools.cache
-def _stirling_coefficients(n: int) -> list[float]:
-    """B2k (2k + n - 1)! / ((2k)! n!) for k = 1, 2, ..."""
+    factorial = math.factorial(n)
+    shift = round(math.log2(factorial) / (n + 1))
     even = range(2, 2 * len(BERNOULLI) + 1, 2)
-    return [b * math.perm(m + n - 1, n) / (m * math.factorial(n)) for b, m in zip(BERNOULLI, even, strict=True)]
-
-
-@functools.cache
-def _cot_derivative(n: int) -> list[float]:
-    """The n-th derivative of cot over n!, as the coefficients of a polynomial in cot; the first is -(1 + cot^2)."""
+    stirling = [b * math.perm(m + n - 1, n) / (m * factorial) for b, m in zip(BERNOULLI, even, strict=True)]
     powers = [0, 1]
-    for _ in range(n):
+    for _ in range(n):  # the derivative of cot is -(1 + cot^2)
         slopes = [k * c for k, c in enumerate(powers)][1:]
         powers = [-(a + b) for a, b in zip([*slopes, 0, 0], [0, 0, *slopes], strict=True)]
-    return [c / math.factorial(n) for c in powers]
+    return 2.0**shift, factorial / 2 ** (shift * (n + 1)), stirling, [c / factorial for c in powers]
 
 
 def _horner(coefficients: Sequence[float], x: Any) -> Any:
@@ -233,7 +221,7 @@ class Functions(Number):
     sqrt = function(math.sqrt, lambda g, x, y: g / (2 * y),
         "The square root; the derivative is 1 / (2 sqrt(x)), which does not exist at 0: in a norm, add 1e-12 to x.",
         domain="x >= 0")
-    cbrt = function(math.cbrt, lambda g, x, y: g / (3 * square(y)),
+    cbrt = function(math.cbrt, lambda g, x, y: g / (3 * y * y),
         "The cube root, of negative numbers too; the derivative is 1 / (3 cbrt(x)^2), which does not exist at 0.")
 
     sin = function(math.sin, lambda g, x, y: g * scalar.cos(x), "The sine; the derivative is cos(x).")
@@ -245,7 +233,7 @@ class Functions(Number):
     acos = function(math.acos, lambda g, x, y: -(g / scalar.sqrt((1 - x) * (1 + x))),
         "The inverse cosine; the derivative is -1 / sqrt(1 - x^2), which does not exist at -1 and 1.",
         domain="-1 <= x <= 1")
-    atan = function(math.atan, lambda g, x, y: g / (1 + square(x)),
+    atan = function(math.atan, lambda g, x, y: g / (1 + x * x),
         "The inverse tangent; the derivative is 1 / (1 + x^2).")
     atan2 = function_of_two(
         math.atan2, lambda g, y, x, z: (g * (x / (r := scalar.hypot(x, y)) / r), -(g * (y / r / r))),
@@ -260,7 +248,7 @@ class Functions(Number):
     cosh = function(math.cosh, lambda g, x, y: g * scalar.sinh(x), "The hyperbolic cosine; the derivative is sinh(x).")
     tanh = function(math.tanh, lambda g, x, y: g * tanh_slope(x, y),
         "The hyperbolic tangent; the derivative is 1 - tanh(x)^2.", textbook=lambda g, x, y: g * (1 - y * y))
-    asinh = function(math.asinh, lambda g, x, y: g / where(abs(x) < 1e150, scalar.sqrt(1 + square(x)), abs(x)),
+    asinh = function(math.asinh, lambda g, x, y: g / where(abs(x) < 1e150, scalar.sqrt(1 + x * x), abs(x)),
         "The inverse hyperbolic sine; the derivative is 1 / sqrt(1 + x^2).")
     acosh = function(math.acosh, lambda g, x, y: g / (scalar.sqrt(x - 1) * scalar.sqrt(x + 1)),
         "The inverse hyperbolic cosine; the derivative is 1 / sqrt(x^2 - 1), which does not exist at 1.",
@@ -268,9 +256,9 @@ class Functions(Number):
     atanh = function(math.atanh, lambda g, x, y: g / ((1 - x) * (1 + x)),
         "The inverse hyperbolic tangent; the derivative is 1 / (1 - x^2).", domain="-1 < x < 1")
 
-    erf = function(math.erf, lambda g, x, y: g * (sqrt_4_over_pi(x) * scalar.exp(-square(x))),
+    erf = function(math.erf, lambda g, x, y: g * (sqrt_4_over_pi(x) * scalar.exp(-x * x)),
         "The error function; the derivative is 2 / sqrt(pi) e^(-x^2).")
-    erfc = function(math.erfc, lambda g, x, y: -(g * (sqrt_4_over_pi(x) * scalar.exp(-square(x)))),
+    erfc = function(math.erfc, lambda g, x, y: -(g * (sqrt_4_over_pi(x) * scalar.exp(-x * x))),
         "1 - erf(x), accurate where erf is close to 1; the derivative is -2 / sqrt(pi) e^(-x^2).")
     lgamma = function(math.lgamma, lambda g, x, y: g * scalar.digamma(x),
         "The logarithm of the absolute value of the gamma function; the derivative is digamma(x).",
@@ -301,12 +289,12 @@ class Functions(Number):
         "log(1 + e^x), a smooth relu; the derivative is sigmoid(x).")
     relu = function(lambda x: where(x <= 0, zero(x), x), lambda g, x, y: where(x <= 0, 0, g),
         "x where positive, else 0; the derivative is 1 or 0, and 0 at 0.")
-    leaky_relu = function(lambda x, slope=0.01: where(x > 0, x, slope * x),
+    leaky_relu = function(lambda x, slope=0.01: where(x > 0, x, scalar.option(slope, x) * x),
         lambda g, x, y, slope: g * where(x > 0, 1, slope),
         "x where positive, else slope x; the derivative is 1 or the slope, a number that gets no gradient itself.",
         constants=lambda slope=0.01: (("slope", slope, "where(x > 0, x, slope * x)"),))
     gelu = function(lambda x: x * (scalar.erfc(-sqrt_half(x) * x) / 2),  # 1 + erf would cancel
-        lambda g, x, y: g * (scalar.erfc(-sqrt_half(x) * x) / 2 + x * (normal_density(x) * scalar.exp(-square(x) / 2))),
+        lambda g, x, y: g * (scalar.erfc(-sqrt_half(x) * x) / 2 + x * (normal_density(x) * scalar.exp(-x * x / 2))),
         "x times the probability that a standard normal number is below x, a smooth relu (Hendrycks and Gimpel, 2016).")
     silu = function(lambda x: x * scalar.sigmoid(x),
         lambda g, x, y: g * (scalar.sigmoid(x) * (1 + x * scalar.sigmoid(-x))),

@@ -89,7 +89,7 @@ def huber_loss(input: Any, target: Any, *, reduction: str = "mean", delta: float
     def loss(x: Value, y: Value) -> Any:
         error = x - y
         bounded = error.clip(-delta, delta)
-        return bounded * (error - 0.5 * bounded)
+        return bounded * (error - scalar.option(0.5, x) * bounded)
 
     return _reduced(_each(loss, input, target), reduction)
 
@@ -147,9 +147,10 @@ def cross_entropy(
     def loss(row: Any, target: Any) -> Value:
         if weight is not None and len(weight) != len(row):
             raise ValueError(f"weight has {len(weight)} numbers: expected {len(row)}, one for each class")
-        shares.append(1 if weight is None else scalar.take(weight, target))
-        spread = [smoothing / len(row) * w for w in weight or [1] * len(row)] if smoothing else []
-        return cross_entropy_node(row, target, (1 - smoothing) * shares[-1], spread)
+        spread_out, *weights = [scalar.option(number, row[0]) for number in (smoothing, *(weight or ()))]
+        shares.append(scalar.take(weights, target) if weights else 1)
+        spread = [spread_out / len(row) * w for w in weights or [1] * len(row)] if smoothing else []
+        return cross_entropy_node(row, target, (1 - spread_out) * shares[-1], spread)
 
     losses = _each_example(loss, logits, target_index)
     if weight is None or reduction != "mean" or isinstance(losses, Value):

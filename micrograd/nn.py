@@ -11,6 +11,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from micrograd import scalar
@@ -76,6 +77,7 @@ class Module(NotebookDisplay):
 
         Raises ValueError if names are missing or unknown, TypeError if one is not a number; then nothing has changed.
         """
+        require_attributes("state", state, ["keys"], "a dict, as state_dict() returns it")
         parameters = dict(self.named_parameters())
         missing, unknown = parameters.keys() - state.keys(), state.keys() - parameters.keys()
         if missing or unknown:
@@ -260,22 +262,23 @@ _ATTRIBUTES: dict[Any, dict[str, Any]] = {
     Embedding: {"w": [[float]]},
 }
 """The attributes of each part, each with its class; in brackets if it is a list of that class."""
-_EXPECTED = {str: "a name from ACTIVATIONS", float: "a finite number", Module: "Neuron, Layer, MLP or Embedding"}
+_EXPECTED = {str: "a name from ACTIVATIONS", float: "a finite float", Module: "Neuron, Layer, MLP or Embedding"}
 
 
 def save(model: Module, path: str | os.PathLike[str]) -> None:
     """Save a Neuron, Layer, MLP or Embedding to a file in JSON, with every parameter to the last bit.
 
     An existing file is replaced by the whole new one, or stays as it is. Raises TypeError unless `model` is a Module;
-    ValueError, with the way to save it, if a part is none of these, an activation has no name, or a number is infinite.
+    ValueError, with the way to save it, if a part is none of these, an activation has no name, or a number is infinite
+    or not a float.
     """
     require_attributes("model", model, ["state_dict"], "a Module, as in save(model, 'model.json')")
     try:
         content = document(model)
     except (ValueError, OverflowError, RecursionError) as error:
         raise ValueError(
-            f"nn.save cannot write this {type(model).__name__}: {error}; write json.dump(model.state_dict(), file), "
-            "and read it back with model.load_state_dict(json.load(file))"
+            f"nn.save cannot write this {type(model).__name__}: {error}; pickle.dump(model, file) keeps any number, "
+            "json.dump(model.state_dict(), file) floats, for model.load_state_dict(json.load(file))"
         ) from None
     files.replace(path, f"{json.dumps(content)}\n".encode())
 
@@ -286,11 +289,15 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises ValueError if the file is damaged or holds something else, OSError if it cannot be opened.
     """
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(os.fspath(path), encoding="utf-8") as file:  # and no int, which would be a file that is open
             document = json.load(file, parse_int=float)
         if not isinstance(document, dict) or (document.get("format"), document.get("version")) != ("micrograd", 1):
             raise ValueError("it was not written by nn.save of this version")
-        return _decoded(document.get("content"), Module)
+        model = _decoded(document.get("content"), Module)
+        for before, layer in pairwise(getattr(model, "layers", ())):
+            if {len(neuron.w) for neuron in layer.neurons} != {len(before.neurons)}:
+                raise ValueError(f"{layer} does not take what {before} gives")
+        return model
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{os.fspath(path)} does not hold a model: {error}") from None
 
@@ -299,7 +306,7 @@ def document(model: Module) -> dict[str, Any]:
     """What `save` writes. Raises ValueError, OverflowError or RecursionError if `load` could not read it."""
     content = _encoded(model)
     if _decoded(content, Module).state_dict() != model.state_dict():
-        raise ValueError("it has shared parts, parts of your own, constants or no floats (pickle keeps all)")
+        raise ValueError("it has shared parts, parts of your own, constants or huge ints")
     return {"format": "micrograd", "version": 1, "content": content}
 
 
@@ -309,7 +316,10 @@ def _encoded(part: Any) -> Any:
         return {"type": type(part).__name__} | {name: _encoded(getattr(part, name)) for name in _ATTRIBUTES[type(part)]}
     if isinstance(part, list):
         return [_encoded(item) for item in part]
-    return float(part.data) if isinstance(part, Value) else part
+    if not isinstance(part, Value):
+        return part
+    number = scalar.unwrap_numpy(part.data)
+    return float(number) if isinstance(number, int) else number
 
 
 def _decoded(part: Any, kind: Any, path: str = "model") -> Any:

@@ -6,15 +6,17 @@ optimizer states its rule once, for one parameter: a step applies it to all, and
 
 import math
 from collections.abc import Callable, Iterable
+from copy import copy
+from dataclasses import dataclass, field, fields
 from functools import partial, wraps
-from typing import Any, ClassVar, ParamSpec
+from typing import Any, ClassVar, ParamSpec, Self
 
 from micrograd import scalar
 from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.support.arrays import are_plain
 from micrograd.support.signals import set_data
-from micrograd.support.trees import plain_numbers
+from micrograd.support.trees import plain_numbers, replaced
 from micrograd.support.validation import as_list, count, flag, number, plain, positive, require_attributes
 
 __all__ = [
@@ -35,6 +37,7 @@ def _shares(name: str, value: Any) -> tuple[float, ...]:
     return tuple([_share(f"{name}[{i}]", beta) for i, beta in enumerate(value)])
 
 
+@dataclass(init=False, repr=False, eq=False)
 class Optimizer:
     """What all optimizers share: parameters, options that may be set between steps, and a state to save.
 
@@ -58,9 +61,9 @@ class Optimizer:
         "clip_grad_norm": lambda name, value: None if value is None else number(name, value),
     }
 
+    parameters: list[Value]
     learning_rate: float
-    weight_decay: float
-    clip_grad_norm: float | None
+    clip_grad_norm: float | None = field(default=None, kw_only=True)
 
     def __init__(self, parameters: Iterable[Value], *, clip_grad_norm: float | None = None, **options: Any) -> None:
         self.parameters = unique_leaves(parameters, at_least=1)
@@ -70,6 +73,10 @@ class Optimizer:
         vars(self).update(self._checked(options))
         for name in self.moments:
             setattr(self, name, [scalar.zero(parameter.data) for parameter in self.parameters])
+
+    def __post_init__(self) -> None:
+        """Check what the constructor that @dataclass writes for a subclass was given."""
+        Optimizer.__init__(self, **{option.name: getattr(self, option.name) for option in fields(self)})
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "lr":  # no rule would read it
@@ -97,9 +104,10 @@ class Optimizer:
         """
         data, grads = plain_numbers([p.data for p in self.parameters]), _gradients(self.parameters)
         if self.clip_grad_norm is not None:
-            scale = clip_scale(math.hypot(*grads), self.clip_grad_norm)
+            scale = clip_scale(_norm(grads), self.clip_grad_norm)
             grads = [grad * scale for grad in grads]
-        changed = list(map(self.rule(), data, grads, *[getattr(self, name) for name in self.moments]))
+        rule = self._beside(data[0]).rule()
+        changed = list(map(rule, data, grads, *[getattr(self, name) for name in self.moments]))
         if len(changed) < len(data):
             check_moments(self)
         check_result(self, changed[0])  # checking one is enough: they all come from the same rule
@@ -108,13 +116,22 @@ class Optimizer:
         set_data(self.parameters, data)
         vars(self).update(state)
 
+    def _beside(self, x: Any) -> Self:
+        """The optimizer, or one with options that mix with a number of a registered kind."""
+        if scalar.registered(x) is None:
+            return self
+        twin = copy(self)
+        for name in self._options:
+            vars(twin)[name] = replaced(lambda option: scalar.option(option, x), getattr(self, name))
+        return twin
+
     def zero_grad(self) -> None:
         """Set the gradient of each parameter to 0, since `backward` adds to it."""
         for parameter in self.parameters:
             parameter.grad = scalar.zero(parameter.data)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything a step depends on besides the parameters, as a dict that JSON can hold."""
+        """Everything a step depends on besides the parameters, as a dict that JSON can hold (for floats)."""
         options = {name: getattr(self, name) for name in self._options}
         options |= {name: list(value) for name, value in options.items() if isinstance(value, (tuple, list))}
         moments = {name: list(map(plain, getattr(self, name))) for name in self.moments}
@@ -142,6 +159,7 @@ class Optimizer:
         return {name: self.checks.get(name, _python_option)(name, value) for name, value in options.items()}
 
 
+@dataclass(repr=False, eq=False)
 class SGD(Optimizer):
     """Stochastic gradient descent, optionally with momentum (Sutskever et al., 2013).
 
@@ -153,17 +171,11 @@ class SGD(Optimizer):
     moments: ClassVar[dict[str, float]] = {"velocity": -math.inf}
     checks = Optimizer.checks | {"momentum": number, "dampening": number, "nesterov": flag}
 
-    momentum: float
-    dampening: float
-    nesterov: bool
-
-    def __init__(
-        self, parameters: Iterable[Value], learning_rate: float = 1e-3, momentum: float = 0.0,
-        dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False, *,
-        clip_grad_norm: float | None = None,
-    ) -> None:  # fmt: skip
-        options = {"momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov}
-        super().__init__(parameters, learning_rate=learning_rate, **options, clip_grad_norm=clip_grad_norm)
+    learning_rate: float = 1e-3
+    momentum: float = 0.0
+    dampening: float = 0.0
+    weight_decay: float = 0.0
+    nesterov: bool = False
 
     def rule(self) -> Update:
         """A step against the gradient, or against the running direction if there is a momentum, times the rate."""
@@ -187,6 +199,7 @@ class SGD(Optimizer):
         return options
 
 
+@dataclass(repr=False, eq=False)
 class Adam(Optimizer):
     """Adam: steps of about the learning rate, from running means of the gradient and its square (Kingma and Ba, 2015).
 
@@ -198,16 +211,10 @@ class Adam(Optimizer):
     checks = Optimizer.checks | {"betas": _shares, "eps": positive}
     is_decoupled: ClassVar = False  # whether decay shrinks the parameter itself instead of adding to its gradient
 
-    betas: tuple[float, float]
-    eps: float
-
-    def __init__(
-        self, parameters: Iterable[Value], learning_rate: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0, *,
-        clip_grad_norm: float | None = None,
-    ) -> None:  # fmt: skip
-        options = {"learning_rate": learning_rate, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(parameters, **options, clip_grad_norm=clip_grad_norm)
+    learning_rate: float = 1e-3
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    weight_decay: float = 0.0
 
     def rule(self) -> Update:
         """A step of the learning rate times the mean gradient, divided by the root mean square."""
@@ -228,22 +235,19 @@ class Adam(Optimizer):
         return update
 
 
+@dataclass(repr=False, eq=False)
 class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
 
     A step multiplies each parameter by 1 - learning_rate * weight_decay and leaves its gradient alone.
     """
 
+    weight_decay: float = 1e-2
+
     is_decoupled = True
 
-    def __init__(
-        self, parameters: Iterable[Value], learning_rate: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 1e-2, *,
-        clip_grad_norm: float | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(parameters, learning_rate, betas, eps, weight_decay, clip_grad_norm=clip_grad_norm)
 
-
+@dataclass(repr=False, eq=False)
 class RMSprop(Optimizer):
     """RMSprop: the gradient divided by its root mean square (Hinton, 2012), optionally with momentum.
 
@@ -255,18 +259,12 @@ class RMSprop(Optimizer):
     moments: ClassVar[dict[str, float]] = {"mean_square": 0.0, "velocity": -math.inf, "mean": -math.inf}
     checks = Optimizer.checks | {"alpha": _share, "eps": positive, "momentum": number, "centered": flag}
 
-    alpha: float
-    eps: float
-    momentum: float
-    centered: bool
-
-    def __init__(
-        self, parameters: Iterable[Value], learning_rate: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
-        weight_decay: float = 0.0, momentum: float = 0.0, centered: bool = False, *,
-        clip_grad_norm: float | None = None,
-    ) -> None:  # fmt: skip
-        options = {"alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum, "centered": centered}
-        super().__init__(parameters, learning_rate=learning_rate, **options, clip_grad_norm=clip_grad_norm)
+    learning_rate: float = 1e-2
+    alpha: float = 0.99
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+    momentum: float = 0.0
+    centered: bool = False
 
     def rule(self) -> Update:
         """A step of the learning rate along the running direction of gradients over their root mean square."""
@@ -286,14 +284,14 @@ class RMSprop(Optimizer):
         return update
 
 
-def clip_grad_norm(parameters: Iterable[Value], max_norm: float) -> float:
+def clip_grad_norm(parameters: Iterable[Value], max_norm: float) -> Any:
     """Scale the gradients down so that their norm is at most `max_norm`, and return the norm before scaling.
 
     As in PyTorch, the factor is max_norm / (norm + 1e-6) if that is below 1. Raises ValueError if `max_norm` is
     negative or NaN or there are no parameters, TypeError if one of them is not a Value or has no gradient.
     """
     parameters, max_norm = unique_leaves(parameters, at_least=1), number("max_norm", max_norm, finite=False)
-    norm = math.hypot(*_gradients(parameters))
+    norm = _norm(_gradients(parameters))
     scale = clip_scale(norm, max_norm)
     for p in parameters:
         p.grad *= scale
@@ -302,8 +300,15 @@ def clip_grad_norm(parameters: Iterable[Value], max_norm: float) -> float:
 
 def clip_scale(norm: Any, max_norm: float) -> Any:
     """The factor for gradients of this norm; NaN if the norm is NaN, so all gradients become NaN, as in PyTorch."""
-    scale = max_norm / (norm + 1e-6)
+    scale = scalar.option(max_norm, norm) / (norm + scalar.option(1e-6, norm))
     return scalar.where((scale < 1) | (norm != norm), scale, 1)
+
+
+def _norm(grads: list[Any]) -> Any:
+    """The root of the sum of squares; for floats, even where a square overflows."""
+    if all(scalar.registered(grad) is None for grad in grads):
+        return math.hypot(*grads)
+    return scalar.sqrt(scalar.total([grad * grad for grad in grads]))
 
 
 def _python_option(name: str, value: Any) -> Any:

@@ -103,7 +103,7 @@ def register(kind: type, functions: Any) -> None:
     if isinstance(functions, Mapping):
         found = dict(functions)
     elif not found:
-        raise TypeError(f"{short(functions)} has no functions: expected a module, a class or a dict that has, as exp")
+        raise TypeError(f"{short(functions)} has no functions: expected a module, a class or a dict of them")
     for name, function in found.items():
         if name not in names:
             raise ValueError(f"{short(name)} is not a function of micrograd.scalar: expected {', '.join(names)}")
@@ -209,6 +209,16 @@ def as_kind(number: Any, x: Any) -> Any:
     return zero(x) + number if registered(x) is not None and registered(number) is None else number
 
 
+def option(number: Any, x: Any) -> Any:
+    """A float that something takes besides numbers like `x`; for a kind that does not mix with floats, its decimal."""
+    if type(number) is not float or type(x) is float or registered(x := innermost(x)) is None:
+        return number
+    try:
+        return zero(x) + number
+    except TypeError:
+        return type(x)(repr(number))
+
+
 def constant(number: float, exact: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A constant for any x: the float, or if x is of a registered kind, what `exact` makes of a 1 of that kind."""
 
@@ -253,11 +263,6 @@ def unwrap_numpy(x: Any) -> Any:
     NumPy's dtypes have a shape too, but no `tolist`; its masked number gives None, for which `item()` would give 0.0.
     """
     return x.tolist() if getattr(x, "shape", None) == () and hasattr(x, "tolist") else x
-
-
-def square(x: Any) -> Any:
-    """x * x; for exact numbers as a float, which becomes infinite, while a huge exact one would be an error later."""
-    return float(x) * float(x) if type(x) is not float and isinstance(x, Rational) else x * x
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:

@@ -25,7 +25,7 @@ from micrograd.compiler.native.toolchain import CompilerError, notice, require_c
 from micrograd.compiler.options import Options, each_axis
 from micrograd.compiler.targets.python import PythonBackend, explain
 from micrograd.core.errors import note_arguments, shown
-from micrograd.engine import Value
+from micrograd.engine import Value, promote
 from micrograd.loops import first_round, rounds_by
 from micrograd.optim import unique_leaves
 from micrograd.support import validation
@@ -56,7 +56,7 @@ class Function:
         self._finds_parameters = parameters is None
         self.parameters = _parameters_of(function) if parameters is None else unique_leaves(parameters)
         self.leaves = [*self.parameters, *constants]
-        require_floats(self.leaves)
+        require_floats([*self.leaves, *(promote(*flat(example_args)) if scalar.REGISTERED else ())])
         self._entries = Entries(function) if options.sparse else None
         self._function = on_arrays(self._entries or function, example_args)
         self._name: str = getattr(self._function, "__name__", "function")
@@ -103,7 +103,8 @@ class Function:
         except TracedError:
             if self._entries:
                 raise
-            return self._function(*map(as_lists, args))
+            numbers = iter(promote(*flat(args)))  # the function may call methods of each, so all are Values
+            return self._function(*[mapped(lambda _: next(numbers), arg) for arg in args])
 
     def _value(self, single: Single) -> Any:
         return self._entries.matrices(single.packed.shapes, 1, single.copy())[0] if self._entries else single.value()
@@ -337,7 +338,7 @@ def require_floats(leaves: Iterable[Value]) -> None:
         if scalar.registered(leaf.data) is not None:
             kind = type(leaf.data).__name__
             raise TypeError(
-                f"the function uses {shown(leaf)}, but compiled code computes with floats: set its data to a float, or "
+                f"the function uses {shown(leaf)}, but compiled code computes with floats: give it a float, or "
                 f"call the function itself to compute with {kind}"
             )
 

@@ -145,7 +145,7 @@ def normalize_leaves(leaves: Iterable[Any]) -> None:
 def as_constant(beside: Any, name: str, number: Any, remedy: str) -> Any:
     """A number that an operation takes besides its operands. The error suggests a `remedy` for its gradient."""
     try:
-        return as_number(number, beside._level)
+        return scalar.option(as_number(number, beside._level), beside)
     except TypeError:
         raise TypeError(f"{name} must be a number, not {shown(number)}: to get its gradient, use {remedy}") from None
 

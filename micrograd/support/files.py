@@ -15,7 +15,7 @@ def replace(path: str | os.PathLike[str], content: bytes) -> None:
 
     Raises OSError, naming the path as it was given, if the file cannot be written.
     """
-    named = os.path.realpath(path)  # for a link, the file that it points to
+    named = os.path.realpath(os.fsdecode(path))  # for a link, the file that it points to
     temporary = Path(f"{named}.{secrets.token_hex(4)}.tmp")
     try:
         if os.path.exists(path) and not os.path.isfile(path):

@@ -555,6 +555,7 @@ def test_a_compiled_function_has_the_derivatives_of_what_it_was_compiled_from(ba
     fast = micrograd.compile(function, ([1.0, 2.0],), backend=backend)
     for derivative in (functional.grad, functional.jacobian, functional.hessian):
         assert derivative(fast)([2.0, 3.0]) == derivative(function)([2.0, 3.0])
+    assert functional.grad(lambda x: fast([x, 3.0]))(2.0) == functional.grad(function)([2.0, 3.0])[0]
     x = [Value(2.0), Value(3.0)]
     result = fast(x)
     result.backward()

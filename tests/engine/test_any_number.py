@@ -1,5 +1,6 @@
 """Numbers of types that users register: of many digits, intervals, decimals, and numbers with an error."""
 
+import math
 import random
 from decimal import Decimal
 
@@ -215,6 +216,8 @@ def test_numbers_with_an_error_keep_their_correlations():
     "optimizer",
     [
         lambda ps, d: optim.SGD(ps, d("0.1"), momentum=d("0.5"), dampening=d("0.25"), nesterov=False),
+        lambda ps, d: optim.SGD(ps, 0.1, momentum=0.5, nesterov=True, clip_grad_norm=0.25),
+        lambda ps, d: optim.AdamW(ps),
         lambda ps, d: optim.Adam(ps, d("0.1"), (d("0.9"), d("0.999")), d("1e-8")),
         lambda ps, d: optim.RMSprop(ps, d("0.1"), d("0.99"), d("1e-8")),
     ],
@@ -241,8 +244,39 @@ def test_networks_and_optimizers_compute_with_the_kind(optimizer, kind):
     assert again.state_dict() == rule.state_dict()
     model.zero_grad()
     assert all(parameter.grad == 0 and type(parameter.grad) is kind for parameter in model.parameters())
-    with pytest.raises(ValueError, match=r"no floats \(pickle keeps all\)"):
+    model.parameters()[0].data = kind(1)  # which equals a float
+    for parameter in model.parameters()[1:]:
+        parameter.data = 0.5
+    with pytest.raises(ValueError, match=r"neurons.0.w.0 is .*1.*expected a finite float; pickle.dump.* keeps any num"):
         nn.save(model, "unwritten.json")
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x.leaky_relu(),
+        lambda x: Value(scalar.leaky_relu(x.data)),
+        lambda x: x.clip(-0.1, math.inf),
+        lambda x: losses.huber_loss([x], [1], delta=0.1),
+        lambda x: losses.cross_entropy([x, x * 0], 0, label_smoothing=0.5, weight=[0.5, 0.25]),
+    ],
+)
+def test_a_float_that_is_given_beside_decimals_is_the_decimal_as_it_is_written(f):
+    results = []
+    for kind in Decimal, float:
+        x = Value(kind("-2"))
+        result = f(x)
+        result.backward()
+        assert {type(result.data), type(x.grad)} == {kind}
+        results.append([float(result.data), float(x.grad)])
+    assert results[0] == pytest.approx(results[1], rel=1e-15)
+
+
+def test_gradients_of_a_kind_are_clipped_to_a_norm():
+    ps = [Value(Decimal(0)), Value(Decimal(0))]
+    ps[0].grad, ps[1].grad = Decimal(3), Decimal(4)
+    assert optim.clip_grad_norm(ps, 2.5) == Decimal(5)
+    assert [float(p.grad) for p in ps] == pytest.approx([1.5, 2], rel=1e-6)
 
 
 @pytest.mark.parametrize("name", ["atan2", "hypot"])
@@ -308,6 +342,8 @@ def test_compiled_code_refuses_parameters_of_a_kind(is_given):
     weight = Value(mpf(2), label="weight")
     with pytest.raises(TypeError, match="weight.*compiled code computes with floats: .* to compute with mpf"):
         micrograd.compile(lambda x: x * weight, (1.0,), parameters=[weight] if is_given else None)
+    with pytest.raises(TypeError, match="0.5.*compiled code computes with floats: .* to compute with Decimal"):
+        micrograd.compile(lambda xs: xs[1], ([1.0, Decimal("0.5")],))
 
 
 @pytest.mark.parametrize(
