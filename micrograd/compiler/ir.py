@@ -5,8 +5,8 @@ and tests, who read it as `fast.ir`.
 
 The arrays of a kernel: "p", the parameters; "x", the inputs of one example; "seed"; "c", a table of constants; "g", the
 gradients; "y", the results; "t0", "t1" and so on, intermediate results; "h", numbers computed before the loop over
-examples; "d", sums over examples, for the lines after it; "block", the factors of products. A constant has no array:
-its reference is "=" and the number.
+examples; "d", sums over examples, for the lines after it; "u", inputs that all examples share; "block", the factors of
+products. A constant has no array: its reference is "=" and the number.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -89,7 +89,7 @@ class Loop(NamedTuple):
     parallel: bool = False
 
 
-ARRAYS = frozenset((*"pxcgythd", "block"))  # after storage has put t0, t1, ... into t; other names are variables
+ARRAYS = frozenset((*"pxcgythdu", "block"))  # after storage has put t0, t1, ... into t; other names are variables
 Expression = Ref | Sum | Call
 Step = Assign | Accumulate | Scatter | Layer | Loop
 Kernel = list[Step]

@@ -54,9 +54,9 @@ def _factors(loop: Term | Loop) -> tuple[Ref, ...]:
     if not isinstance(loop, Loop) or loop.rounds < FEWEST or len(loop.body) > 1 or isinstance(loop.body[0], Loop):
         return ()
     sign, factors = loop.body[0]
-    weights, *others = sorted(factors, key=lambda factor: factor.array not in "ph")
+    weights, *others = sorted(factors, key=lambda factor: factor.array not in "phu")
     shared = [ref for ref in others if ref.array[0] in "tx" and not ref.strides[-2]]
-    return (weights, *shared) if weights.array in "ph" and shared and sign == "+" else ()
+    return (weights, *shared) if weights.array in "phu" and shared and sign == "+" else ()
 
 
 def _layers(rounds: int, sums: Sequence[Assign]) -> Iterator[Step]:

@@ -39,6 +39,9 @@ from micrograd.compiler.ir import (
     calls,
     innermost,
     is_variable,
+    refs,
+    replace,
+    span,
 )
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.fuse import is_parallel
@@ -103,12 +106,13 @@ class Writer(Printer):
         dots: bool = False,
         checks: bool = False,
         once: bool = False,
+        shared: Sequence[tuple[int, int]] = (),
     ) -> None:
         self.vectors, self.checks, self.once, self.literal = vectors, checks, once, precision.literal
         self.type, self.for_lane, self.lane = "real", "", ""
         if vectors:
             self.type, self.for_lane, self.lane = ("V", "", "") if once else ("T", "FOR_LANES ", "[k]")
-        self.uniform = {*"pcghd", *"y" * once}  # arrays with one number for all lanes
+        self.uniform = {*"pcghdu", *"y" * once}  # arrays with one number for all lanes
         self.is_hoisted = once or program.before is not None
         self.templates = templates(precision, vectors=vectors, checks=checks)
         self.constants = program.constants
@@ -118,6 +122,8 @@ class Writer(Printer):
         kernel = program.kernel
         if vectors and not once:
             kernel, self.products, self.block = split(kernel, program.sizes)
+            kernel = [_for_all(step, shared) if shared else step for step in kernel]
+        self.reads_shared = any(ref.array == "u" for ref, _ in refs(tuple(kernel)))
         after = [product.step() for product in self.products]
         layers = kernel if once else with_layers(kernel) if vectors else interchanged(kernel)
         parts, self.temporaries = allocate(layers, LINES)
@@ -164,6 +170,7 @@ class Writer(Printer):
         types |= {"failed": "M *"} if self.checks else {}
         types |= {"h": "const real *", "d": "real *"} if self.is_hoisted else {}
         types |= {"block": "R *"} if self.products else {}
+        types |= {"u": "const real *"} if self.reads_shared else {}
         return {name: f"{type.replace('*', '*restrict ')}{name}" for name, type in types.items()}
 
     def products_source(self, name: str, sizes: Sequence[int], shared: Sequence[bool]) -> str:
@@ -235,6 +242,13 @@ class Writer(Printer):
         return element
 
 
+def _for_all(step: Step, shared: Sequence[tuple[int, int]]) -> Any:
+    """A step; what it reads only of inputs that all examples share is one number for all lanes, in the array u."""
+    found = [(ref, span(ref, rounds)) for ref, rounds in refs(step) if ref.array == "x"]
+    own = {ref for ref, (first, last) in found if not any(a <= first and last < b for a, b in shared)}
+    return replace(step, lambda ref: ref._replace(array="u") if ref.array == "x" and ref not in own else ref)
+
+
 def _wrapped(numbers: Iterable[str]) -> list[str]:
     """Numbers, as many on a line as there is room for."""
     return textwrap.wrap(", ".join(numbers), 116, break_on_hyphens=False)
@@ -287,16 +301,18 @@ def library_source(
     `least` of them.
     """
     ieee = graph.trace.ieee
-    writer = Writer(program, precision, vectors=tile > 0, dots=tile == 0, checks=not ieee)
     gather = once = ""
+    for_all: list[tuple[int, int]] = []
     k = offset = 0
     for (size, is_shared), alike in groupby(zip_longest(graph.sizes, shared, fillvalue=False)):
         count = len(list(alike))
         line = f"gather(xs + {offset}, x + {k}, {count}, {size}, examples);\n"
         if not tile and len(graph.sizes) == 1:  # a single argument, which may be long, needs no copy
             line = f"xs = (T *)numbers_of(x, examples[0], {size});\n"
+        for_all += [(offset, offset + count * size)] * is_shared
         once, gather = (f"{once}    {line}", gather) if is_shared else (once, f"{gather}        {line}")
         k, offset = k + count, offset + count * size
+    writer = Writer(program, precision, vectors=tile > 0, dots=tile == 0, checks=not ieee, shared=for_all)
     overflow = "0"
     if not ieee and (precision != DOUBLE or "**" in program.operations):
         overflow = f"fetestexcept(FE_OVERFLOW) ? {1 if precision == DOUBLE else 2} : 0"
@@ -321,6 +337,12 @@ def library_source(
         after = f"    after(p, xs, 0, g, 0, once{arguments});\n"
     if products:
         arguments += ", (R *)(block + (examples - all))"
+    room = f"    real *const block = (real *)(t + {writer.temporaries});\n" if products or before else ""
+    n_shared = sum(end - first for first, end in for_all) if writer.reads_shared else 0
+    if writer.reads_shared:
+        once += "".join(f"    for (long i = {i}; i < {end}; i++)\n        u[i] = xs[i][0][0];\n" for i, end in for_all)
+        room = f"    real *const block = (real *)(t + {writer.temporaries}), *const u = block + {more};\n"
+        more, arguments = f"{more} + {offset}", f"{arguments}, u"
     has_layers = "layer(" in body
     text = "\n".join([
         "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n" + "#include <string.h>\n" * (threads > 1),
@@ -341,6 +363,7 @@ def library_source(
         text,
         PASSES=FOR_TILES if tile else FOR_DOUBLES,
         NUMBERS=offset + program.n_results + writer.temporaries,
+        OFTEN=offset + program.n_results + writer.temporaries - n_shared,
         SIZES="".join(f"FITS({n}) ? {n} : " for n in TILES if 1 < n <= tile and writer.straight <= MANY_LINES),
         LIMIT=CACHE,
         INTEGER=precision.integer,
@@ -355,7 +378,7 @@ def library_source(
         AFTER=after,
         MORE=more,
         PRODUCTS=PARTS["block_ends"] if products else "",
-        ROOM=f"    real *const block = (real *)(t + {writer.temporaries});\n" if products or before else "",
+        ROOM=room,
         EXAMPLES="BLOCK" if products else "WIDTH",
         ITEMS=writer.block,
         RESULT=overflow,

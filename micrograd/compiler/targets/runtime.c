@@ -172,7 +172,7 @@ static inline void v_add_at(real *row, long step, long size, V index, V gradient
 
 /* PART tiles */
 /* As many vectors of examples as stay in the cache with all their numbers: from there, each weight is read once. */
-#define FITS(vectors) ((vectors) * NUMBERS * BYTES <= LIMIT)
+#define FITS(vectors) ((vectors) * OFTEN * BYTES <= LIMIT)
 #define TILE (SIZES1)
 #define WIDTH (LANES * TILE)
 #define FOR_LANES _Pragma("GCC unroll 8") for (int k = 0; k < TILE; k++)

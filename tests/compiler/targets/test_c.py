@@ -10,7 +10,7 @@ from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 import micrograd
-from micrograd import Backend, Value, functional, mean, scalar, where
+from micrograd import Backend, Value, dot, functional, mean, scalar, where
 from micrograd.compiler import passes
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.targets import c
@@ -19,6 +19,7 @@ from tests.helpers import (
     NESTS,
     assert_close,
     eager,
+    flat,
     grads,
     graphs,
     large,
@@ -313,6 +314,20 @@ def test_results_and_arguments_are_copied_in_loops_however_many_they_are():
     source = c.library_source(graph, passes.program(graph, graph.ends("forward")), tile=1)
     assert source.count("\n") < 200
     assert source.count("gather(xs + ") == 1
+
+
+@needs_compiler
+def test_inputs_that_all_examples_share_are_read_once_for_all_lanes():
+    def function(w, v, x):
+        return [*(dot(row, x) for row in w), *((a * 2.0).sin() for a in (*w[0], *w[1], *v))]
+
+    w, v, *xs = [[0.1 * (i + j) for i in range(40)] for j in range(45)]
+    fast = micrograd.compile(function, ([w, v], v, w), backend="c", in_axes=(None, 0, 0))
+    assert_close(flat(fast.map([w, v], xs, xs)), flat([fast([w, v], x, x) for x in xs]))
+    (graph,) = [backend.stored.graph() for backend in fast._backends.values()]
+    source = c.library_source(graph, passes.program(graph, graph.ends("forward")), tile=4, shared=(True,))
+    assert "U(u[i0]) * x[120 + i0]" in source
+    assert "x[i0][k] * U(2.0)" in source  # over the numbers of two arguments
 
 
 @needs_compiler
