@@ -24,8 +24,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from micrograd.compiler.native.background import BackgroundTask
-
 log = logging.getLogger("micrograd")
 
 FLAGS = [
@@ -146,22 +144,43 @@ def require_compiler() -> Compiler:
 # What it builds
 
 
-_started: dict[str, BackgroundTask] = {}  # what builds a text in the background
+_started: dict[str, tuple[threading.Thread, list[ctypes.CDLL]]] = {}  # what builds a text, and its library
+
+
+@functools.cache
+def _slots(process: int) -> threading.Semaphore:
+    """How many compilers a process starts at once: one more than there are processors."""
+    return threading.Semaphore(1 + (os.cpu_count() or 1))
 
 
 def start_build(text: str) -> None:
-    """Start building the library of a text in C while Python goes on. `build` waits for it, and raises its errors."""
-    if text not in _started:
-        _started[text] = BackgroundTask(lambda: _built(text, require_compiler()))
+    """Start building the library of a text in C while Python goes on. `build` waits for it.
+
+    The interpreter does not wait for the thread when it ends.
+    """
+    found: list[ctypes.CDLL] = []
+
+    def work() -> None:
+        with _slots(os.getpid()), suppress(Exception):  # `build` meets it again
+            found.append(_built(text, require_compiler()))
+
+    thread = threading.Thread(target=work, daemon=True)
+    with suppress(RuntimeError):  # the interpreter is shutting down
+        thread.start()
+        _started[text] = thread, found
 
 
-def build(text: str) -> Any:
+def build(text: str) -> ctypes.CDLL:
     """The library of a text in C: it is in the cache, or compiled now.
 
     Raises CompilerError if there is no compiler, it rejects the text, or there is no room for the library.
     """
-    task = _started.pop(text, None)
-    return task.result() if task else _built(text, require_compiler())
+    if task := _started.pop(text, None):
+        thread, found = task
+        thread.join()  # which does not wait in a forked child
+        if found:
+            return found[0]
+    return _built(text, require_compiler())
 
 
 def _built(text: str, compiler: Compiler) -> ctypes.CDLL:

@@ -1,4 +1,4 @@
-"""Background tasks: who does the work, and what ends a compiler that runs while Python goes on."""
+"""Builds in the background: who does the work, and what ends a compiler that runs while Python goes on."""
 
 import os
 import shlex
@@ -12,7 +12,6 @@ import pytest
 
 from micrograd import Value, compile
 from micrograd.compiler.native import toolchain
-from micrograd.compiler.native.background import BackgroundTask
 from micrograd.optim import SGD
 from tests.helpers import needs_compiler, wait_until
 
@@ -42,40 +41,39 @@ def test_a_ctrl_c_in_the_terminal_ends_no_compiler(monkeypatch, tmp_path):
     assert (done.stdout, done.stderr) == ("Ctrl-C\n0.0\n", "")
 
 
-def test_a_forked_child_does_the_work_that_a_thread_of_its_parent_has_begun(monkeypatch):
+TEXT = "int answer(void) { return 42; }\n"
+
+
+def begun(monkeypatch, built):
+    """Start a build that works like that."""
+    monkeypatch.setattr(toolchain, "_built", lambda text, compiler: built())
+    toolchain.start_build(TEXT)
+
+
+def test_a_forked_child_builds_what_a_thread_of_its_parent_has_begun(monkeypatch):
     may_end = threading.Event()
-
-    def work():
-        if threading.current_thread() is not threading.main_thread():
-            may_end.wait()
-        return threading.current_thread().name, os.getpid()
-
-    begun = BackgroundTask(work)
+    begun(monkeypatch, lambda: threading.current_thread() is threading.main_thread() or may_end.wait())
     child = os.fork()
     if not child:
-        os._exit(begun.result() != ("MainThread", os.getpid()))
+        os._exit(toolchain.build(TEXT) is not True)
     assert os.waitpid(child, 0)[1] == 0
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "getpid", lambda: child)  # as in the child, but where coverage is measured
-        assert begun.result() == ("MainThread", child)
     may_end.set()
-    assert begun.result() == ("micrograd-compiler", os.getpid())
+    assert toolchain.build(TEXT) is True
 
 
-def test_work_is_done_in_result_if_no_thread_can_start(monkeypatch):
+def test_build_does_the_work_if_no_thread_can_start(monkeypatch):
     def start(thread):
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
     monkeypatch.setattr(threading.Thread, "start", start)
-    done = []
-    begun = BackgroundTask(lambda: done.append(1) or len(done))
-    assert not done
-    assert begun.result() == 1
+    begun(monkeypatch, lambda: 1)
+    assert toolchain.build(TEXT) == 1
 
 
-def test_result_raises_what_the_work_raised():
+def test_build_raises_what_failed_in_the_background(monkeypatch):
+    begun(monkeypatch, lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        BackgroundTask(lambda: 1 / 0).result()
+        toolchain.build(TEXT)
 
 
 AT_EXIT = """import os, sys, time
