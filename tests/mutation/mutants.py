@@ -41,11 +41,14 @@ def mutants(module: str, source: str) -> Iterator[Mutant]:
     for path, field, replacement in errors((ast.parse(source),)):
         *around, node = path
         after = [*around, replacement]
-        shown = len(around) if field == "decorator_list" else max(i for i, n in enumerate(path) if not _is_small(n))
+        shown = (
+            len(around) if field == "decorator_list" else max(i for i, n in enumerate(path) if not isinstance(n, SMALL))
+        )
         whole = next((i for i, n in enumerate(path) if isinstance(n, ast.JoinedStr)), len(around))  # f"{a + 1}"
+        function = ".".join(n.name for n in around if isinstance(n, ast.FunctionDef | ast.ClassDef)) or "<module>"
         before = text(path[shown])
         _replace(around[-1], field, node, replacement)
-        change = f"{'.'.join(map(_name, filter(_name, around))) or '<module>'}: {before} -> {text(after[shown])}"
+        change = f"{function}: {before} -> {text(after[shown])}"
         code = _spliced(source, path[whole], after[whole])
         _replace(around[-1], field, replacement, node)
         spans = [range(n.lineno, n.end_lineno + 1) for n in reversed(path[: whole + 1]) if hasattr(n, "lineno")]
@@ -79,8 +82,8 @@ def _mistaken(parent: ast.AST, field: str, node: Any) -> Iterator[ast.AST]:
         case ast.Constant(value=bool()):
             yield ast.Constant(not node.value)
         case ast.Constant(value=int() | float()):
-            yield _parsed(str(node.value + 1))
-            yield _parsed(str(node.value - 1))
+            yield ast.Constant(node.value + 1)
+            yield ast.Constant(node.value - 1)
         case ast.Break():
             yield ast.Continue()
         case ast.Continue():
@@ -90,7 +93,7 @@ def _mistaken(parent: ast.AST, field: str, node: Any) -> Iterator[ast.AST]:
     elif field == "iter":
         yield ast.List([])
     elif field == "decorator_list":
-        yield _parsed("lambda it: it")
+        yield ast.parse("lambda it: it", mode="eval").body
     elif field == "type" and isinstance(parent, ast.ExceptHandler):
         yield ast.Tuple([])
 
@@ -98,23 +101,17 @@ def _mistaken(parent: ast.AST, field: str, node: Any) -> Iterator[ast.AST]:
 def text(node: ast.AST) -> str:
     """The node as code, in one line; of what has a body, the head alone."""
     if isinstance(node, ast.stmt | ast.ExceptHandler):
-        node = _changed(
-            node, **{field: [] for field in ("body", "orelse", "finalbody", "handlers") if field in node._fields}
-        )
+        node = _changed(node, **{field: [] for field in {"body", "orelse", "finalbody", "handlers"} & {*node._fields}})
     return ast.unparse(node)
 
 
 def _spliced(source: str, old: Any, new: ast.AST) -> str:
     """The source with a node replaced, all other lines where they were."""
     lines = source.encode().splitlines(keepends=True)  # columns count bytes
-    start, end = (
-        sum(map(len, lines[: line - 1])) + column
-        for line, column in ((old.lineno, old.col_offset), (old.end_lineno, old.end_col_offset))
-    )
     code = text(new) + "\n" * (old.end_lineno - old.lineno)
     code = code if isinstance(new, ast.stmt) else f"({code})"
-    encoded = source.encode()
-    return (encoded[:start] + code.encode() + encoded[end:]).decode()
+    before, after = lines[old.lineno - 1][: old.col_offset], lines[old.end_lineno - 1][old.end_col_offset :]
+    return b"".join([*lines[: old.lineno - 1], before, code.encode(), after, *lines[old.end_lineno :]]).decode()
 
 
 def _replace(parent: ast.AST, field: str, old: ast.AST, new: ast.AST) -> None:
@@ -129,17 +126,5 @@ def _changed(node: ast.AST, **fields: Any) -> ast.AST:
     return node
 
 
-def _parsed(code: str) -> ast.expr:
-    return ast.parse(code, mode="eval").body
-
-
-def _is_small(node: ast.AST) -> bool:
-    return isinstance(node, SMALL)
-
-
 def _is_not(node: ast.AST) -> bool:
     return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
-
-
-def _name(node: ast.AST) -> str:
-    return node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else ""
