@@ -56,7 +56,7 @@ def report(outcomes: Iterator[tuple[Mutant, str]], total: int) -> int:
     counts: dict[str, Counter[str]] = {}
     for i, (mutant, outcome) in enumerate(outcomes, 1):
         if outcome == "survived":
-            print(f"\n{mutant.module}, line {mutant.spans[0].start}\n{mutant.change}", flush=True)
+            print("", mutant.module, mutant.change, sep="\n", flush=True)
         for row in (mutant.module, "all"):
             counts.setdefault(row, Counter())[outcome] += 1
         if i % 100 == 0:

@@ -32,7 +32,7 @@ class Mutant(NamedTuple):
     """How many changes that read the same are above it."""
     source: str
     spans: list[range]
-    """The lines of the error, of the expression around it, and so on, up to the class or the function."""
+    """The lines of the error, of the expression around it, and so on; none if it is in no function."""
 
 
 def mutants(module: str, source: str) -> Iterator[Mutant]:
@@ -41,9 +41,8 @@ def mutants(module: str, source: str) -> Iterator[Mutant]:
     for path, field, replacement in errors((ast.parse(source),)):
         *around, node = path
         after = [*around, replacement]
-        shown = (
-            len(around) if field == "decorator_list" else max(i for i, n in enumerate(path) if not isinstance(n, SMALL))
-        )
+        telling = [i for i, n in enumerate(path) if not isinstance(n, SMALL)]
+        shown = len(around) if field == "decorator_list" else telling[-1]
         whole = next((i for i, n in enumerate(path) if isinstance(n, ast.JoinedStr)), len(around))  # f"{a + 1}"
         function = ".".join(n.name for n in around if isinstance(n, ast.FunctionDef | ast.ClassDef)) or "<module>"
         before = text(path[shown])
@@ -51,7 +50,9 @@ def mutants(module: str, source: str) -> Iterator[Mutant]:
         change = f"{function}: {before} -> {text(after[shown])}"
         code = _spliced(source, path[whole], after[whole])
         _replace(around[-1], field, replacement, node)
-        spans = [range(n.lineno, n.end_lineno + 1) for n in reversed(path[: whole + 1]) if hasattr(n, "lineno")]
+        is_called = any(isinstance(n, ast.FunctionDef | ast.Lambda) for n in around)
+        placed = [n for n in reversed(path[: whole + 1]) if is_called and hasattr(n, "lineno")]
+        spans = [range(n.lineno, n.end_lineno + 1) for n in placed]
         yield Mutant(module, change, counts[change], code, spans)
         counts[change] += 1
 
