@@ -1,5 +1,6 @@
 """What a kernel of the compiler computes, step by step: the reference for its passes and targets."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from operator import add
@@ -9,7 +10,7 @@ from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Ends, Graph, traced
 from micrograd.compiler.frontend.interpret import evaluate
 from micrograd.compiler.frontend.operations import OPERATIONS
-from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Step, Sum, is_variable, offset, start
+from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Step, Sum, Switch, is_variable, offset, start
 from micrograd.compiler.passes import Program, program
 from micrograd.compiler.targets.c import library_source
 from micrograd.support.trees import flat as flatten
@@ -41,8 +42,13 @@ class Machine:
         """Carry out steps in these rounds of the loops around."""
         for step in steps:
             if isinstance(step, Loop):
-                for i in range(step.rounds):
+                for i in range(_rounds(step, rounds)):
                     self.run(step.body, (*rounds, i))
+            elif isinstance(step, Switch):
+                carried_out: Counter[int] = Counter()
+                for case in step.order:
+                    self.run(step.cases[case], (*rounds, carried_out[case]))
+                    carried_out[case] += 1
             elif isinstance(step, Scatter):
                 _, first = place(step.row, rounds)
                 at = first + step.step * self._index(self._read(step.position, rounds), step.size)
@@ -89,7 +95,7 @@ class Machine:
     def _terms(self, terms: Sequence[Any], rounds: tuple[int, ...]) -> Iterator[float]:
         for term in terms:
             if isinstance(term, Loop):
-                for i in range(term.rounds):
+                for i in range(_rounds(term, rounds)):
                     yield from self._terms(term.body, (*rounds, i))
             else:
                 product = self._read(term.factors[0], rounds)
@@ -101,6 +107,11 @@ class Machine:
         assert number == int(number)
         assert 0 <= number < size
         return int(number)
+
+
+def _rounds(loop: Loop, rounds: Sequence[int]) -> int:
+    """The number of rounds of a loop, which may be that of a round of the switch around."""
+    return loop.rounds if isinstance(loop.rounds, int) else int(loop.rounds[rounds[0]])
 
 
 def place(ref: Ref, rounds: Sequence[int]) -> tuple[str, int]:

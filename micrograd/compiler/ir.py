@@ -10,6 +10,7 @@ products. A constant has no array: its reference is "=" and the number.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 
@@ -82,16 +83,26 @@ class Scatter(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """Steps, terms of a sum, or a reference, repeated for a number of rounds; in any order if it is `parallel`."""
+    """Steps, terms of a sum, or a reference, repeated for a number of rounds; in any order if it is `parallel`.
 
-    rounds: int
+    In a switch, there may be a number of rounds for each round of the case.
+    """
+
+    rounds: Any
     body: "tuple[Any, ...]"
     parallel: bool = False
 
 
+class Switch(NamedTuple):
+    """A loop whose rounds carry out one of several cases each: `order` says which. Each case counts its own rounds."""
+
+    order: tuple[int, ...]
+    cases: "tuple[tuple[Any, ...], ...]"
+
+
 ARRAYS = frozenset((*"pxcgythdu", "block"))  # after storage has put t0, t1, ... into t; other names are variables
 Expression = Ref | Sum | Call
-Step = Assign | Accumulate | Scatter | Layer | Loop
+Step = Assign | Accumulate | Scatter | Layer | Loop | Switch
 Kernel = list[Step]
 
 
@@ -117,13 +128,21 @@ def refs(part: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Ref, tuple[i
         yield part, rounds
     elif type(part) is Loop:
         for inner in part.body:
-            yield from refs(inner, (*rounds, part.rounds))
+            yield from refs(inner, (*rounds, most_rounds(part)))
+    elif type(part) is Switch:
+        for i, case in enumerate(part.cases):
+            yield from refs(case, (*rounds, part.order.count(i)))
     elif type(part) is Layer:
         yield part.target, (*rounds, part.rows)
         yield from ((factor, (*rounds, part.rows, part.width)) for factor in part[3:])
     elif isinstance(part, tuple):
         for inner in part:
             yield from refs(inner, rounds)
+
+
+def most_rounds(loop: Loop) -> int:
+    """The number of rounds of a loop, or the largest of several."""
+    return loop.rounds if isinstance(loop.rounds, int) else max(loop.rounds)
 
 
 def innermost(step: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Any, tuple[int, ...]]]:
@@ -171,7 +190,10 @@ def of_round(ref: Ref, i: int, depth: int) -> Ref:
 
 def length(kernel: Sequence[object]) -> int:
     """How many lines a kernel has."""
-    return sum(1 + length(step.body) if isinstance(step, Loop) else 1 for step in kernel)
+    return sum(
+        1 + length([*chain(*step.cases)] if isinstance(step, Switch) else step.body if isinstance(step, Loop) else ())
+        for step in kernel
+    )
 
 
 def show(kernel: Sequence[Step]) -> str:
@@ -181,9 +203,15 @@ def show(kernel: Sequence[Step]) -> str:
 
 def _lines(step: Step, depth: int) -> Iterator[str]:
     if isinstance(step, Loop):
-        yield f"for {_counter(depth)} in {step.rounds}:"
+        rounds = step.rounds if isinstance(step.rounds, int) else f"{list(step.rounds)}[i]"
+        yield f"for {_counter(depth)} in {rounds}:"
         for inner in step.body:
             yield from (f"    {line}" for line in _lines(inner, depth + 1))
+    elif isinstance(step, Switch):
+        yield f"switch {list(step.order)}:"
+        for i, case in enumerate(step.cases):
+            yield f"    case {i}, for {_counter(depth)}:"
+            yield from (f"        {line}" for inner in case for line in _lines(inner, depth + 1))
     elif isinstance(step, Layer):
         total = Sum((Loop(step.width, (Term("+", (step.weights, step.numbers)),)),))
         yield from _lines(Loop(step.rows, (Accumulate(step.target, total),)), depth)

@@ -18,9 +18,9 @@ from micrograd.compiler.passes.sums import in_steps
 from micrograd.compiler.passes.tables import in_tables
 from micrograd.compiler.passes.vectorize import Layout, Levels, Place, by_level, in_trace_order
 
-ORDERS = ("level", "trace", "tables")  # which are tried while a kernel is long
+ORDERS = {"sequential": ("trace", "tables"), "other": ("level", "tables")}  # if the first is long, the second is tried
 MANY_CONSTANTS = 8  # above which they are kept in a table
-MANY_LINES = 1000  # of a kernel, above which the other order is tried, too; a program with more expressions is long
+MANY_LINES = 1000  # of a kernel, above which tables are tried; a program with more expressions is long
 FEW_LOOPS = 0.1  # lines per expression, above which most are outside loops
 SMALL_BLOCKS = 2  # average number of like operations on a level, below which a program counts as sequential
 
@@ -59,7 +59,7 @@ def program(graph: Graph, ends: Ends) -> Program:
     for column in tables:
         tables[column] = Slice("c", len(constants), 1, len(column))
         constants += map(trace.constants.__getitem__, column)
-    passes, layout = _passes(nodes, leaves, results, tables)
+    passes, layout = _passes(nodes, leaves, results, tables, graph.forward_end)
     kernel = passes["roll"]
     copies = [Assign(Ref("y", i), Ref(*layout[line])) for i, line in enumerate(results) if layout[line] != ("y", i)]
     kernel += reroll(copies)
@@ -91,26 +91,27 @@ def _sums_apart(ref: Ref) -> Ref:
 
 
 def _passes(
-    nodes: Sequence[Node], leaves: dict[int, Place], results: Sequence[int], tables: dict[Any, Slice]
+    nodes: Sequence[Node], leaves: dict[int, Place], results: Sequence[int], tables: dict[Any, Slice], backward: int
 ) -> tuple[dict[str, Kernel], Layout]:
     """The kernel for the nodes after each pass, level by level or in trace order, and the places of their lines.
 
-    Trace order is tried first for long sequential programs, where few like operations share a level. If the first
-    kernel is long, the other order is tried as well, then loops over tables, and the shortest kernel wins.
+    A sequential program, where few like operations share a level, keeps the order of its trace. Any other goes level by
+    level. If the kernel is long, it is compared with loops over tables.
     """
     levels = Levels(nodes)
     is_sequential = len(nodes) > MANY_LINES and levels.mean_block_size < SMALL_BLOCKS
     short_enough = max(0 if is_sequential else MANY_LINES, len(nodes) * FEW_LOOPS)
     found: list[tuple[int, dict[str, Kernel], Layout]] = []
-    for order in sorted(ORDERS, key="trace".__ne__) if is_sequential else ORDERS:
+    for order in ORDERS["sequential" if is_sequential else "other"]:
         layout = Layout(leaves, () if order == "tables" else results, tables=tables)
-        if order == "trace":
-            passes = {"roll": in_trace_order(nodes, layout, steps_of)}
-        else:
-            by_tables = order == "tables"
-            blocks = in_tables(levels, layout, results, steps_of) if by_tables else by_level(levels, layout, steps_of)
+        if order == "level":
+            blocks = by_level(levels, layout, steps_of)
             fused = fuse(blocks)
             passes = {"level blocks": blocks, "fuse": fused, "roll": reroll(fused)}
+        elif order == "trace":
+            passes = {"roll": in_trace_order(nodes, layout, steps_of)}
+        else:
+            passes = {"roll": in_tables(levels, layout, results, backward, steps_of)}
         lines = length(in_steps(passes["roll"]))
         found.append((lines, passes, layout))
         if lines <= short_enough:

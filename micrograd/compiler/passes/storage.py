@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from itertools import chain
 from operator import itemgetter
 
-from micrograd.compiler.ir import Kernel, Loop, Ref, Step, length, refs, replace, span
+from micrograd.compiler.ir import Kernel, Loop, Ref, Step, Switch, length, refs, replace, span
 
 Range = tuple[str, int, int]
 """Elements of an array that are kept together: its name, the first, and the end."""
@@ -54,6 +54,9 @@ def _uses(step: Step, place: tuple[int, ...]) -> Iterator[tuple[Ref, tuple[int, 
     if isinstance(step, Loop):
         for i, inner in enumerate(step.body):
             yield from _uses(inner, (*place, i) if isinstance(inner, Loop) else place)
+    elif isinstance(step, Switch):
+        for i, case in enumerate(step.cases):
+            yield from _uses(Loop(1, case), (*place, i))
     else:
         yield from ((ref, place) for ref, _ in refs(step))
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count, groupby
 from typing import Any
 
-from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Step, Sum, Term, start
+from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Step, Sum, Switch, Term, start
 
 LONG = 8  # terms of a statement: with 60, a sum of 60 takes 7% longer in lanes, and its line is unreadable
 
@@ -20,6 +20,11 @@ def in_steps(kernel: Sequence[Step], *, dots: bool = False, totals: bool = False
     def steps(step: Step) -> Iterator[Step]:
         if isinstance(step, Loop):
             yield Loop(step.rounds, tuple([inner for each in step.body for inner in steps(each)]))
+            return
+        if isinstance(step, Switch):
+            yield Switch(
+                step.order, tuple([tuple([inner for each in case for inner in steps(each)]) for case in step.cases])
+            )
             return
         if isinstance(step, Assign | Accumulate):
             is_total = totals and isinstance(step, Accumulate)
@@ -55,7 +60,7 @@ def _added(variable: Ref, statements: Sequence[tuple[Term, ...] | Loop], dots: b
     for part in statements:
         if not isinstance(part, Loop):
             yield Assign(variable, Sum((Term(">" if part[0].sign == ">" else "+", (variable,)), *part)))
-        elif dots and is_dot(part):
+        elif dots and isinstance(part.rounds, int) and is_dot(part):
             (sign, factors) = part.body[0]
             op = "max" if sign == ">" else "sum" if len(factors) == 1 else "dot"
             operands = [_lowest(factor, part.rounds) for factor in factors]

@@ -153,6 +153,21 @@ class Levels:
         n_blocks = len(set(zip(self._levels, self._kinds, strict=True)))
         self.mean_block_size = len(nodes) / max(1, n_blocks)
 
+    def delay(self, backward: int) -> None:
+        """Move nodes from the line `backward` on to the latest level.
+
+        The forward pass of an elimination has a column on each level. So has the backward pass, from the end: as early
+        as possible, it has a diagonal.
+        """
+        end = max(self._levels, default=0) + 1
+        latest: dict[Any, int] = defaultdict(lambda: end)
+        for i, node in reversed([*enumerate(self._nodes)]):
+            if (node.line[0] if isinstance(node.line, tuple) else node.line) >= backward:
+                self._levels[i] = min(map(latest.__getitem__, (node.line, *node.items))) - 1
+            for column in node.columns:
+                for line in () if isinstance(column, Slice) else column[:1] if type(column) is Computed else column:
+                    latest[line] = min(latest[line], self._levels[i])
+
     def blocks(self) -> Iterator[Block]:
         """Blocks of nodes that can be computed together, level by level.
 
@@ -201,7 +216,7 @@ def in_trace_order(nodes: Sequence[Node], layout: Layout, loop: LoopSteps) -> Ke
             steps += [step for node in some for step in loop(node, layout)]
         else:
             kinds, bases = _transposed([reference for node in some for reference in references(node, layout)])
-            steps += _looped(repeats(kinds, bases), kinds, bases)
+            steps += looped(repeats(kinds, bases), kinds, bases)
     return reroll(steps)
 
 
@@ -267,7 +282,7 @@ def _descends(first: Node, last: Node, layout: Layout) -> bool:
 def even(kind: Any, rows: Sequence[Bases]) -> Kernel:
     """Steps of a kind: loops over those that advance evenly, or a single nest if they form a grid."""
     n = len(rows)
-    return reroll(_looped(repeats([0] * n, rows, longest=1), [kind] * n, rows))
+    return reroll(looped(repeats([0] * n, rows, longest=1), [kind] * n, rows))
 
 
 def by_kind(block: Iterable[Node], layout: Layout, loops: Callable[[Any, Sequence[Bases]], Kernel] = even) -> Kernel:
@@ -347,7 +362,7 @@ def _transposed(rows: Iterable[Any]) -> Any:
     return zip(*rows, strict=True)
 
 
-def _looped(loops: Iterable[tuple[int, int, int]], kinds: Sequence[Any], bases: Sequence[Bases]) -> Kernel:
+def looped(loops: Iterable[tuple[int, int, int]], kinds: Sequence[Any], bases: Sequence[Bases]) -> Kernel:
     """Steps of these kinds in `loops`, as `repeats` finds them. They are made for the first round of each only."""
     steps: Kernel = []
     for start, period, rounds in loops:

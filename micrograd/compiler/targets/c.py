@@ -36,6 +36,7 @@ from micrograd.compiler.ir import (
     Scatter,
     Step,
     Sum,
+    Switch,
     calls,
     innermost,
     is_variable,
@@ -202,7 +203,16 @@ class Writer(Printer):
     def loop(self, loop: Loop, depth: int) -> str:
         """The head of a loop."""
         counter = "volatile long" if not self.vectors and _adds_several(loop) else "long"
-        return f"{'PARALLEL ' * loop.parallel}for ({counter} i{depth} = 0; i{depth} < {loop.rounds}; i{depth}++)"
+        head = f"for ({counter} i{depth} = 0; i{depth} < {self.rounds(loop)}; i{depth}++)"
+        return f"PARALLEL {head}" if loop.parallel else head
+
+    def switch(self, switch: Switch) -> Iterator[str]:
+        """The head of a loop with a switch in it."""
+        order = self.table(switch.order)
+        yield f"long rounds[{len(switch.cases)}] = {{0}};"
+        yield f"for (long k = 0; k < {len(switch.order)}; k++) {{"
+        yield f"    const long i0 = rounds[{order}[k]]++;"
+        yield f"    switch ({order}[k]) {{"
 
     def statement(self, step: Assign | Accumulate, is_new: bool) -> Iterator[str]:
         """The lines of a step: what is added to a gradient is the total of a variable's lanes."""

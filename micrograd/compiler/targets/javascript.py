@@ -16,7 +16,20 @@ from typing import Any
 
 from micrograd.compiler.frontend.graph import Ends, Graph
 from micrograd.compiler.frontend.tracer import Trace
-from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, Sum, is_variable, of_round, refs, replace
+from micrograd.compiler.ir import (
+    ARRAYS,
+    Accumulate,
+    Assign,
+    Call,
+    Loop,
+    Ref,
+    Sum,
+    Switch,
+    is_variable,
+    of_round,
+    refs,
+    replace,
+)
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
@@ -98,7 +111,14 @@ class Writer(Printer):
 
     def loop(self, loop: Loop, depth: int) -> str:
         """The head of a loop."""
-        return f"for (let i{depth} = 0; i{depth} < {loop.rounds}; i{depth}++)"
+        return f"for (let i{depth} = 0; i{depth} < {self.rounds(loop)}; i{depth}++)"
+
+    def switch(self, switch: Switch) -> Iterator[str]:
+        """The head of a loop with a switch in it."""
+        yield f"const rounds = new Int32Array({len(switch.cases)});"
+        yield f"for (const k of {self.table(switch.order)}) {{"
+        yield "    const i0 = rounds[k]++;"
+        yield "    switch (k) {"
 
     def statement(self, step: Assign | Accumulate, is_new: bool) -> Iterator[str]:
         """The lines of a step: several, if a function is inlined."""

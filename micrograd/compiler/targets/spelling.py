@@ -20,6 +20,7 @@ from micrograd.compiler.ir import (
     Scatter,
     Step,
     Sum,
+    Switch,
     Term,
     general,
     is_variable,
@@ -111,6 +112,13 @@ class Printer(ABC):
                 yield f"{self.loop(step, depth)} {{"
                 yield from indented(self.lines(step.body, depth + 1, known))
                 yield "}"
+            elif isinstance(step, Switch):
+                yield from ("{", *indented(self.switch(step)))
+                for i, case in enumerate(step.cases):
+                    yield f"        case {i}: {{"
+                    yield from indented(indented(indented(self.lines(case, depth + 1, known))))
+                    yield from ("            break;", "        }")
+                yield from ("        }", "    }", "}")
             elif isinstance(step, Scatter):
                 row = step.row._replace(array=f"&{step.row.array}")
                 operands = map(self.ref, (row, step.position, step.value))
@@ -159,9 +167,17 @@ class Printer(ABC):
         """The name of a table of offsets."""
         return self.tables.setdefault(offsets, f"{self.table_name}{len(self.tables)}")
 
+    def rounds(self, loop: Loop) -> str:
+        """The number of rounds of a loop: if it differs, that in a round of the switch around."""
+        return str(loop.rounds) if isinstance(loop.rounds, int) else f"{self.table(loop.rounds)}[i0]"
+
     @abstractmethod
     def loop(self, loop: Loop, depth: int) -> str:
         """The head of a loop over i0, i1, ..."""
+
+    @abstractmethod
+    def switch(self, switch: Switch) -> Iterator[str]:
+        """The head of a loop over k with a switch in it; i0 is the round of the case."""
 
     @abstractmethod
     def statement(self, step: Assign | Accumulate, is_new: bool) -> Iterator[str]:

@@ -7,7 +7,7 @@ import pytest
 import micrograd
 from micrograd import Value, dot
 from micrograd.compiler import passes
-from micrograd.compiler.ir import Assign, Loop, Ref, length, show, span
+from micrograd.compiler.ir import Assign, Loop, Ref, Switch, length, refs, show, span
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.sums import in_steps
 from micrograd.optim import SGD
@@ -56,7 +56,7 @@ def of_flat(function):
 def test_the_kernel_of_a_triangular_program_is_short(function, monkeypatch):
     graph = graph_of(function, (matrix(N),))
     short = program(graph, everything(graph)).kernel
-    monkeypatch.setattr(passes, "ORDERS", ("level", "trace"))
+    monkeypatch.setattr(passes, "ORDERS", {"other": ("level",)})
     long = program(graph, everything(graph)).kernel
     assert 2 * length(in_steps(short)) < length(in_steps(long))
 
@@ -87,16 +87,27 @@ def test_javascript_computes_what_python_does(tmp_path):
     assert "new Int32Array([0, " in (tmp_path / "model.mjs").read_text()
 
 
-def test_what_does_not_advance_evenly_is_shown_with_its_offsets():
+def test_what_does_not_advance_evenly_is_shown_with_its_tables():
     ref = Ref("t0", 7, ((0, 4, -1), 2))
-    shown = show([Loop(3, (Loop(2, (Assign(Ref("y", 0, (2, 1)), ref),)),))])
-    assert shown.splitlines()[-1].strip() == "y[2i+j] = t0[7+2j+[0, 4, -1][i]]"
+    loop = Loop((2, 1, 2), (Assign(Ref("y", 0, (2, 1)), ref),))
+    other = Assign(Ref("y", 9, (1,)), Ref("x", 0, (0,)))
+    kernel = [Switch((0, 1, 0, 0, 1), ((loop,), (other,)))]
+    assert show(kernel).splitlines() == [
+        "switch [0, 1, 0, 0, 1]:",
+        "    case 0, for i:",
+        "        for j in [2, 1, 2][i]:",
+        "            y[2i+j] = t0[7+2j+[0, 4, -1][i]]",
+        "    case 1, for i:",
+        "        y[9+i] = x[0]",
+    ]
+    assert length(kernel) == 4
+    assert [rounds for _, rounds in refs(tuple(kernel))] == [(3, 2), (3, 2), (2,), (2,)]
     assert span(ref, (3, 2)) == (6, 13)
 
 
 @needs_compiler
 def test_a_loop_stays_a_loop_and_a_result_may_be_given_twice(monkeypatch):
-    monkeypatch.setattr(passes, "ORDERS", ("tables",))
+    monkeypatch.setattr(passes, "ORDERS", {"other": ("tables",)})
 
     def function(xs):
         state, ys = micrograd.scan(lambda s, x: (s * x * x + x, s * x), xs[0], xs)
