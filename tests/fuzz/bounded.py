@@ -6,7 +6,6 @@ measured by evaluating it at both ends of the operand's interval. No derivative 
 the numbers that backward() computes, whose own rounding it estimates.
 """
 
-import math
 from itertools import product
 from numbers import Real
 
@@ -57,24 +56,6 @@ class Bounded:
 
     def __rtruediv__(self, other):
         return _quotient(other, self)
-
-    def __mod__(self, other):
-        return _remainder(self, other)
-
-    def __rmod__(self, other):
-        return _remainder(other, self)
-
-    def __floordiv__(self, other):
-        return _whole(self, other)
-
-    def __rfloordiv__(self, other):
-        return _whole(other, self)
-
-    def __pow__(self, other):
-        return _function(scalar.power, self, other)
-
-    def __rpow__(self, other):
-        return _function(scalar.power, other, self)
 
     def __lt__(self, other):
         return _difference(self, other) < 0
@@ -156,20 +137,3 @@ def _quotient(x, y):
     if smallest <= 0:
         raise UndecidedError(f"{x!r} / {y!r}")
     return _rounded(result, (_error(x) + abs(result) * _error(y)) / smallest)
-
-
-def _whole(x, y):
-    """x // y, if the remainder is certain to belong to it; it has no error then."""
-    _remainder(x, y)
-    return Bounded(scalar.floor_divide(_number(x), _number(y)))
-
-
-def _remainder(x, y):
-    result = scalar.remainder(_number(x), _number(y))
-    quotient = _quotient(x, y)
-    if (result != 0 or quotient.error > abs(quotient.number) * 2 * ROUNDING) and (
-        math.floor(quotient.number - 4 * quotient.error) != math.floor(quotient.number + 4 * quotient.error)
-    ):
-        raise UndecidedError(f"{x!r} % {y!r}")
-    error = _error(x) + abs(quotient.number) * _error(y) + abs(_number(x)) * ROUNDING  # that of x - y * floor(x / y)
-    return _rounded(result, error)

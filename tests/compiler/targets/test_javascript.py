@@ -6,12 +6,14 @@ import random
 from typing import ClassVar
 
 import pytest
+from hypothesis import HealthCheck, Phase, given
+from hypothesis import strategies as st
 
 import micrograd
 from micrograd import Value, mean, nn, optim, scalar, take, where
 from micrograd import sum as total
 from micrograd.compiler.targets import javascript
-from tests.helpers import assert_close, eager, flat, lookups, softmaxes
+from tests.helpers import assert_close, eager, flat, graphs, lookups, random_examples, run, softmaxes
 from tests.javascript import in_node, needs_node
 from tests.operations import OPERATIONS
 from tests.optimizers import ROWS
@@ -50,6 +52,11 @@ def backward_of(fast, *batches):
     return [loss, *[parameter.grad for parameter in fast.parameters]]
 
 
+VALUE_AND_GRAD = """
+import {{ valueAndGrad }} from "./model.mjs";
+const dx = new Float64Array({n});
+const results = [valueAndGrad([], {xs}, dx), ...dx];
+"""
 BACKWARD = """
 import {{ parameters, backward }} from "./model.mjs";
 const g = new Float64Array(parameters.length);
@@ -142,6 +149,25 @@ def test_special_numbers_follow_ieee_754(tmp_path, name):
     found, expected = in_node(tmp_path, script), flat([fast(*point) for point in points])
     assert found == pytest.approx(expected, rel=1e-14, abs=0, nan_ok=True)
     assert [str(x) for x in found if x == 0] == [str(x) for x in expected if x == 0]
+
+
+@needs_node
+@given(st.lists(graphs(), min_size=40, max_size=40))
+@random_examples(2, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_random_graphs_have_python_s_gradients(tmp_path, several):
+    """Several in one module, with a sum that depends on each."""
+
+    def function(leaves):
+        steps = [steps for _, steps in several]
+        return total(
+            run(xs, each, lambda operation, *xs: operation.apply(*xs)) for xs, each in zip(leaves, steps, strict=True)
+        )
+
+    leaves = [numbers for numbers, _ in several]
+    compiled(function, (leaves,)).export_js(tmp_path / "model.mjs")
+    found = in_node(tmp_path, VALUE_AND_GRAD.format(xs=flat(leaves), n=len(flat(leaves))))
+    value, gradient = eager(function, leaves)
+    assert_close(found, [value, *flat(gradient)])
 
 
 @needs_node
