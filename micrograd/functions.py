@@ -323,15 +323,8 @@ class Functions(Number):
 
         return self._node(scalar.floor_divide(self.data, other.data), (self, other), "//", _backward)
 
-    def __divmod__(self, other):
-        return self // other, self % other
-
     __rmod__ = reflected(__mod__)
     __rfloordiv__ = reflected(__floordiv__)
-
-    def __rdivmod__(self, other):
-        return other // self, other % self
-
     arcsin, arccos, arctan, arcsinh, arccosh, arctanh = asin, acos, atan, asinh, acosh, atanh  # NumPy's names
     arctan2 = atan2
     __floor__ = floor  # NumPy calls it

@@ -90,7 +90,8 @@ def register(kind: type, functions: Any) -> None:
     Such numbers need `+ - * /` and comparisons, and have to be mixed with ints.
 
     A comparison may be undecided: None or a ValueError, as for an interval around 0 and the number 0. Then `where`
-    takes the `hull` of both branches, a function (a, b) that is looked up like the others; without it, it is an error.
+    takes the `hull` of both branches, a function (a, b) that is looked up like the others; without it, or in an `if`,
+    it is an error.
 
     Raises TypeError if this is not a type of numbers, or these are not functions; ValueError if a name in a dict is not
     that of a function.
@@ -270,17 +271,12 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     if type(condition) is not bool:
         condition = unwrap_numpy(condition)
         if hasattr(condition, "__len__"):
-            raise TypeError(
-                f"where() takes a single condition, not {short(condition)}: "
-                "choose element by element, as in [where(c, a, b) for c in conditions]"
-            )
+            came = short(condition)
+            raise TypeError(f"where() takes one condition, not {came}: write [where(c, a, b) for c in conditions]")
         if hasattr(condition, "where"):
             return condition.where(a, b)
         if condition is None:
-            raise TypeError(
-                "a comparison gave None: where() cannot choose between its branches, unless a function 'hull' is "
-                "registered that returns a number containing both"
-            )
+            raise TypeError("a comparison gave None: register a 'hull' of both branches, which where() then takes")
     return a if condition else b
 
 

@@ -61,17 +61,13 @@ def reflected(operator: Any, start: int | None = None) -> Callable[[V, Any], V]:
     """
     operation = operator.__wrapped__
 
-    def reflection(self: Any, other: Any) -> Any:
+    @binary
+    def swapped(self: Any, other: Any) -> Any:
         return operation(other, self)
 
     if start is None:
-        return binary(reflection)
-    swapped = binary(reflection)
-
-    def from_start(self: Any, other: Any) -> Any:
-        return self if isinstance(other, Rational) and other == start else swapped(self, other)
-
-    return from_start
+        return swapped
+    return lambda self, other: self if isinstance(other, Rational) and other == start else swapped(self, other)
 
 
 def lifted(other: Any, beside: Any) -> Any:

@@ -115,9 +115,6 @@ class Number(HasLevel):
     def __int__(self) -> int:
         raise errors.PlainNumberError("int(v) would lose the gradient: write int(v.data)")
 
-    def __complex__(self) -> complex:
-        raise errors.PlainNumberError("complex(v) would lose the gradient: write complex(v.data)")
-
     def __round__(self, digits: int = 0) -> Any:
         raise errors.PlainNumberError(
             'round(v) would lose the gradient: write round(v.data, 2), or f"{v:.2f}" for text'

@@ -167,8 +167,9 @@ def test_intervals_of_which_either_may_be_the_larger_take_the_hull(f, value, gra
 
 
 def test_a_comparison_that_nothing_decides_is_an_error():
-    with pytest.raises(TypeError, match="a comparison gave None: where.* unless a function 'hull' is registered"):
+    with pytest.raises(TypeError, match="a comparison gave None: register a 'hull' of both branches"):
         scalar.where(None, 1.0, 2.0)
+    assert scalar.where(Decimal(0), 1.0, 2.0) == 2.0  # as any object that is true or false
     undecided = iv.mpf([-1, 1]) > 0
     assert (undecided | True, undecided & False) == (True, False)
     with pytest.raises(ValueError, match=r"a comparison is undecided: where\(\) takes the hull"):
