@@ -272,7 +272,7 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         condition = unwrap_numpy(condition)
         if hasattr(condition, "__len__"):
             came = short(condition)
-            raise TypeError(f"where() takes one condition, not {came}: write [where(c, a, b) for c in conditions]")
+            raise TypeError(f"where() takes a single condition, not {came}: write [where(c, a, b) for c in cs]")
         if hasattr(condition, "where"):
             return condition.where(a, b)
         if condition is None:
