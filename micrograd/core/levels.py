@@ -95,8 +95,8 @@ def promoted(values: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
     leveled = [each for each in kinds if issubclass(each, HasLevel)]
     kind = max(leveled, key=lambda each: each._level, default=kind)
     innermost = {each for each in leveled if each._level == kind._level}
-    beside = next((v for v in values if type(v) in innermost), object.__new__(kind))
-    return tuple([v if type(v) in innermost else beside._constant(v) for v in values])
+    empty = object.__new__(kind)  # whose class a constant gets
+    return tuple([v if type(v) in innermost else empty._constant(v) for v in values])
 
 
 def as_number(data: Any, level: int) -> Any:
