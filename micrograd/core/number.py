@@ -115,7 +115,7 @@ class Number(HasLevel):
     def __int__(self) -> int:
         raise errors.PlainNumberError("int(v) would lose the gradient: write int(v.data)")
 
-    def __round__(self, digits: int = 0) -> Any:
+    def __round__(self, digits: int | None = None) -> Any:
         raise errors.PlainNumberError(
             'round(v) would lose the gradient: write round(v.data, 2), or f"{v:.2f}" for text'
         )
