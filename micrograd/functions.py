@@ -323,6 +323,12 @@ class Functions(Number):
 
         return self._node(scalar.floor_divide(self.data, other.data), (self, other), "//", _backward)
 
+    def __divmod__(self, other):
+        return self // other, self % other
+
+    def __rdivmod__(self, other):
+        return other // self, other % self
+
     __rmod__ = reflected(__mod__)
     __rfloordiv__ = reflected(__floordiv__)
     arcsin, arccos, arctan, arcsinh, arccosh, arctanh = asin, acos, atan, asinh, acosh, atanh  # NumPy's names
