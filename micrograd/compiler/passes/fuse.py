@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from micrograd.compiler.ir import Kernel, Loop, Ref, Step, innermost, is_variable, refs, span
 
@@ -32,46 +33,59 @@ def _may_join(first: Loop, second: Loop, around: tuple[int, ...]) -> bool:
     return not _meet(first, second, around)
 
 
-def is_parallel(loop: Loop, around: tuple[int, ...]) -> bool:
-    """Whether no round of an innermost loop, whose sums are steps, accesses what another one sets."""
+def is_parallel(loop: Loop, around: tuple[int, ...] = ()) -> bool:
+    """Whether no round of a loop accesses what another one sets, in loops of so many rounds `around`."""
     known: set[Ref] = set()
-    for step in loop.body:
+    for step, _ in innermost(loop):
         if any(is_variable(ref) and ref not in known for ref, _ in refs(step.value)):
             return False  # a sum that goes on from round to round
         known.add(step.target)
     return not _meet(loop, loop, around)
 
 
+class _Access(NamedTuple):
+    """A reference, the rounds of the loops around it, whether it is set, and the lowest and highest index."""
+
+    ref: Ref
+    rounds: tuple[int, ...]
+    sets: bool
+    low: int
+    high: int
+
+
+def _accesses(loop: Loop, around: tuple[int, ...]) -> Iterator[_Access]:
+    """What a loop sets and reads."""
+    for step, its in innermost(loop, around):
+        for i, (ref, rounds) in enumerate(refs(step, its)):
+            if ref.strides:
+                yield _Access(ref, rounds, i == 0, *span(ref, rounds))
+
+
 def _meet(first: Loop, second: Loop, around: tuple[int, ...]) -> bool:
     """Whether a round of the second loop accesses what a later round of the first does, and one of them sets it."""
-    earlier: dict[str, list[tuple[Ref, tuple[int, ...], bool]]] = defaultdict(list)
+    earlier: dict[str, list[_Access]] = defaultdict(list)
     for access in _accesses(first, around):
-        earlier[access[0].array].append(access)
+        earlier[access.ref.array].append(access)
     return any(
-        (sets or a_sets) and b.strides and _meets_later(a, a_rounds, b, b_rounds, len(around))
-        for b, b_rounds, sets in _accesses(second, around)
-        for a, a_rounds, a_sets in earlier[b.array]
+        (a.sets or b.sets) and a.low <= b.high and b.low <= a.high and _meets_later(a, b, len(around))
+        for b in _accesses(second, around)
+        for a in earlier[b.ref.array]
     )
 
 
-def _accesses(loop: Loop, around: tuple[int, ...]) -> Iterator[tuple[Ref, tuple[int, ...], bool]]:
-    """What a loop sets and reads, with the rounds of the loops around, and whether it sets it."""
-    for step, rounds in innermost(loop, around):
-        yield from ((*access, i == 0) for i, access in enumerate(refs(step, rounds)))
-
-
-def _meets_later(a: Ref, a_rounds: tuple[int, ...], b: Ref, b_rounds: tuple[int, ...], depth: int) -> bool:
-    """Whether b in some round of the loop at this depth may be the same element as a in a later one."""
+def _meets_later(first: _Access, second: _Access, depth: int) -> bool:
+    """Whether the second in some round of the loop at this depth may be the element of the first in a later one."""
+    a, b = first.ref, second.ref
     alike = next((n for n in (depth + 1, depth) if a.strides[:n] == b.strides[:n]), 0)  # these loops move both alike
     if alike > depth and not isinstance(a.strides[depth], int):
         alike = depth
-    low, high = span(Ref("", a.base, a.strides[alike:]), a_rounds[alike:])
-    first, last = span(Ref("", b.base, b.strides[alike:]), b_rounds[alike:])
-    nearest, farthest = first - high, last - low  # from a to b in the same round
+    low, high = span(Ref("", a.base, a.strides[alike:]), first.rounds[alike:])
+    lowest, highest = span(Ref("", b.base, b.strides[alike:]), second.rounds[alike:])
+    nearest, farthest = lowest - high, highest - low  # from a to b in the same round
     stride = a.strides[depth] if alike > depth else 0
     if stride < 0:
         stride, nearest, farthest = -stride, -farthest, -nearest
     if stride == 0:
         return nearest <= 0 <= farthest
     later = max(1, -(-nearest // stride))  # the first round in which a is as far
-    return later < a_rounds[depth] and later * stride <= farthest
+    return later < first.rounds[depth] and later * stride <= farthest

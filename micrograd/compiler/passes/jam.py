@@ -15,8 +15,8 @@ from micrograd.compiler.ir import (
     is_variable,
     refs,
     replace,
-    span,
 )
+from micrograd.compiler.passes.fuse import is_parallel
 
 JAM_FACTOR = 2  # rounds that run together: a step of 784-128-10 takes 414 us with 4, 421 with 2, and 525 alone
 
@@ -60,34 +60,12 @@ def _apart(ref: Ref, k: int) -> Ref:
 
 def can_jam(loop: Loop) -> bool:
     """Whether the rounds of an outermost loop are independent, and some numbers are read in every one."""
-    steps = list(innermost(loop))
-    if not all(isinstance(step, Assign | Accumulate) for step, _ in steps):
+    found = [ref for ref, _ in refs(loop)]
+    if not any(map(_is_reused, found)) or any(type(stride) is tuple for ref in found for stride in ref.strides):
         return False
-    known: set[Ref] = set()
-    for step, _ in steps:
-        if any(is_variable(ref) and ref not in known for ref, _ in refs(step.value)):
-            return False  # a sum that goes on from round to round
-        known.add(step.target)
-    found = list(refs(loop))
-    if not any(_is_reused(ref) for ref, _ in found) or any(type(s) is tuple for ref, _ in found for s in ref.strides):
-        return False
-    targets = {step.target: rounds for step, rounds in steps if not is_variable(step.target)}
-    spans = [(ref.array, *span(ref, rounds)) for ref, rounds in targets.items()]
-    for ref, rounds in found:
-        if ref in targets or not ref.strides:
-            continue
-        low, high = span(ref, rounds)
-        if any(ref.array == array and low <= last and first <= high for array, first, last in spans):
-            return False  # it may read what another round has set
-    return all(_is_disjoint(ref, rounds) for ref, rounds in targets.items())
+    return all(isinstance(step, Assign | Accumulate) for step, _ in innermost(loop)) and is_parallel(loop)
 
 
 def _is_reused(ref: Ref) -> bool:
     """Whether an inner loop reads the same elements in each round of the outer loop."""
     return len(ref.strides) > 1 and ref.strides[0] == 0 != ref.strides[-1]
-
-
-def _is_disjoint(ref: Ref, rounds: Sequence[int]) -> bool:
-    """Whether no two rounds of the outer loop set the same element."""
-    first, last = span(Ref(ref.array, 0, ref.strides[1:]), rounds[1:])
-    return bool(abs(ref.strides[0]) > last - first)

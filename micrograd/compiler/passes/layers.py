@@ -6,40 +6,28 @@ They use fused multiply-add where the processor has it.
 from collections.abc import Iterator, Sequence
 from itertools import dropwhile, groupby
 
-from micrograd.compiler.ir import Assign, Kernel, Layer, Loop, Ref, Step, Sum, Term, refs, span, start
+from micrograd.compiler.ir import Assign, Kernel, Layer, Loop, Ref, Step, Sum, Term, start
+from micrograd.compiler.passes.fuse import is_parallel
 from micrograd.compiler.passes.jam import can_jam
 
 FEWEST = 32  # terms of a sum: against jamming, a layer takes 0.7 to 0.9 times as long with 64, 1 with 27, 1.04 with 16
 
 
-def with_layers(kernel: Sequence[Step], depth: int = 0) -> Kernel:
-    """The kernel, inside `depth` loops, with the sums of layers as separate steps."""
+def with_layers(kernel: Sequence[Step], around: tuple[int, ...] = ()) -> Kernel:
+    """The kernel, in loops of so many rounds `around`, with the sums of layers as separate steps."""
     found: Kernel = []
     for step in kernel:
         if not isinstance(step, Loop):
             found.append(step)
         elif any(map(_is_sum_of_layer, step.body)) and (
-            _is_independent(step, depth) if len(step.body) == 1 else depth == 0 and can_jam(step)
+            is_parallel(step, around) if len(step.body) == 1 else not around and can_jam(step)
         ):
             for apart, steps in groupby(step.body, _is_sum_of_layer):
                 body = tuple(steps)
                 found += _layers(step.rounds, body) if apart else [Loop(step.rounds, body)]
         else:
-            found.append(Loop(step.rounds, tuple(with_layers(step.body, depth + 1))))
+            found.append(Loop(step.rounds, tuple(with_layers(step.body, (*around, step.rounds)))))
     return found
-
-
-def _is_independent(loop: Loop, depth: int) -> bool:
-    """Whether no round of a loop with a single step reads what another one sets, as a loop over time does."""
-    (target, value), *_ = loop.body
-    *around, own = target.strides
-
-    def meets(ref: Ref, rounds: tuple[int, ...]) -> bool:
-        low, high = span(ref._replace(strides=ref.strides[depth:]), rounds)
-        first, last = span(target._replace(strides=(own,)), (loop.rounds,))
-        return list(ref.strides[:depth]) != around or (low <= last and first <= high)
-
-    return not any(ref.array == target.array and meets(ref, rounds) for ref, rounds in refs(value, (loop.rounds,)))
 
 
 def _is_sum_of_layer(step: Step) -> bool:
