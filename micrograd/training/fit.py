@@ -1,5 +1,6 @@
 """The training loop: `fit` trains a model on its examples for some epochs, and returns the history of its losses."""
 
+import logging
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
@@ -16,6 +17,8 @@ from micrograd.support.validation import Rng, as_list, count, examples, generato
 from micrograd.training.history import Diverged, History
 from micrograd.training.progress import Progress
 from micrograd.training.trainer import Engine, Model, Table, Trainer
+
+log = logging.getLogger("micrograd")
 
 Loss = Callable[[Any, Any], Any]
 ORDER = ", as in fit(model, loss, xs, ys)"
@@ -37,7 +40,8 @@ def fit(
     """Train the model on the examples.
 
     Ctrl-C ends the training after the current step; a second one raises KeyboardInterrupt at once. Errors in the model,
-    the loss or the optimizer are passed on, and leave the parameters as they were after the last completed step.
+    the loss or the optimizer are passed on, and leave the parameters as they were after the last completed step. If
+    the last loss is more than a thousand times the first, the log says so.
 
     Raises ValueError if there are no examples or parameters, an option is out of its range, the loss rejects a target,
     or the first loss does not depend on the parameters; TypeError if an argument is of the wrong kind; TraceError or
@@ -103,6 +107,8 @@ def fit(
                 raise
         trainer.set_back()
         history.interrupted |= bool(noted)
+    if history.has_grown:
+        log.warning("the loss has grown: %s; try a lower learning rate", history.summary())
     return history
 
 
