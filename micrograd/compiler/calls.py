@@ -57,11 +57,11 @@ class Single:
     """One example, and a call of some kind on it. Each call overwrites its numbers and its results."""
 
     def __init__(self, backend: Backend, kind: CallSpec) -> None:
-        self.stored, precision = backend.stored, backend.precision
-        shapes, self._output_shape = self.stored.shapes, self.stored.output_shape
+        self.graph, precision = backend.graph, backend.precision
+        shapes, self._output_shape = self.graph.shapes, self.graph.output_shape
         self._gradients = places([shapes[i] for i in kind] if isinstance(kind, tuple) else [])
         self._slots = [Slot(shape, precision) for shape in shapes]
-        self._results = precision.zeros(self.stored.n_results(kind))
+        self._results = precision.zeros(self.graph.n_results(kind))
         self._arrays: Any = None  # the results as an array
         self._as_arrays = False
         self.packed = Batch(shapes, 1, [slot.numbers for slot in self._slots], precision, (0,) * len(shapes), False)

@@ -291,7 +291,7 @@ class Compiled(Function):
         Raises FloatingPointError, naming the first operation that produced one or failed, and its operands.
         """
         packed = self._one(args)
-        check(self._graph_of(packed).graph(), checked(self._numbers()), packed.rows()[0])
+        check(self._graph_of(packed), checked(self._numbers()), packed.rows()[0])
 
     @property
     def pattern(self) -> tuple[list[int], list[int]]:

@@ -16,7 +16,7 @@ from micrograd import scalar
 from micrograd.compiler.calls import FAILURES, Backend, Single
 from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, TracedError, bucket_by_shape, pack
 from micrograd.compiler.dtype import DOUBLE, Precision
-from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph, is_free, traced
+from micrograd.compiler.frontend.graph import CallSpec, Graph, is_free, traced
 from micrograd.compiler.frontend.redirect import any_block, data_buffer, reads
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
 from micrograd.compiler.frontend.wrappers import Elsewhere, Entries, on_arrays
@@ -91,7 +91,7 @@ class Function:
         vars(self).update(state)
         if self.in_c and not _finds_compiler(self.precision):  # it was pickled on another machine
             self.in_c, self.precision = False, DOUBLE
-            self._backends = {shapes: PythonBackend(backend.stored) for shapes, backend in self._backends.items()}
+            self._backends = {shapes: PythonBackend(backend.graph) for shapes, backend in self._backends.items()}
 
     def __call__(self, *args: Any) -> Any:
         """The function's value for one example: a number or a nested list of numbers; arrays if an argument is one.
@@ -196,7 +196,7 @@ class Function:
         """The function's values for n examples of these shapes, from their flat numbers."""
         if self._entries:
             return self._entries.matrices(shapes, n, numbers)
-        return nested(numbers, (n, *self._backends[shapes].stored.output_shape))
+        return nested(numbers, (n, *self._backends[shapes].graph.output_shape))
 
     # Compiling
 
@@ -204,7 +204,7 @@ class Function:
     def _compile(self, shapes: Shapes) -> None:
         """Trace the function for arguments of these shapes. The backend builds each function at its first call."""
         graph = self._traced(shapes)
-        self._backends[shapes] = CBackend(graph, self.options) if self.in_c else PythonBackend(SerializedGraph(graph))
+        self._backends[shapes] = CBackend(graph, self.options) if self.in_c else PythonBackend(graph)
 
     def _traced(self, shapes: Shapes) -> Graph:
         """The graph for arguments of these shapes. Raises ShapeError if the function does not take them."""
@@ -246,18 +246,18 @@ class Function:
         if self._finds_parameters:
             self.parameters += found
 
-    def _graph_of(self, packed: Batch) -> SerializedGraph:
-        return self._backends[packed.shapes].stored
+    def _graph_of(self, packed: Batch) -> Graph:
+        return self._backends[packed.shapes].graph
 
     def _first_graph(self) -> Graph:
         """The graph for arguments in the shapes of the example."""
-        return self._backends[self._shapes].stored.graph()
+        return self._backends[self._shapes].graph
 
     def _check_differentiable(self, packed: Batch) -> Batch:
         stored = self._graph_of(packed)
         if not stored.is_differentiable:
             came = f"the function returns a list of shape {stored.output_shape}, but a gradient needs a single Value"
-            if self._backends[self._shapes].stored.is_differentiable:
+            if self._backends[self._shapes].graph.is_differentiable:
                 remedy = "give arguments like the example's, such as x[0] for a number"
                 raise ShapeError(packed.shapes, self._shapes, f"{came}: {remedy}")
             raise TypeError(f"{came}: return its mean, for instance")
@@ -279,7 +279,7 @@ class Function:
         """
         numbers = self._numbers() if parameters is None else parameters
         backend = self._backends[packed.shapes]
-        precision, n = self.precision, packed.n * backend.stored.n_results(kind)
+        precision, n = self.precision, packed.n * backend.graph.n_results(kind)
         gradients = precision.zeros(len(numbers)) if kind == "backward" else None
         if out is None:
             out = empty((n,), precision.code) if packed.as_arrays and gradients is None else precision.zeros(n)

@@ -56,7 +56,7 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
         if not trial.differ:
             n = len(set(map(id, engine.update.parameters)))
             graphs = map(function._graph_of, batches.examples.batches)
-            return stack.enter_context(training) if any(any(graph.uses[:n]) for graph in graphs) else engine
+            return stack.enter_context(training) if any(graph.has_gradients(n) for graph in graphs) else engine
         why = NOT_THE_SAME.format(*trial.differ)
     except Exception as error:
         if backend.name != "auto" or backend.executor is not None:

@@ -1,12 +1,10 @@
-"""A traced function: its inputs, its outputs, and the operations between; also as bytes, until code is generated."""
+"""A traced function: its inputs, its outputs, and the operations between."""
 
-import pickle
 import re
 import weakref
-import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, islice
 from numbers import Real
 from types import MappingProxyType
@@ -29,7 +27,6 @@ from micrograd.core.errors import PlainNumberError, shown, users_line
 from micrograd.core.gradients import Order, ordered_by
 from micrograd.engine import Value
 from micrograd.loops import rounds_by
-from micrograd.support.collector import gc_paused
 from micrograd.support.trees import Shape, flat, shape_of, size, unflatten
 
 CallSpec = str | tuple[int, ...]
@@ -60,7 +57,7 @@ class Graph:
 
     The leaves of the `trace` are the arrays "p" of parameters, "x" of all arguments, flat, "seed" for the gradient of
     the result, and "g" for the parameters' gradients before the call. The backward pass begins at the line
-    `forward_end`. `traced` makes graphs.
+    `forward_end`. `traced` makes graphs; from then on, they do not change, and can be sent to other processes.
     """
 
     output_shape: Shape
@@ -85,6 +82,23 @@ class Graph:
         """The kinds of calls that its source shows."""
         kinds: list[CallSpec] = ["forward", "backward", tuple(range(len(self.sizes)))]
         return kinds if self.is_differentiable else kinds[:1]
+
+    def n_results(self, kind: CallSpec) -> int:
+        """How many numbers a call computes for an example, besides the gradients that it adds up."""
+        return len(self.outputs) + (sum(map(self.sizes.__getitem__, kind)) if isinstance(kind, tuple) else 0)
+
+    def n_operands(self, kind: CallSpec) -> int:
+        """How many operands the operations of a call have, at most."""
+        return self._n_operands[kind != "forward"]
+
+    @cached_property
+    def _n_operands(self) -> list[int]:
+        of_each = self.trace.n_operands()
+        return [sum(of_each[: self.forward_end]), sum(of_each)]
+
+    def has_gradients(self, n: int) -> bool:
+        """Whether one of the first n parameters gets a gradient."""
+        return min([*self.parameter_gradients, *[place.base for place, _ in self.rows]], default=n) < n
 
     def ends(self, kind: CallSpec) -> Ends:
         """What a call of this kind returns, and adds to the parameters' gradients."""
@@ -368,46 +382,3 @@ def _check_symbolic(nodes: Sequence[Value]) -> None:
                 "function, or detach() it to make it a constant; if it is your own operation with a constant result, "
                 "add 0 times its operand's data"
             )
-
-
-class SerializedGraph:
-    """A graph between two uses: as bytes, a twentieth of its size, with some of its attributes.
-
-    So it can also be copied, and sent to another process or machine. `uses` has for each parameter 1 if the result
-    depends on it, else 0. `pickled` is the graph as bytes.
-    """
-
-    def __init__(self, graph: Graph) -> None:
-        self.shapes, self.sizes, self.output_shape = graph.shapes, graph.sizes, graph.output_shape
-        self.n_parameters, self._n_outputs = graph.n_parameters, size(graph.output_shape)
-        self.ieee, self.scales_with_seed = graph.trace.ieee, graph.scales_with_seed
-        self.is_differentiable = graph.is_differentiable
-        added_to = {*graph.parameter_gradients}.union(*[place.indices for place, _ in graph.rows])
-        self.uses = bytes(i in added_to for i in range(graph.n_parameters))
-        n_operands = graph.trace.n_operands()
-        self._n_operands = [sum(n_operands[: graph.forward_end]), sum(n_operands)]
-        self.pickled = pickle.dumps(graph)
-        self._graph: Callable[[], Graph | None] = weakref.ref(graph)
-
-    def n_results(self, kind: CallSpec) -> int:
-        """How many numbers a call computes for an example, besides the gradients that it adds up."""
-        return self._n_outputs + (sum(map(self.sizes.__getitem__, kind)) if isinstance(kind, tuple) else 0)
-
-    def n_operands(self, kind: CallSpec) -> int:
-        """How many operands the operations of a call have, at most."""
-        return self._n_operands[kind != "forward"]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "pickled": zlib.compress(self.pickled, 1), "_graph": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, pickled=zlib.decompress(state["pickled"]), _graph=lambda: None)
-
-    def graph(self) -> Graph:
-        """The graph. It is freed when it is no longer in use."""
-        graph = self._graph()
-        if graph is None:
-            with gc_paused():
-                graph = pickle.loads(self.pickled)
-            self._graph = weakref.ref(graph)
-        return graph

@@ -11,7 +11,7 @@ from typing import Any
 
 from micrograd.compiler.dataset import Batch, address
 from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision
-from micrograd.compiler.frontend.graph import CallSpec, Graph, SerializedGraph
+from micrograd.compiler.frontend.graph import CallSpec, Graph
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.native.toolchain import CompilerError, build, start_build
 from micrograd.compiler.options import Options
@@ -51,15 +51,14 @@ class CBackend:
 
     def __init__(self, graph: Graph, options: Options) -> None:
         check_constants(graph, options.precision)
-        self.stored = SerializedGraph(graph)
+        self.graph = graph
         self.options, self.precision = options, options.precision
-        self._graph: Graph | None = graph  # until a library is built, since loading it again takes long
         self._libraries: dict[LibraryKey, Library] = {}
         self._chosen: dict[tuple[CallSpec, float], Library] = {}  # for each number of examples
         self._texts: dict[LibraryKey, str] = {}  # of libraries that are being built
 
     def __getstate__(self) -> dict[str, Any]:  # libraries are built again, or found in the cache
-        return vars(self) | {"_graph": None, "_libraries": {}, "_chosen": {}, "_texts": {}}
+        return vars(self) | {"_libraries": {}, "_chosen": {}, "_texts": {}}
 
     def call(
         self, kind: CallSpec, packed: Batch, results: Any, gradients: Any = None, seed: float = 1.0,
@@ -104,9 +103,9 @@ class CBackend:
             try:
                 loaded = build(text)
             except CompilerError as error:
-                shapes = self.stored.shapes
+                shapes = self.graph.shapes
                 raise CompilerError(f"the C for arguments of shape {shapes} cannot be built: {error}") from error
-            self._libraries[key] = Library(self.stored, kind, self.precision, loaded)
+            self._libraries[key] = Library(self.graph, kind, self.precision, loaded)
         library = self._chosen[kind, n] = self._libraries[key]
         return library
 
@@ -114,20 +113,18 @@ class CBackend:
         """The C of a library."""
         kind, tile = key
         with gc_paused():
-            graph = self.stored.graph()
-            ends, shared = graph.ends(kind), [axis is None for axis in self.options.axes(len(self.stored.shapes))]
+            graph = self.graph
+            ends, shared = graph.ends(kind), [axis is None for axis in self.options.axes(len(graph.shapes))]
             compiled = (hoisted(graph, ends, shared) if tile else None) or program(graph, ends)
-            text = library_source(
+            return library_source(
                 graph, compiled, tile=tile, precision=self.precision, shared=shared,
                 threads=self._threads(kind), least=self._least(kind),
             )  # fmt: skip
-        self._graph = None
-        return text
 
     def _key(self, kind: CallSpec, n: float) -> LibraryKey:
         """The key of the library for calls of this kind with n examples."""
         # In the last tile, lanes may share an example, and the seed of its gradient.
-        in_tiles = kind != "backward" or self.stored.scales_with_seed
+        in_tiles = kind != "backward" or self.graph.scales_with_seed
         share = n / max(1, int(min(self._threads(kind), n / self._least(kind))))
         return kind, tile_size(share, self.precision.lanes) if in_tiles else 0
 
@@ -137,8 +134,8 @@ class CBackend:
 
     def _least(self, kind: CallSpec) -> int:
         """How many examples keep a thread busy for long enough."""
-        work = A_THREAD + A_GRADIENT * self.stored.n_parameters
-        return max(self.precision.lanes, math.ceil(work / max(1, self.stored.n_operands(kind))))
+        work = A_THREAD + A_GRADIENT * self.graph.n_parameters
+        return max(self.precision.lanes, math.ceil(work / max(1, self.graph.n_operands(kind))))
 
 
 def check_constants(graph: Graph, precision: Precision) -> None:
@@ -160,8 +157,8 @@ class Library:
     that are not in use.
     """
 
-    def __init__(self, stored: SerializedGraph, kind: CallSpec, precision: Precision, library: ctypes.CDLL) -> None:
-        self.stored, self.kind, self.precision = stored, kind, precision
+    def __init__(self, graph: Graph, kind: CallSpec, precision: Precision, library: ctypes.CDLL) -> None:
+        self.graph, self.kind, self.precision = graph, kind, precision
         self.room = ctypes.c_int64.in_dll(library, "room").value
         self.run = RUN(("run", library))
         self.function = ctypes.cast(self.run, POINTER).value
@@ -175,7 +172,7 @@ class NativeCall:
     """
 
     def __init__(self, library: Library) -> None:
-        self.library, precision, n = library, library.precision, library.stored.n_parameters
+        self.library, precision, n = library, library.precision, library.graph.n_parameters
         self._work = ctypes.create_string_buffer(library.room)
         self._numbers = ctypes.create_string_buffer(max(1, n * precision.size))
         self._fill = partial(struct.Struct(f"={n}{precision.code}").pack_into, self._numbers, 0)
@@ -198,7 +195,7 @@ class NativeCall:
         """Make the call. Where Python raises an error, C goes on with an infinity or NaN, and notes it: then the
         examples are computed again step by step, to raise the same error.
         """
-        if (failed := self.run(parameters)) and not self.library.stored.ieee:
+        if (failed := self.run(parameters)) and not self.library.graph.trace.ieee:
             self._check(failed, parameters)
 
     def run(self, parameters: Sequence[float]) -> int:
@@ -225,7 +222,7 @@ class NativeCall:
         numbers = chain(results, () if gradients is None else gradients)
         beyond = library.precision != DOUBLE and not all(map(math.isfinite, numbers))
         if failed & 1 or beyond:
-            error = failure(library.stored.graph(), library.kind, parameters, packed)
+            error = failure(library.graph, library.kind, parameters, packed)
             if error or beyond:
                 raise error or OverflowError(
                     f"an intermediate number is beyond the range of single precision: {REMEDY}"

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from micrograd import scalar
 from micrograd.compiler.dataset import Batch
 from micrograd.compiler.dtype import DOUBLE
-from micrograd.compiler.frontend.graph import CallSpec, Ends, Graph, SerializedGraph, name_of
+from micrograd.compiler.frontend.graph import CallSpec, Ends, Graph, name_of
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.operations import IEEE
 from micrograd.compiler.frontend.tracer import Slice, Trace
@@ -70,12 +70,12 @@ class PythonBackend:
 
     precision = DOUBLE
 
-    def __init__(self, stored: SerializedGraph) -> None:
-        self.stored = stored
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
         self._functions: dict[CallSpec, Callable[..., Any]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PythonBackend, (self.stored,)
+        return PythonBackend, (self.graph,)
 
     def start_build(self, kind: CallSpec, n: float) -> None:
         """Do nothing: `library` takes no time to speak of."""
@@ -84,7 +84,7 @@ class PythonBackend:
         """The generated function for calls of this kind."""
         if kind not in self._functions:
             with gc_paused():
-                self._functions[kind] = _compiled(self.stored.graph(), kind)
+                self._functions[kind] = _compiled(self.graph, kind)
         return self._functions[kind]
 
     def call(
@@ -154,11 +154,10 @@ def _compiled(graph: Graph, kind: CallSpec) -> Callable[..., Any]:
     return function
 
 
-def explain(error: Exception, stored: SerializedGraph, kind: CallSpec, parameters: Numbers, packed: Batch) -> None:
+def explain(error: Exception, graph: Graph, kind: CallSpec, parameters: Numbers, packed: Batch) -> None:
     """Raise an error of generated Python again, with the example, the operands and the line of the source."""
     for frame, number in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename == FILE:
-            graph = stored.graph()
             reason = failure(graph, kind, parameters, packed) or error
             line = _text(graph, kind).splitlines()[number - 1].strip()
             number += source(graph).partition(f"def {name_of(kind)}(")[0].count("\n")

@@ -310,7 +310,7 @@ def test_the_largest_of_many_numbers_is_that_of_the_engine(precision):
 
 def test_results_and_arguments_are_copied_in_loops_however_many_they_are():
     fast = micrograd.compile(lambda *xs: [x.sin() for x in xs] + [xs[0], xs[-1]], tuple([0.5] * 300), backend="python")
-    (graph,) = [backend.stored.graph() for backend in fast._backends.values()]
+    (graph,) = [backend.graph for backend in fast._backends.values()]
     source = c.library_source(graph, passes.program(graph, graph.ends("forward")), tile=1)
     assert source.count("\n") < 200
     assert source.count("gather(xs + ") == 1
@@ -335,7 +335,7 @@ def test_few_examples_are_computed_one_by_one_with_dot():
     model, loss, batch = large(21, 11)
     backend = assert_trains_alike(model, loss, batch[:3])._backends[((21,),)]
     assert ("backward", 0) in backend._libraries
-    graph = backend.stored.graph()
+    graph = backend.graph
     source = c.library_source(graph, passes.program(graph, graph.ends("backward")), tile=0)
     assert " = dot(sum" in source
 
@@ -364,7 +364,7 @@ def chained(n, seed=1):
 
 
 def test_long_code_without_loops_is_of_one_vector_at_a_time(monkeypatch):
-    graph = chained(100)._backends[((),)].stored.graph()
+    graph = chained(100)._backends[((),)].graph
     for lines, tile in ((200, "FITS(4) ? 4 : FITS(2) ? 2 : 1"), (50, "1")):
         monkeypatch.setattr(c, "MANY_LINES", lines)
         source = c.library_source(graph, passes.program(graph, graph.ends("forward")), tile=4)
