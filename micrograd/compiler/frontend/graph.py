@@ -211,7 +211,7 @@ class _Tracing:
         graph.forward_end = len(trace.ops)
         used = [x for x in (*[x for x, *_ in read.values()], *leaves) if type(x) is not Argument]
         graph.free = [weakref.ref(x) for x in dict.fromkeys(used) if x not in self.index and is_free(x)]
-        self._check_assigned({self.index[x]: to for x, to in assigned.items() if x in self.index})
+        self._check_assigned(assigned)
         return result
 
     def _sorted(self, nodes: list[Value], leaves: list[Value]) -> Order:
@@ -225,14 +225,11 @@ class _Tracing:
             nodes = _in_order(nodes, self.first_use, len(self.graph.trace.ops))
         return nodes, leaves
 
-    def _check_assigned(self, assigned: dict[int, Any]) -> None:
-        """Raise TraceError if the function uses the data of a parameter, and assigns something else to it."""
-        trace = self.graph.trace
-        used = {*self.graph.outputs, *chain.from_iterable(trace.operands)} if assigned else {}
-        for i, number in assigned.items():
-            in_rows = any(place.array == "p" and i in place.indices for place in trace.slices.values())
-            own = trace.leaf("p", i).id
-            if getattr(number, "id", None) != own and (own in used or in_rows):
+    def _check_assigned(self, assigned: dict[Value, Any]) -> None:
+        """Raise TraceError if the function has set the data of a parameter to another number."""
+        for x, to in assigned.items():
+            i = self.index.get(x, -1)
+            if i >= 0 and getattr(to, "id", None) != self.graph.trace.leaf("p", i).id:
                 which = f"parameter {i}" if i < self.graph.n_trained else "a Value that it reads"
                 raise TraceError(
                     f"the function assigns to the data of {which}, which compiled code cannot do: assign to it between "
