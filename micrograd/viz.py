@@ -130,8 +130,7 @@ def save_playground(
     In the browser's console, `micrograd` has the functions `train(steps)`, `step()`, `reset(seed)`,
     `choose({hidden: "4-4"})`, `switchOff("h1[0]")`, `switchOn("h1[0]")`, `hold("h1[0].w1")`, `release("h1[0].w1")`,
     `setWeight("h1[0].w1", 2)` and `setParameters(numbers)`. Each waits for the calls before it, and returns a promise
-    of the loss after it. `loss()` and `parameters()` return the current ones, `choices` has the labels to choose from,
-    and `learningRate` and `batchSize` can be read and set.
+    of the loss after it. There are also `loss()`, `parameters()`, `choices`, `learningRate` and `batchSize`.
 
     Raises TraceError if the model or the loss cannot be compiled, ValueError if there are more parameters or numbers
     than above or they are not finite, or the page cannot show a lesson; TypeError if the optimizer or, with

@@ -10,7 +10,7 @@ from typing import Any
 from micrograd.core.display import Bundle
 from micrograd.draw.graph.svg import to_svg
 from micrograd.draw.shell import standalone
-from micrograd.draw.training.charts import curves, summary
+from micrograd.draw.training.charts import curves, sparkline
 from micrograd.draw.training.network import network
 from micrograd.engine import Value
 from micrograd.nn import Module
@@ -33,12 +33,10 @@ def bundle(thing: Any) -> Bundle:
             if n <= MOST and (found := network(thing)):
                 picture = standalone(found)
         elif isinstance(thing, History):
-            text = summary(thing)
-            caption = text.split("\n")[0]
-            if _shown_live == [(id(thing), _cell())]:  # this cell has shown the curves
-                text = caption
-            elif thing.losses:
-                picture = standalone(curves(thing, caption, len(thing.losses)))
+            text = thing.summary()
+            if thing.losses and _shown_live != [(id(thing), _cell())]:  # or this cell has shown the curves
+                picture = standalone(curves(thing, text, len(thing.losses)))
+                text += f"\n{sparkline(thing.losses)}"
     return _pictured(text, picture)
 
 

@@ -329,9 +329,7 @@ function door(item, other, isSource) {
   // the height at which the edge to another card leaves a card; from a frame, where that card's stub is
   if (!item.isOpen) return item.h / 2 + 3 * item.isStacked;
   const stubs = views[item.opens].items.filter(stub => stub.isStub && !!stub.isSource === isSource);
-  const stub =
-    stubs.find(stub => stub.opens === other.opens && stub.values[0] === other.values[0]) ??
-    stubs.find(stub => stub.opens < 0 && !stub.values.length);
+  const stub = stubs.find(stub => stub.opens === other.opens && stub.values[0] === other.values[0]);
   return stub ? HEAD + stub.top + stub.h / 2 : item.h / 2;
 }
 

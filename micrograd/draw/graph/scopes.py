@@ -11,9 +11,9 @@ The two examples of this loss share a weight w and have their own inputs:
 A Value belongs to a scope if every path from it to the root leads through that operand of the mean. Operands whose
 scopes are alike, Value by Value, make a stack. Scopes nest: an example that is a mean itself has scopes inside.
 
-Aliases are leaves that belong to no example and still differ from one to the next. In mean(x0 - x1, x1 - x2), both
-examples use x1, so it is in scope 0; but in the second, x2 is in its place. In the first example's scope, x1 is an
-alias, and gets a card there.
+Aliases are leaves that belong to no example and still differ from one to the next, as the embeddings of letters in a
+text do. In mean(x0 - x1, x1 - x2), both examples use x1, so it is in scope 0; but in the second, x2 is in its place. In
+the first example's scope, x1 is an alias, and gets a card there.
 """
 
 from typing import NamedTuple

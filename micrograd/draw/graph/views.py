@@ -17,8 +17,6 @@ from micrograd.draw.graph.fold import Folded, Input
 
 MOST = 16  # columns of a view, and cards of a column
 FEW = 7  # cards of a kind that stand alone in a column with too many
-STUBS = 12  # outside cards that a view shows on each side
-OTHERS = -1  # all further ones
 
 
 class Item(NamedTuple):
@@ -206,8 +204,6 @@ class Views:
             around = around.parent
         seen = around.items[around.where[card]]
         key = seen.cards[0]
-        if key not in stubs and len(stubs) >= STUBS:
-            key, seen = OTHERS, Item([], column, STUB, "stub")
         if key not in stubs:
             stubs[key] = len(view.items)
             stub = seen._replace(column=column, shape=STUB, kind="stub", texts=(), values=seen.values[:1], parts=())

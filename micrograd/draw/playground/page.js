@@ -203,17 +203,13 @@
     const lines = [{ name: "training", style: "mg-line0", points: curve }];
     if (hasHeld) lines.push({ name: "validation", style: "mg-line1", points: curve.map(([x, , y]) => [x, y]) });
     states.forEach((state, k) => {
-      if (k !== now.model && state.curve.length > 1) lines.unshift({ name: models[k].name, style: "soft", points: state.curve });
+      if (k !== now.model && state.curve.length > 1) lines.unshift({ name: Object.values(choices.labelsOf(k)).join(" · "), style: "soft", points: state.curve });
     });
     const words = [html("span", { className: "plus" }, "— training")];
     if (hasHeld) words.push(" · ", html("span", { className: "minus" }, "– – validation"));
     if (lines[0].style === "soft") words.push(" · grey: the other models");
     find("#legend").replaceChildren(...words);
     drawChart(find("#chart"), lines, scalpels[now.model].history.map(({ step }) => step));
-    all("#models .loss").forEach((place, k) => {
-      const loss = states[k].answer?.loss;
-      place.textContent = typeof loss === "number" ? `loss ${text(loss)}` : "";
-    });
   }
 
   function showWhere() {
@@ -295,7 +291,6 @@
     find("#network-part").hidden = !models[model].units.length;
     find("#network-name").textContent = models.length > 1 ? models[model].title : "Network";
     find("#count").textContent = models[model].names.length;
-    all("#models input").forEach((input, k) => (input.checked = k === model));
     network.open(models[model], scalpels[model]);
     draw();
   }
@@ -306,7 +301,6 @@
   function link() {
     const { model, seed, rate, batch, decay } = now, parts = { rate, batch, decay, ...examples.address };
     if (choices) Object.assign(parts, choices.labelsOf(model));
-    else if (models.length > 1) parts.model = models[model].name;
     if (seed !== null) parts.seed = seed;
     linked = `#${new URLSearchParams(parts)}`;
     location.hash = linked;
@@ -332,9 +326,7 @@
     const parts = new URLSearchParams(address), data = parts.get("data");
     for (const name of ["rate", "batch", "decay"])
       if (parts.has(name)) try { set(name, Number(parts.get(name))); } catch { /* it stays */ }
-    const model = models.findIndex(({ name }) => name === parts.get("model"));
     const number = (name, least, most, other) => (parts.has(name) && Number(parts.get(name)) >= least && Number(parts.get(name)) <= most ? Number(parts.get(name)) : other);
-    if (model >= 0) await open(model);
     for (const [name, labels] of content.choices)
       if (labels.includes(parts.get(name))) await choices.change({ [name]: parts.get(name) });
     if (isPlane && Object.hasOwn(content.sets, data))
@@ -398,17 +390,9 @@
     await restart();
     await follow(new URLSearchParams({ ...choice, ...more }));
   })) : null;
-  if (!choices && models.length > 1) {
-    find("#models").hidden = false;
-    find("#models").append(...models.map(({ name }, k) => {
-      const input = html("input", { type: "radio", name: "model", onchange: () => open(k) });
-      return html("label", {}, input, name, html("span", { className: "loss" }));
-    }));
-  }
   network.open(models[0], scalpels[0]);
   const ofAll = (name) => models.map((model) => model[name]);
   await sendExamples({ open: { starts: ofAll("starts"), outputs: ofAll("outputs"), kinds, at: content.at }, inputs });
-  if (!choices) for (let model = models.length - 1; model > 0; model--) await request({ model });
   await open(0);
   if (lesson) await lesson.go(0);
   if (location.hash.length > 1) await follow(location.hash.slice(1));

@@ -44,11 +44,13 @@ def page(
     lesson: Any = (),
 ) -> str:  # fmt: skip
     """The page as HTML. Parameters and errors are as for `viz.save_playground`."""
+    if isinstance(model, Mapping):  # one choice, of a model by its name
+        model, choices = (lambda model: model), {"model": model}
     offered = _offered(choices)
-    models = made(model, offered) if offered else model if isinstance(model, Mapping) else {"": model}
+    models = made(model, offered) if offered else [model]
     table, rows = _table(loss, xs, ys)
     held = [] if validation is None else _table(loss, *validation, size=len(rows[0]), kind="validation ")[1]
-    trained = [_trained(str(name), each, loss, table, optimizer) for name, each in models.items()]
+    trained = [_trained(each, loss, table, optimizer) for each in models]
     parts, codes = zip(*trained, strict=True)
     inputs = len(flat(table[0][0]))
     kinds = kinds_of([row[inputs:] for row in rows], parts[0]["outputs"])
@@ -92,15 +94,13 @@ def _offered(choices: Any) -> dict[str, dict[str, Any]]:
     return offered
 
 
-def made(make: Any, offered: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def made(make: Any, offered: dict[str, dict[str, Any]]) -> list[Any]:
     """The model for each combination of choices. Raises what `make` raises, with its choices."""
-    if not callable(make) or (hasattr(make, "parameters") and not isinstance(make, type)):
-        raise TypeError(f"model is {shown(make)}: with choices, expected a class or function that makes a model")
-    models = {}
-    for labels in product(*offered.values()):
-        given = {name: offered[name][label] for name, label in zip(offered, labels, strict=True)}
+    models = []
+    for values in product(*(values.values() for values in offered.values())):
+        given = dict(zip(offered, values, strict=True))
         try:
-            models[" · ".join(labels)] = make(**given)
+            models.append(make(**given))
         except (TypeError, ValueError) as error:
             call = ", ".join(f"{name}={value!r}" for name, value in given.items())
             raise type(error)(f"a model of these choices cannot be made, {call}: {error}") from error
@@ -155,7 +155,7 @@ def boundary(loss: Any, kinds: list[float]) -> float:
 # Models
 
 
-def _trained(name: str, model: Any, loss: Any, table: Any, optimizer: Any) -> tuple[dict[str, Any], str]:
+def _trained(model: Any, loss: Any, table: Any, optimizer: Any) -> tuple[dict[str, Any], str]:
     """What the page has to know about a model, and its JavaScript."""
     parameters = list(model.parameters())
     if not 0 < len(parameters) <= WEIGHTS:
@@ -172,7 +172,6 @@ def _trained(name: str, model: Any, loss: Any, table: Any, optimizer: Any) -> tu
     layers = layers_of(model)
     units = compile(partial(units_and_outputs, model, layers), (x,), parameters=parameters, backend="python")
     part = {
-        "name": name,
         "title": type(model).__name__ if repr(model) == object.__repr__(model) else f"{model!r:.200}",
         "outputs": len(flat(model(x))),
         **_network(model, layers, x),

@@ -1,4 +1,4 @@
-"""Loss curves and the outcome of a training run: as text for a terminal, as SVG and as matplotlib plots."""
+"""Loss curves of a training run: as text for a terminal, as SVG and as matplotlib plots."""
 
 import math
 from collections.abc import Sequence
@@ -93,12 +93,6 @@ def curves(history: History, caption: str, epochs: float) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" class="mg-chart" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
         f'height="{HEIGHT}" role="img" aria-label="{escape(caption)}">{"".join(parts)}</svg>'
     )
-
-
-def summary(history: History) -> str:
-    """The outcome of a training run in words, and its losses as a sparkline."""
-    words = history.summary()
-    return f"{words}\n{sparkline(history.losses)}" if history.losses else words
 
 
 def plot_history(history: History, ax: Any = None) -> Any:

@@ -302,7 +302,7 @@ ASK = {"text": "Will it learn?", "answers": ["yes", "no"]}
         ({"choices": {"hidden": "4"}}, ValueError, "is '4': expected a dict"),
         ({"choices": {"hidden": {"0": [0]}}}, ValueError, r"cannot be made, hidden=\[0\]: nout is 0"),
         ({"choices": {"hiden": {"4": [4]}}}, TypeError, r"cannot be made, hiden=\[4\]: .* argument 'hiden'"),
-        ({"model": model_of()}, TypeError, r"^model is MLP\(2 -> .*: with choices, expected a class or function"),
+        ({"model": model_of()}, TypeError, r"^a model of these choices cannot be made, hidden=\[\], .* 'hidden'"),
         (
             {"choices": None, "lesson": [{**ASK, "choice": {"hidden": "4"}}]},
             ValueError,
@@ -695,7 +695,7 @@ def test_a_link_restores_seed_settings_and_data(shown, tmp_path, opened):
     models = {"one": model_of(), "&two=": model_of((2, 5, 1))}
     tab = shown(models)
     tab.click("[data-name=moons]")
-    tab.click("#models label:nth-of-type(2)")
+    tab.click("#choices label:nth-of-type(2)")
     tab.select_option("#rate", "0.3")
     tab.select_option("#batch", "10")
     after(tab, "await micrograd.reset(7);")
@@ -849,16 +849,15 @@ def test_embedded_it_has_no_scroll_bar_and_only_what_matters(shown, is_plane):
 
 
 def test_models_are_chosen_and_compared(shown):
-    tab = shown(
-        {"one neuron": nn.Neuron(2, "linear", rng=1), "2-3-1": model_of()}, optimizer=lambda p: optim.Adam(p, 0.03)
-    )
+    models = {"one neuron": nn.Neuron(2, "linear", rng=1), "2-3-1": model_of()}
+    tab = shown(models, optimizer=lambda p: optim.Adam(p, 0.03))
     after(tab, "await micrograd.train(20);")
-    tab.click("#models label:nth-of-type(2)")
+    tab.click("text=2-3-1")
     until(tab, "micrograd.parameters().length === 13")
     after(tab, "await micrograd.train(30);")
     tab.wait_for_selector("#chart .soft")
     assert status(tab).startswith("Step 30 ")
-    assert all("loss 0." in words for words in tab.locator("#models .loss").all_inner_texts())
+    assert tab.get_attribute("#chart svg", "aria-label").startswith("one neuron: 0.")
     assert tab.locator(".unit").count() == 2 + 3 + 1
 
 
@@ -889,7 +888,7 @@ def test_other_inputs_have_a_table_of_predictions(shown):
 def test_no_label_becomes_a_script(shown):
     evil = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
     tab = shown({evil: Own(), "b": Own()}, losses.mse_loss, [[0], [1]], [0.0, 1.0])
-    assert evil in tab.inner_text("#models")
+    assert evil in tab.inner_text("#choices")
     tab = shown(Own(), losses.mse_loss, [[0], [1]], [0.0, 1.0])
     assert tab.title() == "Playground: </title><script>alert(1)</script>"
     options = {

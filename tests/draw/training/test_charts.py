@@ -9,7 +9,6 @@ import pytest
 
 from micrograd import nn
 from micrograd.data import xor
-from micrograd.draw import notebook as displays
 from micrograd.draw.training.charts import curves
 from micrograd.training import History
 from micrograd.training.history import Failure
@@ -160,4 +159,4 @@ def test_plots_are_drawn_in_the_axes_that_are_given(pyplot):
 def test_the_lowest_validation_loss_is_a_number(pyplot):
     history = History([1.0, math.nan], [math.nan, 0.5], [0.1] * 2)
     assert plot_history(history).get_yscale() == "log"
-    assert "lowest validation loss 0.5 in epoch 2" in displays.summary(history)
+    assert "lowest validation loss 0.5 in epoch 2" in history.summary()
