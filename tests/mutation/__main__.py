@@ -28,23 +28,20 @@ def main() -> int:
     options = parser.parse_args()
     sources = {name: (PACKAGE / f"{name}.py").read_text(encoding="utf-8") for name in options.modules}
     wanted = [mutant for module, source in sources.items() for mutant in mutants(module, source)]
-    return report(tried(wanted, options.tests, options.results), len(wanted))
+    return report(tried(wanted, Runner(options.modules, options.tests), options.results), len(wanted))
 
 
-def tried(wanted: list[Mutant], tests: list[str], path: Path) -> Iterator[tuple[Mutant, str]]:
+def tried(wanted: list[Mutant], runner: Runner, path: Path) -> Iterator[tuple[Mutant, str]]:
     """Each mutant and its outcome. What is listed, or what the file of results knows as dead, is not tried again."""
     equivalent = {entry.change for entry in listed()}
-    with closing(Runner(tests)) as runner, path.open("a+") as results:
+    with closing(runner), path.open("a+") as results:
         results.seek(0)
         dead = {tuple(key): outcome for key, outcome in map(json.loads, results)}
-        coverage = runner.coverage(sorted({mutant.module for mutant in wanted}))
         for mutant in wanted:
             key = (mutant.module, mutant.change, mutant.nth)
-            outcome = "equivalent" if mutant.change in equivalent else dead.get(key)
-            if outcome is None:
-                outcome = runner.outcome(mutant, coverage.tests_of(mutant))
-                if outcome != "survived":
-                    print(json.dumps([key, outcome]), file=results, flush=True)
+            outcome = "equivalent" if mutant.change in equivalent else dead.get(key) or runner.outcome(mutant)
+            if outcome in ("killed", "timed out") and key not in dead:
+                print(json.dumps([key, outcome]), file=results, flush=True)
             yield mutant, outcome
 
 

@@ -15,18 +15,7 @@ from typing import Any
 from tests.mutation import CHECKOUT
 from tests.mutation.mutants import Mutant
 
-PYTEST = [
-    "pytest",
-    "-p",
-    "tests.mutation.session",
-    "-p",
-    "no:cacheprovider",
-    "-n",
-    "0",
-    "-q",
-    "-s",
-    "--disable-warnings",
-]
+PYTEST = ["pytest", "-p", "tests.mutation.session", "-n", "0", "-s"]
 
 
 class Session:
@@ -62,64 +51,47 @@ class Runner:
     """A copy of the checkout, in which a mutant takes the place of its module while the tests run.
 
     Functions get the mutant's code in a fork of a process that has imported all tests. If they do not notice, a process
-    of its own imports the mutant and runs them again, since the error may be in what runs only then.
+    of its own imports the mutant and runs them again, since the error may be in what runs only then. Raises
+    RuntimeError if a test fails without any error.
     """
 
-    def __init__(self, tests: list[str]) -> None:
+    def __init__(self, modules: list[str], tests: list[str]) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="mutation-"))
-        files = subprocess.run(
-            ["git", "ls-files", "-co", "--exclude-standard"], cwd=CHECKOUT, capture_output=True, text=True, check=True
-        ).stdout
-        for file in files.splitlines():
-            (self.directory / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(CHECKOUT / file, self.directory / file)
+        hidden = shutil.ignore_patterns(".*", "__pycache__")
+        shutil.copytree(CHECKOUT, self.directory, ignore=hidden, dirs_exist_ok=True)
         self.session = Session(self.directory, tests)
-        self.kills: Counter[str] = Counter()
-
-    def coverage(self, modules: list[str]) -> "Coverage":
-        """What the tests run of the modules. Raises RuntimeError if one fails."""
         if self.session.outcome("measure", modules) != "survived":
             raise RuntimeError("the tests fail as it is: see python -m pytest")
-        return Coverage(**json.loads((self.directory / "coverage.json").read_text()))
+        measured = json.loads((self.directory / "coverage.json").read_text())
+        self.seconds: dict[str, float] = measured["seconds"]
+        self.tests: dict[str, dict[str, list[str]]] = measured["tests"]
+        self.kills: Counter[str] = Counter()
 
-    def outcome(self, mutant: Mutant, tests: list[str]) -> str:
-        """Whether the tests notice; those that have noticed most so far come first."""
-        tests = sorted(tests, key=lambda test: -self.kills[test])
+    def outcome(self, mutant: Mutant) -> str:
+        """Whether the tests notice: those that run the error, or else the code around it.
+
+        First come those that have noticed most so far, then the quickest. An error that they do not run, since it runs
+        when the module is imported, is met by all that run the code around it, or the module.
+        """
+        lines = self.tests[mutant.module]
+        around = [{test for line in span for test in lines.get(str(line), ())} for span in mutant.spans]
+        found = next(filter(None, around), set().union(*lines.values()))
+        tests = sorted(found, key=lambda test: (-self.kills[test], self.seconds[test]))
         path = self.directory / "micrograd" / f"{mutant.module}.py"
         original = path.read_text(encoding="utf-8")
         path.write_text(mutant.source, encoding="utf-8")
         try:
             outcome = self.session.outcome("run_changed", tests, mutant.module)
             if outcome == "survived":
-                files = dict.fromkeys(test.partition("::")[0] for test in tests)
-                with closing(Session(self.directory, files)) as session:
+                with closing(Session(self.directory, {test.partition("::")[0] for test in tests})) as session:
                     outcome = session.outcome("run", tests)
-            if outcome == "killed" and (failed := self.directory / "failed").exists():
-                self.kills[failed.read_text()] += 1
-            return outcome
         finally:
             path.write_text(original, encoding="utf-8")
+        if outcome == "killed" and (failed := self.directory / "failed").exists():
+            self.kills[failed.read_text()] += 1
+        return outcome
 
     def close(self) -> None:
         """End the process and remove the copy."""
         self.session.close()
         shutil.rmtree(self.directory)
-
-
-class Coverage:
-    """Which tests run which lines of modules, and how many seconds each takes."""
-
-    def __init__(self, seconds: dict[str, float], lines: dict[str, dict[str, list[str]]]) -> None:
-        self.seconds = seconds
-        self.lines = {module: {int(n): tests for n, tests in found.items()} for module, found in lines.items()}
-
-    def tests_of(self, mutant: Mutant) -> list[str]:
-        """The tests that run the line of the error, or else the code around it, the quickest first.
-
-        What runs when the module is imported is run by no test.
-        """
-        lines = self.lines[mutant.module]
-        for span in (*mutant.spans, lines):
-            if tests := {test for line in span for test in lines.get(line, ())}:
-                break
-        return sorted(tests, key=self.seconds.__getitem__)

@@ -93,7 +93,7 @@ class Tests:
             seconds[item.nodeid] = time.perf_counter() - start
         coverage.stop()
         lines = {module: coverage.get_data().contexts_by_lineno(path) for module, path in paths.items()}
-        Path("coverage.json").write_text(json.dumps({"seconds": seconds, "lines": lines}))
+        Path("coverage.json").write_text(json.dumps({"seconds": seconds, "tests": lines}))
         return not self.session.testsfailed
 
     def run(self, names: list[str]) -> bool:
