@@ -16,7 +16,7 @@ from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.support.arrays import are_plain
 from micrograd.support.signals import set_data
-from micrograd.support.trees import plain_numbers, replaced
+from micrograd.support.trees import mapped, plain_numbers, replaced
 from micrograd.support.validation import as_list, count, flag, number, plain, positive, require_attributes
 
 __all__ = [
@@ -132,8 +132,7 @@ class Optimizer:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything a step depends on besides the parameters, as a dict that JSON can hold (for floats)."""
-        options = {name: getattr(self, name) for name in self._options}
-        options |= {name: list(value) for name, value in options.items() if isinstance(value, (tuple, list))}
+        options = {name: mapped(plain, getattr(self, name)) for name in self._options}
         moments = {name: list(map(plain, getattr(self, name))) for name in self.moments}
         return {"optimizer": type(self).__name__, "steps": self.steps, **options, **moments}
 

@@ -111,18 +111,21 @@ def register(kind: type, functions: Any) -> None:
         if not callable(function):
             raise TypeError(f"{name} is {short(function)}: expected a function")
     if "hull" in found:
-        _leave_comparisons_undecided(kind)
+        _replace(kind, ("__lt__", "__le__", "__gt__", "__ge__"), _compared)
     REGISTERED.setdefault(kind, {}).update(found)
     with suppress(TypeError):  # a type without a zero of its own starts from the int
         ZEROS[kind] = kind(0)
-        _leave_values_alone(kind)
+        try:
+            kind(0).__add__(object())
+        except Exception:
+            _replace(kind, (*OPERATORS, "__pow__"), _politely)
 
 
 class Undecided:
     """What an undecided comparison of a registered kind gives, neither true nor false, as in Kleene's logic."""
 
-    def __init__(self, kind: type) -> None:
-        self._kind = kind
+    def __init__(self, beside: Any) -> None:
+        self._beside = beside
 
     def __or__(self, other: Any) -> Any:
         return other if other is True else self
@@ -137,41 +140,29 @@ class Undecided:
 
     def where(self, a: Any, b: Any) -> Any:
         """A number that contains both, and for Values a sum whose derivative contains both derivatives."""
-        hull = REGISTERED[self._kind]["hull"]
+        hull: Any = own_function(self._beside, "hull")
         return b + (a - b) * hull(0, 1) if hasattr(a, "_level") or hasattr(b, "_level") else hull(a, b)
 
 
-def _leave_comparisons_undecided(kind: type) -> None:
-    """Let comparisons of the type that give None or raise ValueError, as in mpmath 1.3 and 1.4, give `Undecided`."""
-
-    def compared(comparison: Callable[..., Any], x: Any, y: Any) -> Any:
-        result = None
-        with suppress(ValueError):
-            result = comparison(x, y)
-        return Undecided(kind) if result is None else result
-
-    for name in ("__lt__", "__le__", "__gt__", "__ge__"):
-        _replace(kind, name, compared)
+def _compared(comparison: Callable[..., Any], x: Any, y: Any) -> Any:
+    """What a comparison gives, or `Undecided` for None or a ValueError, as in mpmath 1.3 and 1.4."""
+    result = None
+    with suppress(ValueError):
+        result = comparison(x, y)
+    return Undecided(x) if result is None else result
 
 
-def _leave_values_alone(kind: type) -> None:
-    """Let operators of the type that fail on strangers, as those of mpmath's intervals do, leave Values to Value."""
-
-    def politely(operation: Callable[..., Any], x: Any, y: Any) -> Any:
-        return NotImplemented if hasattr(y, "_level") else operation(x, y)
-
-    for name in (*OPERATORS, "__pow__"):
-        try:
-            getattr(kind, name)(kind(1), object())
-        except Exception:
-            _replace(kind, name, politely)
+def _politely(operation: Callable[..., Any], x: Any, y: Any) -> Any:
+    """What an operator gives that fails on strangers, as those of mpmath's intervals do: it leaves Values to Value."""
+    return NotImplemented if hasattr(y, "_level") else operation(x, y)
 
 
-def _replace(kind: type, name: str, call: Callable[..., Any]) -> None:
-    """Let a method of the type be `call(method, x, y)`, once: a type may be registered again."""
-    method = getattr(kind, name)
-    if getattr(method, "__module__", None) != __name__:
-        setattr(kind, name, lambda x, y: call(method, x, y))
+def _replace(kind: type, names: Sequence[str], call: Callable[..., Any]) -> None:
+    """Let methods of the type be `call(method, x, y)`, once: a type may be registered again."""
+    for name in names:
+        method = getattr(kind, name)
+        if getattr(method, "__module__", None) != __name__:
+            setattr(kind, name, lambda x, y, method=method: call(method, x, y))
 
 
 def registered(x: Any) -> dict[str, Callable[..., Any]] | None:

@@ -110,9 +110,8 @@ def as_number(data: Any, level: int) -> Any:
         raise TypeError("a Value holds a number, not a Value: use v.data for its number, or v.detach() for a copy")
     number = scalar.unwrap_numpy(data)
     is_real = isinstance(number, Real)
-    if is_real and (hasattr(number, "sigmoid") or isinstance(number, (float, int, Rational))):  # a Symbol has sigmoid
-        return number
-    if scalar.registered(number) is not None:
+    is_symbol = is_real and hasattr(number, "sigmoid")
+    if is_symbol or isinstance(number, (float, Rational)) or scalar.registered(number) is not None:
         return number
     hint = ": pass float(x), or tell micrograd.scalar.register about this type" if is_real else ""
     came = f"{type(data).__name__}: {shown(data)}{hint}"
