@@ -160,8 +160,7 @@ class PythonLoop:
         total, gradients = function._sums(function._array(), batches.examples, batch, 1.0 / len(batch))
         if not math.isfinite(total) or not all(map(math.isfinite, gradients)):
             return []
-        assign(function.parameters, "grad", gradients)
-        self._apply()
+        self.update(gradients)
         batches.count(1)
         return [total / len(batch)]
 
