@@ -36,14 +36,6 @@ if TYPE_CHECKING:
         """The output of a Layer, to type checkers; really a Value or a list, depending on the Layer's size."""
 
 
-class Outputs(list[Value]):
-    """The outputs of a Layer of several neurons."""
-
-    def backward(self) -> None:
-        """Raise TypeError: there is no single number whose gradient to take."""
-        raise TypeError(f"a list of {len(self)} outputs: call backward() on one, or on a loss, mse_loss(outputs, ys)")
-
-
 class Module(NotebookDisplay):
     """An object with parameters: the Values among its attributes, and in the Modules, lists and dicts among them.
 
@@ -146,7 +138,7 @@ class Layer(Module):
             came, such = shown((x, *others) if others else x), shown([0.0] * n)
             batch = "; for a batch, write [model(x) for x in xs]"
             raise ValueError(f"{self!r} takes a list of length {n}, such as {such}, not {came}{batch}")
-        outputs = Outputs([neuron(inputs) for neuron in self.neurons])
+        outputs = [neuron(inputs) for neuron in self.neurons]
         return outputs[0] if len(outputs) == 1 else outputs  # type: ignore[return-value]
 
     def __repr__(self) -> str:
@@ -311,10 +303,9 @@ def _encoded(part: Any) -> Any:
         return {"type": type(part).__name__} | {name: _encoded(getattr(part, name)) for name in _ATTRIBUTES[type(part)]}
     if isinstance(part, list):
         return [_encoded(item) for item in part]
-    if not isinstance(part, Value):
-        return part
-    number = scalar.unwrap_numpy(part.data)
-    return float(number) if isinstance(number, int) else number
+    if isinstance(part, Value):
+        return float(part.data) if isinstance(part.data, int) else scalar.unwrap_numpy(part.data)
+    return part
 
 
 def _decoded(part: Any, kind: Any, path: str = "model") -> Any:

@@ -81,7 +81,7 @@ class Optimizer:
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "lr":  # no rule would read it
             raise AttributeError("an optimizer has no attribute lr: set its learning_rate")
-        super().__setattr__(name, _python_option(name, value))
+        super().__setattr__(name, plain(value))  # a NumPy scalar would turn all parameters into NumPy scalars
 
     def __repr__(self) -> str:
         options = "".join(f", {name}={getattr(self, name)!r}" for name in self._options)
@@ -155,7 +155,8 @@ class Optimizer:
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options as Python numbers. Raises ValueError if one of them is out of its range."""
-        return {name: self.checks.get(name, _python_option)(name, value) for name, value in options.items()}
+        checks = self.checks
+        return {name: checks[name](name, x) if name in checks else plain(x) for name, x in options.items()}
 
 
 @dataclass(repr=False, eq=False)
@@ -308,11 +309,6 @@ def _norm(grads: list[Any]) -> Any:
     if all(scalar.registered(grad) is None for grad in grads):
         return math.hypot(*grads)
     return scalar.sqrt(scalar.total([grad * grad for grad in grads]))
-
-
-def _python_option(name: str, value: Any) -> Any:
-    """An option as a Python number, since a NumPy scalar would turn all parameters into NumPy scalars."""
-    return tuple(map(plain, value)) if isinstance(value, tuple) else plain(value)
 
 
 def _gradients(parameters: list[Value]) -> list[Any]:

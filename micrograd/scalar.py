@@ -196,11 +196,6 @@ def is_number(x: Any) -> bool:
     return isinstance(x, (float, int, Real)) or registered(x) is not None or isinstance(unwrap_numpy(x), Real)
 
 
-def as_kind(number: Any, x: Any) -> Any:
-    """A plain number as one of the kind of `x`, if that is registered. Raises its TypeError if they do not mix."""
-    return zero(x) + number if registered(x) is not None and registered(number) is None else number
-
-
 def option(number: Any, x: Any) -> Any:
     """A float that something takes besides numbers like `x`; for a kind that does not mix with floats, its decimal."""
     if type(number) is not float or type(x) is float or registered(x := innermost(x)) is None:

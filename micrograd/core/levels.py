@@ -82,8 +82,9 @@ def lifted(other: Any, beside: Any) -> Any:
         if isinstance(other, (list, tuple)):
             raise TypeError(f"an operand is {shown(other)}: for each number in a list, write [v * x for x in xs]")
         return NotImplemented
-    elif scalar.REGISTERED:  # so that log(2) has all digits in the derivative of 2 ** v
-        other = scalar.as_kind(other, scalar.innermost(beside))
+    elif scalar.REGISTERED and scalar.registered(other) is None:
+        x = scalar.innermost(beside)  # of its kind, so that log(2) has all digits in the derivative of 2 ** v
+        other = other if scalar.registered(x) is None else scalar.zero(x) + other
     return beside._constant(other)
 
 

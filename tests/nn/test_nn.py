@@ -194,12 +194,6 @@ def test_several_arguments_are_no_list_of_inputs():
         MLP(3, [4, 1])(1, 2, 3)
 
 
-def test_a_list_of_outputs_has_no_gradient_of_its_own():
-    outputs = MLP(2, [3])([1.0, 2.0])
-    with pytest.raises(TypeError, match="a list of 3 outputs: call backward.. on one, or on a loss"):
-        outputs.backward()
-
-
 def test_a_layer_turns_numbers_into_leaves_once():
     outputs = Layer(2, 3)([1.0, 2.0])
     leaves = {id(leaf) for output in outputs for leaf in output._topological_order()[1]}
