@@ -156,6 +156,7 @@ def _with_leaves(graph: Graph, places: dict[int, tuple[str, int]]) -> Graph:
     """A copy of the graph with these lines as leaves of its trace. Lines can be appended to the copy."""
     graph, trace = copy.copy(graph), copy.copy(graph.trace)
     trace.ops, trace.operands = trace.ops.copy(), trace.operands.copy()
+    trace.constants, trace.slices = trace.constants.copy(), trace.slices.copy()
     trace.leaves, trace.items = trace.leaves | places, {i: n for i, n in trace.items.items() if i not in places}
     trace.known = defaultdict(dict)
     for line in places:

@@ -1,6 +1,7 @@
 """Hoisting: what is the same for all examples is computed once, and numbers, gradients and errors stay the same."""
 
 import math
+import pickle
 import random
 from typing import Any
 
@@ -235,6 +236,14 @@ def test_a_network_stays_in_the_loop():
     model, loss, points = large(6, 4)
     graph = graph_of(loss, points[:1], model.parameters())
     assert hoisted(graph, graph.ends("backward")) is None
+
+
+def test_the_graph_stays_as_it_was():
+    w = parameters()
+    graph = graph_of(lambda xs: weight_normalized(xs, w), examples(1), w)
+    before = pickle.dumps(graph)
+    assert hoisted(graph, graph.ends("backward"))
+    assert pickle.dumps(graph) == before
 
 
 def test_infinite_factors_make_infinite_gradients():
