@@ -240,7 +240,7 @@ def test_a_network_stays_in_the_loop():
 
 def test_the_graph_stays_as_it_was():
     w = parameters()
-    graph = graph_of(lambda xs: weight_normalized(xs, w), examples(1), w)
+    graph = graph_of(lambda xs: tied(xs, w), examples(1), w)
     before = pickle.dumps(graph)
     assert hoisted(graph, graph.ends("backward"))
     assert pickle.dumps(graph) == before
