@@ -93,8 +93,7 @@ def register(kind: type, functions: Any) -> None:
     takes the `hull` of both branches, a function (a, b) that is looked up like the others; without it, or in an `if`,
     it is an error.
 
-    Raises TypeError if this is not a type of numbers, or these are not functions; ValueError if a name in a dict is not
-    that of a function.
+    Raises TypeError if this is not a type of numbers or has no functions, ValueError for other entries of a dict.
     """
     is_number = isinstance(kind, type) and all(hasattr(kind, name) for name in OPERATORS)
     if not is_number or kind in (float, int) or hasattr(kind, "_level"):
@@ -106,10 +105,8 @@ def register(kind: type, functions: Any) -> None:
     elif not found:
         raise TypeError(f"{short(functions)} has no functions: expected a module, a class or a dict of them")
     for name, function in found.items():
-        if name not in names:
-            raise ValueError(f"{short(name)} is not a function of micrograd.scalar: expected {', '.join(names)}")
-        if not callable(function):
-            raise TypeError(f"{name} is {short(function)}: expected a function")
+        if name not in names or not callable(function):
+            raise ValueError(f"{short(name)} is {short(function)}: expected functions, named {', '.join(names)}")
     if "hull" in found:
         _replace(kind, ("__lt__", "__le__", "__gt__", "__ge__"), _compared)
     REGISTERED.setdefault(kind, {}).update(found)
@@ -278,11 +275,8 @@ def as_index(index: Any, size: int, name: str = "index") -> Any:
         return index
     index = innermost(index)
     number = unwrap_numpy(index)
-    if not hasattr(number, "__len__"):  # which arrays have, beside methods of these names
-        if hasattr(number, "select"):
-            return number
-        if hasattr(number, "__index__"):
-            number = number.__index__()
+    if hasattr(number, "select") and not hasattr(number, "__len__"):  # which tensors have
+        return number
     is_real = isinstance(number, (int, float, Real))
     if is_real and 0 <= number < size and (whole := int(number)) == number:
         return whole
