@@ -8,7 +8,6 @@ from itertools import dropwhile, groupby
 
 from micrograd.compiler.ir import Assign, Kernel, Layer, Loop, Ref, Step, Sum, Term, start
 from micrograd.compiler.passes.fuse import is_parallel
-from micrograd.compiler.passes.jam import can_jam
 
 FEWEST = 32  # terms of a sum: against jamming, a layer takes 0.7 to 0.9 times as long with 64, 1 with 27, 1.04 with 16
 
@@ -19,9 +18,7 @@ def with_layers(kernel: Sequence[Step], around: tuple[int, ...] = ()) -> Kernel:
     for step in kernel:
         if not isinstance(step, Loop):
             found.append(step)
-        elif any(map(_is_sum_of_layer, step.body)) and (
-            is_parallel(step, around) if len(step.body) == 1 else not around and can_jam(step)
-        ):
+        elif any(map(_is_sum_of_layer, step.body)) and is_parallel(step, around):
             for apart, steps in groupby(step.body, _is_sum_of_layer):
                 body = tuple(steps)
                 found += _layers(step.rounds, body) if apart else [Loop(step.rounds, body)]

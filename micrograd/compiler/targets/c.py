@@ -20,7 +20,7 @@ take more than 16 GB. The numbers of one example were traced one by one: a long 
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, zip_longest
+from itertools import compress, groupby
 from typing import Any
 
 from micrograd.compiler.dtype import DOUBLE, Precision
@@ -42,7 +42,6 @@ from micrograd.compiler.ir import (
     is_variable,
     refs,
     replace,
-    span,
 )
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.fuse import is_parallel
@@ -107,7 +106,7 @@ class Writer(Printer):
         dots: bool = False,
         checks: bool = False,
         once: bool = False,
-        shared: Sequence[tuple[int, int]] = (),
+        shared: Sequence[bool] = (),
     ) -> None:
         self.vectors, self.checks, self.once, self.literal = vectors, checks, once, precision.literal
         self.type, self.for_lane, self.lane = "real", "", ""
@@ -119,12 +118,12 @@ class Writer(Printer):
         self.constants = program.constants
         self.straight = sum(not isinstance(step, Loop) for step in program.kernel)
         self.products: list[Product] = []
+        self.shared = shared if vectors else ()
         self.block = 0
         kernel = program.kernel
         if vectors and not once:
             kernel, self.products, self.block = split(kernel, program.sizes)
-            kernel = [_for_all(step, shared) if shared else step for step in kernel]
-        self.reads_shared = any(ref.array == "u" for ref, _ in refs(tuple(kernel)))
+            kernel = [_for_all(step, program.sizes, shared) for step in kernel] if any(shared) else kernel
         after = [product.step() for product in self.products]
         layers = kernel if once else with_layers(kernel) if vectors else interchanged(kernel)
         parts, self.temporaries = allocate(layers, LINES)
@@ -171,17 +170,17 @@ class Writer(Printer):
         types |= {"failed": "M *"} if self.checks else {}
         types |= {"h": "const real *", "d": "real *"} if self.is_hoisted else {}
         types |= {"block": "R *"} if self.products else {}
-        types |= {"u": "const real *"} if self.reads_shared else {}
+        types |= {"u": "const real *"} if any(self.shared) else {}
         return {name: f"{type.replace('*', '*restrict ')}{name}" for name, type in types.items()}
 
-    def products_source(self, name: str, sizes: Sequence[int], shared: Sequence[bool]) -> str:
+    def products_source(self, name: str, sizes: Sequence[int]) -> str:
         """A function that adds the products of n examples of a block to gradients, if there are any."""
-        lines = [line for product in self.products for line in self._product(product, sizes, shared)]
+        lines = [line for product in self.products for line in self._product(product, sizes)]
         head = f"static void {name}(const column *x, const int64_t *examples, const real *block, real *g, long n)"
         start = "int64_t room[BLOCK];", "(void)x; (void)examples; (void)room;"
         return "\n".join([head, "{", *indented([*start, *lines]), "}\n\n"]) if lines else ""
 
-    def _product(self, product: Product, sizes: Sequence[int], shared: Sequence[bool]) -> Iterator[str]:
+    def _product(self, product: Product, sizes: Sequence[int]) -> Iterator[str]:
         """The call of a product, in the loops around it."""
         *around, rows, columns = product.rounds
         for depth, rounds in enumerate(around):
@@ -190,7 +189,7 @@ class Writer(Printer):
         b_next, g_row = product.b.strides[-1], product.target.strides[-2]
         if place := argument(product.b, product.rounds, sizes):
             k, start = place
-            size = 0 if shared[k] else sizes[k]
+            size = 0 if self.shared[k] else sizes[k]
             of_b = f"x[{k}].numbers + {b} - {start}, {b_next}, {size}, rows(x + {k}, examples, n, room)"
         else:
             of_b = f"block + ROW * ({b}), ROW * {b_next}, 1, 0"
@@ -252,11 +251,11 @@ class Writer(Printer):
         return element
 
 
-def _for_all(step: Step, shared: Sequence[tuple[int, int]]) -> Any:
-    """A step; what it reads only of inputs that all examples share is one number for all lanes, in the array u."""
-    found = [(ref, span(ref, rounds)) for ref, rounds in refs(step) if ref.array == "x"]
-    own = {ref for ref, (first, last) in found if not any(a <= first and last < b for a, b in shared)}
-    return replace(step, lambda ref: ref._replace(array="u") if ref.array == "x" and ref not in own else ref)
+def _for_all(step: Step, sizes: Sequence[int], shared: Sequence[bool]) -> Any:
+    """A step; what it reads of an argument that all examples share is one number for all lanes, in the array u."""
+    places = [(ref, argument(ref, rounds, sizes)) for ref, rounds in refs(step)]
+    own = {ref for ref, place in places if not (place and shared[place[0]])}
+    return replace(step, lambda ref: ref if ref in own else ref._replace(array="u"))
 
 
 def _wrapped(numbers: Iterable[str]) -> list[str]:
@@ -311,23 +310,24 @@ def library_source(
     `least` of them.
     """
     ieee = graph.trace.ieee
+    shared = shared or [False] * len(graph.sizes)
+    writer = Writer(program, precision, vectors=tile > 0, dots=tile == 0, checks=not ieee, shared=shared)
     gather = once = ""
-    for_all: list[tuple[int, int]] = []
     k = offset = 0
-    for (size, is_shared), alike in groupby(zip_longest(graph.sizes, shared, fillvalue=False)):
+    for (size, is_shared), alike in groupby(zip(graph.sizes, shared, strict=True)):
         count = len(list(alike))
         line = f"gather(xs + {offset}, x + {k}, {count}, {size}, examples);\n"
         if not tile and len(graph.sizes) == 1:  # a single argument, which may be long, needs no copy
             line = f"xs = (T *)numbers_of(x, examples[0], {size});\n"
-        for_all += [(offset, offset + count * size)] * is_shared
+        if is_shared and tile:
+            line += f"    for (long i = {offset}; i < {offset + count * size}; i++)\n        u[i] = xs[i][0][0];\n"
         once, gather = (f"{once}    {line}", gather) if is_shared else (once, f"{gather}        {line}")
         k, offset = k + count, offset + count * size
-    writer = Writer(program, precision, vectors=tile > 0, dots=tile == 0, checks=not ieee, shared=for_all)
     overflow = "0"
     if not ieee and (precision != DOUBLE or "**" in program.operations):
         overflow = f"fetestexcept(FE_OVERFLOW) ? {1 if precision == DOUBLE else 2} : 0"
     arguments = "" if ieee else ", &failed"
-    products = writer.products_source("products", graph.sizes, [*shared, *[False] * len(graph.sizes)])
+    products = writer.products_source("products", graph.sizes)
     body, more = writer.source("one"), f"{writer.block} * ROW" if products else "0"
     before = after = ""
     if program.before and program.after:
@@ -348,9 +348,7 @@ def library_source(
     if products:
         arguments += ", (R *)(block + (examples - all))"
     room = f"    real *const block = (real *)(t + {writer.temporaries});\n" if products or before else ""
-    n_shared = sum(end - first for first, end in for_all) if writer.reads_shared else 0
-    if writer.reads_shared:
-        once += "".join(f"    for (long i = {i}; i < {end}; i++)\n        u[i] = xs[i][0][0];\n" for i, end in for_all)
+    if any(writer.shared):
         room = f"    real *const block = (real *)(t + {writer.temporaries}), *const u = block + {more};\n"
         more, arguments = f"{more} + {offset}", f"{arguments}, u"
     has_layers = "layer(" in body
@@ -373,7 +371,7 @@ def library_source(
         text,
         PASSES=FOR_TILES if tile else FOR_DOUBLES,
         NUMBERS=offset + program.n_results + writer.temporaries,
-        OFTEN=offset + program.n_results + writer.temporaries - n_shared,
+        OFTEN=offset + program.n_results + writer.temporaries - sum(compress(graph.sizes, writer.shared)),
         SIZES="".join(f"FITS({n}) ? {n} : " for n in TILES if 1 < n <= tile and writer.straight <= MANY_LINES),
         LIMIT=CACHE,
         INTEGER=precision.integer,
