@@ -324,7 +324,7 @@ def test_inputs_that_all_examples_share_are_read_once_for_all_lanes():
     w, v, *xs = [[0.1 * (i + j) for i in range(40)] for j in range(45)]
     fast = micrograd.compile(function, ([w, v], v, w), backend="c", in_axes=(None, 0, 0))
     assert_close(flat(fast.map([w, v], xs, xs)), flat([fast([w, v], x, x) for x in xs]))
-    (graph,) = [backend.stored.graph() for backend in fast._backends.values()]
+    (graph,) = [backend.graph for backend in fast._backends.values()]
     source = c.library_source(graph, passes.program(graph, graph.ends("forward")), tile=4, shared=(True, False, False))
     assert "U(u[i0]) * x[120 + i0]" in source
     assert "x[i0][k] * U(2.0)" in source  # over the numbers of two arguments
