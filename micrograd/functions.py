@@ -185,15 +185,15 @@ def _coefficients(n: int) -> tuple[float, float, list[float], list[float]]:
     A power of 2 whose power n + 1 is near n!, which keeps powers from underflow, and n! over that power; the Stirling
     coefficients B2k (2k + n - 1)! / ((2k)! n!); and the n-th derivative of cot over n!, as a polynomial in cot.
     """
-    factorial = math.factorial(n)
-    shift = round(math.log2(factorial) / (n + 1))
+    factorial, power = math.factorial(n), n + 1
+    shift = round(math.log2(factorial) / power)
     even = range(2, 2 * len(BERNOULLI) + 1, 2)
     stirling = [b * math.perm(m + n - 1, n) / (m * factorial) for b, m in zip(BERNOULLI, even, strict=True)]
     powers = [0, 1]
     for _ in range(n):  # the derivative of cot is -(1 + cot^2)
         slopes = [k * c for k, c in enumerate(powers)][1:]
         powers = [-(a + b) for a, b in zip([*slopes, 0, 0], [0, 0, *slopes], strict=True)]
-    return 2.0**shift, factorial / 2 ** (shift * (n + 1)), stirling, [c / factorial for c in powers]
+    return 2.0**shift, factorial / 2 ** (shift * power), stirling, [c / factorial for c in powers]
 
 
 def _horner(coefficients: Sequence[float], x: Any) -> Any:

@@ -32,7 +32,7 @@ class Mutant(NamedTuple):
     """How many changes that read the same are above it."""
     source: str
     spans: list[range]
-    """The lines of the error, of the expression around it, and so on; none if it is in no function."""
+    """The lines of the error, of the expression around it, and so on; none if it is in no function or a cached one."""
 
 
 def mutants(module: str, source: str) -> Iterator[Mutant]:
@@ -50,8 +50,9 @@ def mutants(module: str, source: str) -> Iterator[Mutant]:
         change = f"{function}: {before} -> {text(after[shown])}"
         code = _spliced(source, path[whole], after[whole])
         _replace(around[-1], field, replacement, node)
-        is_called = any(isinstance(n, ast.FunctionDef | ast.Lambda) for n in around)
-        placed = [n for n in reversed(path[: whole + 1]) if is_called and hasattr(n, "lineno")]
+        functions = [n for n in around if isinstance(n, ast.FunctionDef | ast.Lambda)]
+        is_cached = any("functools.cache" in text(n) for n in functions)  # another test may have run it
+        placed = [n for n in reversed(path[: whole + 1]) if functions and not is_cached and hasattr(n, "lineno")]
         spans = [range(n.lineno, n.end_lineno + 1) for n in placed]
         yield Mutant(module, change, counts[change], code, spans)
         counts[change] += 1
@@ -83,8 +84,7 @@ def _mistaken(parent: ast.AST, field: str, node: Any) -> Iterator[ast.AST]:
         case ast.Constant(value=bool()):
             yield ast.Constant(not node.value)
         case ast.Constant(value=int() | float()):
-            yield ast.Constant(node.value + 1)
-            yield ast.Constant(node.value - 1)
+            yield from (ast.Constant(n) for n in (node.value + 1, node.value - 1) if n != node.value)  # as 1e150 + 1
         case ast.Break():
             yield ast.Continue()
         case ast.Continue():
