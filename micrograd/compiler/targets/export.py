@@ -14,6 +14,7 @@ from micrograd.compiler.passes.expressions import Node
 from micrograd.compiler.targets import c, javascript
 from micrograd.compiler.targets.c_runtime import PARTS, definitions
 from micrograd.compiler.targets.spelling import indented, source, terms, total
+from micrograd.support.trees import Shape, described
 
 if TYPE_CHECKING:
     from micrograd.compiler.native.update import UpdateKernel
@@ -121,9 +122,9 @@ def arguments(graph: Graph, line: str) -> str:
     return "".join(line.format(_span("x", n, at), k) + of_shape(shape) for k, (at, n, shape) in places if n)
 
 
-def of_shape(shape: tuple[object, ...]) -> str:
+def of_shape(shape: Shape) -> str:
     """The words for a nested shape; no key of a dict in them may end the comment that they stand in."""
-    return f", of shape {shape}".replace("*", r"\x2a") if len(shape) > 1 else ""
+    return f", of shape {described(shape)}".replace("*", r"\x2a") if len(shape) > 1 else ""
 
 
 def _span(array: str, n: int, first: int = 0) -> str:

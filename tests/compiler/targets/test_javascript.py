@@ -423,7 +423,7 @@ def test_a_key_of_an_argument_runs_nothing(tmp_path, key):
     script = 'import { forward } from "./model.mjs";\nconst results = [forward([2], [3])[0], typeof globalThis.ran];'
     assert in_node(tmp_path, script) == [6.0, "undefined"]
     for source, other in (text, usual.js_source()), (fast.c_source, usual.c_source):
-        assert "of shape (dict('" in source
+        assert "of shape {'" in source
         for mark in "/*", "*/":
             assert source.count(mark) == other.count(mark)
 
