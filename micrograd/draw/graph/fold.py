@@ -17,7 +17,7 @@ from itertools import chain, count
 from typing import NamedTuple
 
 from micrograd.draw.graph.drawn import POWERS, DrawnGraph
-from micrograd.draw.graph.scopes import ExampleScopes, Scope
+from micrograd.draw.graph.scopes import ExampleScopes
 from micrograd.draw.text import label, number
 from micrograd.scalar import FUNCTIONS, innermost
 
@@ -62,7 +62,7 @@ class Folded:
         self.stacked = {stack.node for stack in self.stacks}
         pairs = [zip(other, first, strict=True) for _, (first, *others) in self.stacks for other in others]
         self.twins = dict(chain.from_iterable(pairs))
-        self._card_of: dict[tuple[int, Scope], int] = {}  # the card of a Value in a scope
+        self._card_of: dict[int, int] = {}  # the card of a Value
         nodes = range(graph.first, len(graph.values))
         shown = [i for i in nodes if not self._scopes.is_hidden(i)]
         neurons = {i: found for i in shown if folds and (found := self._terms(i))}
@@ -71,14 +71,13 @@ class Folded:
         for i in shown:
             if i in swallowed:
                 continue
-            scope = self._scopes.of[i]
             card = self._neuron(i, *neurons[i]) if i in neurons else self._operation(i)
-            card.inputs = [x._replace(card=self._source(x.source, scope)) for x in card.inputs]
-            card.stacks = self._scopes.stacks_of(scope)
-            self._card_of[i, scope] = len(self.cards)
+            card.inputs = [x._replace(card=self._source(x.source)) for x in card.inputs]
+            card.stacks = self._scopes.stacks_around(i)
+            self._card_of[i] = len(self.cards)
             self.cards.append(card)
         if not self.cards:
-            self._source(len(graph.values) - 1, ())  # a leaf alone
+            self._source(len(graph.values) - 1)  # a leaf alone
 
     def unfolded(self, card: Card, first: int) -> list[Card]:
         """A card for each part of the card, numbered from `first` on, with all its operands as inputs."""
@@ -159,13 +158,12 @@ class Folded:
                     return Card(i, [operand, i], title, [inputs[1 - place]])
         return Card(i, [i], title, inputs)
 
-    def _source(self, i: int, scope: Scope) -> int:
-        """The number of the card of an operand that is used in a scope; a leaf's is made when it is first needed."""
-        key = i, self._scopes.home(i, scope)
-        if key not in self._card_of and self.graph.is_leaf(i):
-            self._card_of[key] = len(self.cards)
-            self.cards.append(Card(i, [i], "", stacks=self._scopes.stacks_of(key[1])))
-        return self._card_of[key]
+    def _source(self, i: int) -> int:
+        """The number of the card of an operand; a leaf's is made when it is first needed."""
+        if i not in self._card_of:
+            self._card_of[i] = len(self.cards)
+            self.cards.append(Card(i, [i], "", stacks=self._scopes.stacks_around(i)))
+        return self._card_of[i]
 
 
 # Names

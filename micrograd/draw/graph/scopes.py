@@ -10,10 +10,6 @@ The two examples of this loss share a weight w and have their own inputs:
 
 A Value belongs to a scope if every path from it to the root leads through that operand of the mean. Operands whose
 scopes are alike, Value by Value, make a stack. Scopes nest: an example that is a mean itself has scopes inside.
-
-Aliases are leaves that belong to no example and still differ from one to the next, as the embeddings of letters in a
-text do. In mean(x0 - x1, x1 - x2), both examples use x1, so it is in scope 0; but in the second, x2 is in its place. In
-the first example's scope, x1 is an alias, and gets a card there.
 """
 
 from typing import NamedTuple
@@ -41,7 +37,6 @@ class ExampleScopes:
         self.graph = graph
         self.stacks: list[Stack] = []
         self.of: dict[int, Scope] = {len(graph.values) - 1: ()}
-        self._aliases: dict[int, set[int]] = {}  # in the first example of a stack's node
         candidates = self._candidates() if stacks else set[int]()
         self._find_scopes(candidates)
         for node in sorted(candidates, reverse=True):  # outer stacks before those inside them
@@ -53,15 +48,9 @@ class ExampleScopes:
         """Whether the Value belongs to an example other than the first."""
         return any(example > 0 for _, example in self.of[i])
 
-    def stacks_of(self, scope: Scope) -> tuple[int, ...]:
-        """The stacks around a scope, innermost first."""
-        return tuple(self._numbers[node] for node, _ in reversed(scope))
-
-    def home(self, i: int, scope: Scope) -> Scope:
-        """The scope in which to draw a Value that is used in a scope: its own, or one in which it is an alias."""
-        while scope and i not in self._aliases[scope[-1][0]]:
-            scope = scope[:-1]
-        return scope or self.of[i]
+    def stacks_around(self, i: int) -> tuple[int, ...]:
+        """The stacks that show one example of the Value at a time, innermost first."""
+        return tuple(self._numbers[node] for node, _ in reversed(self.of[i]))
 
     def _find_scopes(self, candidates: set[int]) -> None:
         """Give each Value its scope, from the root back, as if every candidate were a stack."""
@@ -123,10 +112,8 @@ class ExampleScopes:
         scopes: list[Scope] = [(*self.of[node], (node, j)) for j in range(len(operands))]
         matches = [self._match(operands[0], *other, scopes[0]) for other in zip(operands, scopes, strict=True)]
         if all(matches):
-            own = {k for k in matches[0] if self._is_within(k, scopes[0])}
-            differing = {k for k in matches[0] if any(match[k] != k for match in matches)}
-            self._aliases[node] = differing - own
-            self.stacks.append(Stack(node, [[match[k] for k in sorted(own | differing)] for match in matches]))
+            own = sorted(k for k in matches[0] if self._is_within(k, scopes[0]))
+            self.stacks.append(Stack(node, [[match[k] for k in own] for match in matches]))
 
     def _match(self, first: int, other: int, its: Scope, scope: Scope) -> dict[int, int]:
         """For each Value of the first example, its place in the other one; {} if the two are not alike."""
@@ -137,8 +124,7 @@ class ExampleScopes:
             if matches.get(a) == b:
                 continue
             is_own = self._is_within(a, scope)
-            is_alike = self.graph.is_leaf(a) or (is_own == self._is_within(b, its) and (is_own or a == b))
-            if a in matches or not is_alike:
+            if a in matches or is_own != self._is_within(b, its) or not (is_own or a == b):
                 return {}
             matches[a] = b
             if is_own:
