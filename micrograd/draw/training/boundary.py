@@ -10,7 +10,6 @@ from micrograd.draw.shell import CLASSES, COLOURS
 from micrograd.draw.text import number, real
 from micrograd.draw.training.charts import axes, widened
 from micrograd.engine import Value
-from micrograd.scalar import DomainError
 from micrograd.support.trees import flat
 from micrograd.support.validation import examples
 
@@ -71,22 +70,14 @@ def _examples(xs: Sequence[Any], ys: Sequence[Any]) -> tuple[list[Sequence[float
 
 
 def _outputs(model: Callable[[Any], Any], points: Sequence[Sequence[float]]) -> list[list[float]]:
-    """The model's outputs at each point, by compiled code if it can be compiled; NaN outside of its domain."""
+    """The model's outputs at each point, by compiled code if it can be compiled."""
     from micrograd.compiler.compiled import compile  # not at the top: it takes long to load
-
-    def called(point: Sequence[float]) -> Any:
-        try:
-            return model([Value(x) for x in point])
-        except (ArithmeticError, DomainError):  # such as the logarithm of a negative number
-            return math.nan
 
     try:
         outputs = compile(model, ([0.0, 0.0],), backend="python").map(points)
-    except (ArithmeticError, TypeError, ValueError):  # it cannot be compiled, or not computed everywhere
-        outputs = map(called, points)
-    rows = [list(map(real, flat(output))) for output in outputs]
-    width = max(map(len, rows))
-    return [numbers if len(numbers) == width else [math.nan] * width for numbers in rows]
+    except (ArithmeticError, TypeError, ValueError):  # it cannot be compiled
+        outputs = [model([Value(x) for x in point]) for point in points]
+    return [list(map(real, flat(output))) for output in outputs]
 
 
 def _leads(outputs: Sequence[Sequence[float]], at: float) -> list[list[float]]:
