@@ -74,15 +74,19 @@ def replaced(function: Callable[[Any], Any], tree: Any) -> Any:
 
 def at_path(function: Callable[[Any], Any], path: str, tree: Any) -> Any:
     """What `replaced` makes of a tree. A TypeError about one of its numbers says where it is."""
+
+    def is_refused(leaf: tuple[str, Any]) -> bool:
+        try:
+            function(leaf[1])
+        except TypeError:
+            return True
+        return False
+
     try:
         return replaced(function, tree)
     except TypeError as error:
-        for where, number in leaves(path, tree):
-            try:
-                function(number)
-            except TypeError:
-                raise TypeError(f"{where}: {error}") from None
-        raise TypeError(f"{path}: {error}") from None
+        where, _ = next(filter(is_refused, leaves(path, tree)), (path, None))
+        raise TypeError(f"{where}: {error}") from None
 
 
 def flat(tree: Any) -> list[Any]:
