@@ -5,7 +5,7 @@ import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import chain, islice
+from itertools import islice
 from numbers import Real
 from types import MappingProxyType
 from typing import Any, NamedTuple
