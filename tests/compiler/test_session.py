@@ -589,7 +589,7 @@ STEP = {"step": lambda self: None}
         (own(type("Base", (SGD,), STEP)), TypeError, r"^Own defines its own step\(\): comp"),
         (replaced, TypeError, r"^SGD defines its own step\(\): comp"),
         (
-            lambda p: type("Own", (SGD,), {"learning_rate": property(lambda self: 0.1)})(p),
+            lambda p: type("Own", (SGD,), {"learning_rate": property(lambda self: 0.1, lambda self, to: None)})(p),
             TypeError,
             "^Own computes its learning_rate: make it a number",
         ),
