@@ -74,7 +74,7 @@ class Machine:
             return self._read(value, rounds)
         if isinstance(value, Sum):
             numbers = list(self._terms(value.terms, rounds))
-            return OPERATIONS["largest"](*numbers) if start(value.terms) == Ref("=-inf") else reduce(add, numbers)
+            return OPERATIONS["max"](numbers) if start(value.terms) == Ref("=-inf") else reduce(add, numbers)
         op, *sizes = value.op.split()
         if op == "take_at":
             index, row = value.operands

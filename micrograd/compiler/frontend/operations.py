@@ -22,7 +22,6 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "abs": abs,
     "where": scalar.where,
     "take": lambda index, *values: scalar.take(values, index),
-    "largest": lambda *numbers: scalar.largest(numbers),
     "max": scalar.largest,
     "dot": lambda start, ws, xs: reduce(operator.add, map(operator.mul, ws, xs), start),
     "take_at": lambda index, row: scalar.take(row, index),

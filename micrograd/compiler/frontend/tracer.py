@@ -109,7 +109,8 @@ class Symbol:
 
     def largest(self, numbers: Sequence[Any]) -> Any:
         """The largest of some numbers; this is one of them."""
-        return self.trace.record("largest", numbers)
+        row = self.trace.stack(tuple(map(self.trace.result, numbers)))
+        return Symbol(self.trace, self.trace.row("max", (row,)))
 
     def as_rows(self, *operands: tuple[Value, ...]) -> Any:
         """Each of these tuples of operands as a tuple of one Row, if the trace makes Rows of them."""
@@ -341,6 +342,7 @@ class Trace:
 
     def close(self) -> None:
         """End the trace: from here on, any use of its Symbols is an error."""
+        self.start(0)  # has a line from here on, which passes ask for
         self.known = defaultdict(_no_more)
         self.rows = None
 

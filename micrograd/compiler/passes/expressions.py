@@ -21,7 +21,7 @@ SUMS = frozenset(("+", "-", "dot"))
 ROWS = frozenset(("stack", "axpy", "scatter", "item"))
 REDUCTIONS = {"sum": "+", "max": ">"}
 """The sign of the terms, for each operation that reduces a row to a number."""
-PLAIN = OPERATIONS.keys() - SUMS - CONDITIONS - REDUCTIONS.keys() - {"where", "take", "take_at", "largest"}
+PLAIN = OPERATIONS.keys() - SUMS - CONDITIONS - REDUCTIONS.keys() - {"where", "take", "take_at"}
 """Operations that become a Call whose operands are just numbers."""
 LONG_CONDITION = 8  # numbers compared, above which a condition is computed once, as 1 or 0, whatever uses it
 
@@ -352,8 +352,6 @@ class _Merger:
                 self._number(line)
         elif op in REDUCTIONS:
             self._close(line, [(REDUCTIONS[op], (self._column(operands[0]),))])
-        elif op == "largest":
-            self.nodes.append(Node(line, ((">", 1, len(operands)),), (tuple(map(self._number, operands)),)))
         elif op == "take_at":
             of = self._trace.slices[operands[1]]
             self.nodes.append(Node(line, Call(f"take_at {of.step} {of.size}", (0, 1)), (tuple(operands),)))

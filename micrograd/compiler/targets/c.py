@@ -65,7 +65,7 @@ IN_VECTORS = CONDITIONS | ROW_CALLS | {*"+-*/", "quotient", "neg", "abs", "where
 """The operations that a loop may have if the C compiler is to vectorize it."""
 
 TOTAL = CONDITIONS | {
-    *("+", "-", "*", "dot", "neg", "abs", "where", "largest", "max", "sum"),
+    *("+", "-", "*", "dot", "neg", "abs", "where", "max", "sum"),
     *(name for name in CALLS if not refused(name)),
 }
 """The operations that have a result for all operands, even if infinite; the others may raise in Python."""
