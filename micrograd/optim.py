@@ -306,7 +306,7 @@ def clip_scale(norm: Any, max_norm: float) -> Any:
 
 def _norm(grads: list[Any]) -> Any:
     """The root of the sum of squares; for floats, even where a square overflows."""
-    if all(scalar.registered(grad) is None for grad in grads):
+    if not scalar.REGISTERED or all(scalar.registered(grad) is None for grad in grads):
         return math.hypot(*grads)
     return scalar.sqrt(scalar.total([grad * grad for grad in grads]))
 

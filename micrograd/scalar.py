@@ -195,7 +195,7 @@ def is_number(x: Any) -> bool:
 
 def option(number: Any, x: Any) -> Any:
     """A float that something takes besides numbers like `x`; for a kind that does not mix with floats, its decimal."""
-    if type(number) is not float or type(x) is float or registered(x := innermost(x)) is None:
+    if not REGISTERED or type(number) is not float or registered(x := innermost(x)) is None:
         return number
     try:
         return zero(x) + number

@@ -125,17 +125,13 @@ def normalize_leaves(leaves: Iterable[Any]) -> None:
         data, grad = leaf.data, leaf.grad
         if type(data) is not float and (number := as_number(data, leaf._level)) is not data:
             if not isinstance(data, float):
-                raise TypeError(
-                    f"a leaf was set to {data!r}, of low precision: set it to {number!r}, and compute again"
-                )
+                raise TypeError(f"a leaf was set to {data!r}, of low precision: set it to {number!r} and recompute")
             leaf.data = number
         if type(grad) is not float:
             try:
                 leaf.grad = as_number(grad, leaf._level)
             except TypeError as error:
-                raise TypeError(
-                    f"the grad of {leaf!r:.80} is not a number: set it to 0, as zero_grad() does"
-                ) from error
+                raise TypeError(f"the grad of {leaf!r:.80} is not a number: zero_grad() sets it to 0") from error
 
 
 def as_constant(beside: Any, name: str, number: Any, remedy: str) -> Any:
