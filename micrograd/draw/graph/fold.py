@@ -68,14 +68,10 @@ class Folded:
         neurons = {i: found for i in shown if folds and (found := self._terms(i))}
         swallowed = {k for nodes, _ in neurons.values() for k in nodes}
         swallowed |= {k for node in self.stacked for k in graph.chain(node)[:-1]}
-        for i in shown:
-            if i in swallowed:
-                continue
+        for i in [i for i in shown if i not in swallowed]:
             card = self._neuron(i, *neurons[i]) if i in neurons else self._operation(i)
             card.inputs = [x._replace(card=self._source(x.source)) for x in card.inputs]
-            card.stacks = self._scopes.stacks_around(i)
-            self._card_of[i] = len(self.cards)
-            self.cards.append(card)
+            self._add(card)
         if not self.cards:
             self._source(len(graph.values) - 1)  # a leaf alone
 
@@ -161,9 +157,13 @@ class Folded:
     def _source(self, i: int) -> int:
         """The number of the card of an operand; a leaf's is made when it is first needed."""
         if i not in self._card_of:
-            self._card_of[i] = len(self.cards)
-            self.cards.append(Card(i, [i], "", stacks=self._scopes.stacks_around(i)))
+            self._add(Card(i, [i], ""))
         return self._card_of[i]
+
+    def _add(self, card: Card) -> None:
+        card.stacks = self._scopes.stacks_around(card.head)
+        self._card_of[card.head] = len(self.cards)
+        self.cards.append(card)
 
 
 # Names
