@@ -2,6 +2,8 @@
 
 import math
 import os
+import random
+import re
 import shutil
 import subprocess
 import sys
@@ -14,9 +16,10 @@ from micrograd import Value, scalar
 from micrograd.compiler.frontend.graph import traced
 from micrograd.compiler.native import loop, toolchain
 from micrograd.compiler.native.update import UpdateKernel
+from micrograd.compiler.targets import spelling
 from micrograd.compiler.targets.export import export_c
 from micrograd.nn import MLP
-from micrograd.optim import Adam
+from micrograd.optim import SGD, Adam
 from tests.kernels import c_source
 from tests.operations import FUNCTIONS, OPERATORS
 
@@ -130,10 +133,19 @@ class Target:
         assert len(results) == size
         return list(results)
 
+    def prints(self, directory, source):
+        """The words that a program prints; it ends at once where C leaves undefined what it does."""
+        (directory / "program.c").write_text(source)
+        trap = "-fsanitize-trap=undefined" if "ziglang" in self.compiler else "-fsanitize-undefined-trap-on-error"
+        flags = ["-std=gnu99", "-O1", "-fsanitize=undefined", trap, *([] if self.suffix else ["-static"])]
+        self.compile(directory, *flags, "program.c", "-o", "program.exe")
+        self._done(directory, *self.runs, "./program.exe")
+        return (directory / "output").read_text().split()
+
     def _done(self, directory, *command):
-        with (directory / "errors").open("w") as errors:  # wine's server would keep a pipe open
-            done = subprocess.run(
-                command, cwd=directory, env=self.environment, timeout=1200, stdout=subprocess.DEVNULL, stderr=errors
+        with (directory / "output").open("w") as output, (directory / "errors").open("w") as errors:  # no pipe, which
+            done = subprocess.run(  # wine's server would keep open
+                command, cwd=directory, env=self.environment, timeout=1200, stdout=output, stderr=errors
             )
         assert done.returncode == 0, (directory / "errors").read_text(errors="replace")[-3000:]
 
@@ -311,3 +323,49 @@ def test_libraries_the_loop_of_a_training_and_exports_build_for(ziglang, tmp_pat
     write_export(tmp_path, loss, parameters)
     flags = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-pedantic"]
     target.compile(tmp_path, *flags, "-c", "model.c", "-o", "model.o")
+
+
+SHUFFLE = """#include <stdio.h>
+#include <stdint.h>
+%s
+static int64_t order[70000];
+
+static void shuffled(int n, int times)
+{
+    uint32_t state[625] = {%s};
+    for (int i = 0; i < times; i++)
+        shuffle(state, order + n * i, n);
+    for (int i = 0; i < n * times; i++)
+        printf("%%d ", (int)order[i]);
+}
+
+int main(void)
+{
+    %s
+    return 0;
+}
+"""
+
+
+def test_examples_are_shuffled_as_python_does(target, tmp_path):
+    sizes, expected = ((7, 20), (257, 2), (70_000, 1)), []
+    for n, times in sizes:
+        rng = random.Random(3)
+        words = ", ".join(f"{word}u" for word in rng.getstate()[1])
+        for _ in range(times):
+            order = list(range(n))
+            rng.shuffle(order)
+            expected += order
+    [shuffle] = re.findall(r"static uint32_t word.*?\nvoid shuffle.*?\n}\n", spelling.source("loop.c"), re.DOTALL)
+    calls = "\n    ".join(f"shuffled({n}, {times});" for n, times in sizes)
+    assert [*map(int, target.prints(tmp_path, SHUFFLE % (shuffle, words, calls)))] == expected
+
+
+def test_a_training_is_what_it_is_here(target, tmp_path):
+    """Both sides of the border lay a job out alike: its size and its last field are where ctypes has them."""
+    main = """
+#include <stddef.h>
+#include <stdio.h>
+int main(void) { printf("%d %d", (int)sizeof(job), (int)offsetof(job, taken)); return 0; }"""
+    expected = [loop.ctypes.sizeof(loop.LoopArguments), loop.LoopArguments.taken.offset]
+    assert [*map(int, target.prints(tmp_path, loop.source(UpdateKernel(SGD([Value(1.0)]))) + main))] == expected
