@@ -62,9 +62,10 @@ def _added(variable: Ref, statements: Sequence[tuple[Term, ...] | Loop], dots: b
             yield Assign(variable, Sum((Term(">" if part[0].sign == ">" else "+", (variable,)), *part)))
         elif dots and isinstance(part.rounds, int) and is_dot(part):
             (sign, factors) = part.body[0]
-            op = "max" if sign == ">" else "sum" if len(factors) == 1 else "dot"
-            operands = [_lowest(factor, part.rounds) for factor in factors]
-            yield Assign(variable, Call(f"{op} {part.rounds}", (variable, *operands)))
+            operands = sorted([_operand(factor, part.rounds) for factor in factors], key=_is_row)  # a number is first
+            op = "max" if sign == ">" else "sum" if len(factors) == 1 else "dot" if _is_row(operands[0]) else "scaled"
+            negated = [Assign(variable, Call("neg", (variable,)))] * (sign == "-")  # which rounds nothing
+            yield from (*negated, Assign(variable, Call(f"{op} {part.rounds}", (variable, *operands))), *negated)
         else:
             yield Loop(part.rounds, tuple(_added(variable, list(_statements(part.body)), dots)))
 
@@ -77,16 +78,18 @@ def _statements(terms: Sequence[Term | Loop]) -> Iterator[Any]:
 
 
 def is_dot(loop: Loop) -> bool:
-    """Whether a loop adds up neighbouring elements of an array, or the dot product of two such rows of elements."""
+    """Whether a loop adds up neighbouring elements of an array, each times one of another such row, or one number."""
     term = loop.body[0]
-    if len(loop.body) > 1 or isinstance(term, Loop) or term.sign == "-":
+    if len(loop.body) > 1 or isinstance(term, Loop) or any(factor.array[0] not in "pxty" for factor in term.factors):
         return False
-    if any(factor.array[0] not in "pxty" for factor in term.factors):
-        return False
-    return {factor.strides[-1] for factor in term.factors} in ({1}, {-1})
+    return {factor.strides[-1] for factor in term.factors} in ({1}, {-1}, {0, 1}, {0, -1})
 
 
-def _lowest(ref: Ref, rounds: int) -> Ref:
-    """A pointer to the element with the lowest index that a loop reads, forwards or backwards."""
+def _operand(ref: Ref, rounds: int) -> Ref:
+    """A number; or a pointer to the element with the lowest index that a loop reads, forwards or backwards."""
     *outer, stride = ref.strides
-    return Ref(f"&{ref.array}", ref.base if stride > 0 else ref.base - (rounds - 1), tuple(outer))
+    return Ref("&" * bool(stride) + ref.array, ref.base if stride >= 0 else ref.base - (rounds - 1), tuple(outer))
+
+
+def _is_row(operand: Ref) -> bool:
+    return operand.array[0] == "&"

@@ -217,14 +217,14 @@ static inline real dot(real start, const real *a, const real *b, long n)
     return start + (((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7])));
 }
 
-static inline real sum(real start, const real *a, long n)
+static inline real scaled(real start, real by, const real *a, long n)
 {
     W sums = {0};
     const long whole = n / 8 * 8;
     for (long i = 0; i < whole; i += 8)
-        sums += *(const W *)(a + i);
+        sums += by * *(const W *)(a + i);
     for (long i = whole; i < n; i++)
-        start += a[i];
+        start += by * a[i];
     return start + (((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7])));
 }
 

@@ -3,6 +3,7 @@
 import math
 import random
 import re
+from functools import reduce
 from itertools import accumulate
 
 import pytest
@@ -338,6 +339,22 @@ def test_few_examples_are_computed_one_by_one_with_dot():
     graph = backend.graph
     source = c.library_source(graph, passes.program(graph, graph.ends("backward")), tile=0)
     assert " = dot(sum" in source
+
+
+@needs_compiler
+@pytest.mark.parametrize("term", [lambda x, a: x, lambda x, a: x * a], ids=["numbers", "multiples"])
+@pytest.mark.parametrize("operation", [Value.__add__, Value.__sub__])
+@pytest.mark.parametrize("order", [1, -1])
+def test_sums_over_a_row_are_added_up_at_once_for_few_examples(operation, term, order):
+    def function(a, xs):
+        return reduce(operation, [term(x, a) for x in xs[::order]], a * 1.5)
+
+    arguments = 0.7, [0.1 * (i - 5) for i in range(21)]
+    fast = micrograd.compile(function, arguments, backend="c")
+    assert fast(*arguments) == pytest.approx(eager(function, *arguments)[0], rel=1e-14)
+    (graph,) = [backend.graph for backend in fast._backends.values()]
+    source = c.library_source(graph, passes.program(graph, graph.ends("forward")), tile=0)
+    assert "= scaled(sum" in source
 
 
 @needs_compiler
