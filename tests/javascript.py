@@ -18,7 +18,7 @@ def in_node(directory, script):
     """The `results` that a script in a directory computes: nested lists, objects and numbers."""
     path = directory / "script.mjs"
     path.write_text(f"{script}\nprocess.stdout.write({AS_JSON});\n", encoding="utf-8")
-    done = subprocess.run([NODE, path], cwd=directory, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([NODE, path], cwd=directory, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return parsed(done.stdout)
 

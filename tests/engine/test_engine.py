@@ -373,7 +373,7 @@ class TestThreads:
         inside.wait()
         process = multiprocessing.get_context("fork").Process(target=(x * 3).backward)
         process.start()
-        process.join(20)
+        process.join(120)
         try:
             assert process.exitcode == 0
         finally:

@@ -237,7 +237,7 @@ def test_threads_and_tasks_each_nest_on_their_own():
     expected, found, barrier = 1.0, [], threading.Barrier(4)
 
     def outer(x):
-        barrier.wait(timeout=30)  # all are inside a derivative now
+        barrier.wait(timeout=120)  # all are inside a derivative now
         return x * grad(lambda y: x + y)(1.0)
 
     threads = [threading.Thread(target=lambda: found.append(grad(outer)(1.0))) for _ in range(4)]

@@ -23,7 +23,7 @@ def run(tmp_path_factory):
     """A run of the demo: what it says, and the directory with what it writes."""
     directory = tmp_path_factory.mktemp("demo")
     command = [*PYTHON, Path(demo.__file__).resolve()]
-    done = subprocess.run(command, cwd=directory, env={"PATH": ""}, text=True, capture_output=True, timeout=60)
+    done = subprocess.run(command, cwd=directory, env={"PATH": ""}, text=True, capture_output=True, timeout=600)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout, directory
 

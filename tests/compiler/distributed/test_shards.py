@@ -421,7 +421,7 @@ def test_mpi_with_two_ranks(tmp_path):
     as_root = {f"OMPI_ALLOW_RUN_AS_ROOT{end}": "1" for end in ("", "_CONFIRM")}
     environment = {**os.environ, **as_root, "PYTHONPATH": str(ROOT), "OMPI_MCA_rmaps_base_oversubscribe": "1"}
     command = [mpiexec, "-n", "2", sys.executable, "-m", "mpi4py.futures", str(tmp_path / "ranks.py")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert done.stdout == f"{trained(executor=Processes(1))[:2]!r}\n", done.stderr
 
 

@@ -92,7 +92,7 @@ def test_the_exit_does_not_wait_for_a_compiler_in_the_background_and_ends_it(mon
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     script = hanging(tmp_path, otherwise=toolchain.require_compiler().command)
     command = [sys.executable, "-c", AT_EXIT, script, str(tmp_path / "hung")]
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=600)
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
     wait_until(lambda: (tmp_path / "ended").exists() and not [*tmp_path.glob("micrograd/*.c")])
 
