@@ -260,8 +260,7 @@ def save(model: Module, path: str | os.PathLike[str]) -> None:
     """Save a Neuron, Layer, MLP or Embedding to a file in JSON, with every parameter to the last bit.
 
     An existing file is replaced by the whole new one, or stays as it is. Raises TypeError unless `model` is a Module;
-    ValueError, with the way to save it, if a part is none of these, an activation has no name, or a number is infinite
-    or not a float.
+    ValueError, with the way to save it, if a part is none of these, an activation has no name, or a number is no float.
     """
     require_attributes("model", model, ["state_dict"], "a Module, as in save(model, 'model.json')")
     try:

@@ -90,8 +90,7 @@ def register(kind: type, functions: Any) -> None:
     Such numbers need `+ - * /` and comparisons, and have to be mixed with ints.
 
     A comparison may be undecided: None or a ValueError, as for an interval around 0 and the number 0. Then `where`
-    takes the `hull` of both branches, a function (a, b) that is looked up like the others; without it, or in an `if`,
-    it is an error.
+    takes the `hull` of both branches, a function (a, b) that is looked up like the others; anything else is an error.
 
     Raises TypeError if this is not a type of numbers or has no functions, ValueError for other entries of a dict.
     """

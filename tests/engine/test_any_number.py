@@ -353,3 +353,9 @@ def test_drawings_show_the_number(number, shown):
     y.backward()
     assert shown in viz.to_svg(y)
     assert repr(number) in repr(x)
+
+
+def test_a_page_shows_an_undecided_choice_without_a_formula(tmp_path):
+    x = Value(iv.mpf([-1, 2]))
+    viz.save_html(where(x > 0, x, 2 * x), tmp_path / "page.html")
+    assert "where" in (tmp_path / "page.html").read_text(encoding="utf-8")

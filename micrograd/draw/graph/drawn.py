@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from micrograd import engine, functions, losses, reductions
 from micrograd.engine import Value
-from micrograd.scalar import innermost
+from micrograd.scalar import Undecided, innermost
 
 ENGINE = {module.__name__ for module in (engine, functions, reductions)}  # a page can recompute their operations
 LOSSES = ("binary_cross_entropy", "cross_entropy")  # the operations of `losses` that it can recompute
@@ -79,6 +79,8 @@ class DrawnGraph:
 
 
 def operation_of(value: Value) -> str:
-    """The engine's operation that made the Value, such as `tanh` or `dot`; "" for a user's own, and for a leaf."""
+    """The engine's operation that made the Value, such as `tanh`; "" for a user's own, a leaf, an undecided `where`."""
+    if isinstance(value._constants.get("condition"), Undecided):
+        return ""
     module = getattr(value._backward, "__module__", None)
     return value._op if module in ENGINE or (module == losses.__name__ and value._op in LOSSES) else ""
