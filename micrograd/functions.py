@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from micrograd import scalar
+from micrograd.core.gradients import nothing
 from micrograd.core.levels import as_constant, binary, promoted, reflected
 from micrograd.core.number import Number
 from micrograd.scalar import constant, where, zero
@@ -316,12 +317,7 @@ class Functions(Number):
     @binary
     def __floordiv__(self, other):
         """The largest whole number that is not above x / y. The gradient is 0 everywhere, as for `floor`."""
-
-        def _backward(grad):
-            self.grad += 0
-            other.grad += 0
-
-        return self._node(scalar.floor_divide(self.data, other.data), (self, other), "//", _backward)
+        return self._node(scalar.floor_divide(self.data, other.data), (self, other), "//", nothing)
 
     def __divmod__(self, other):
         return self // other, self % other
