@@ -596,7 +596,7 @@ class TestGradientsOfLeaves:
     def test_what_is_not_a_number_is_not_added_to(self, grad):
         v, w = Value(1.0), Value(2.0)
         w.grad = grad
-        with pytest.raises(TypeError, match=r"^the grad of Value\(data=2\.0, .* is not a number: set it to 0"):
+        with pytest.raises(TypeError, match=r"^the grad of Value\(data=2.* is not a number: zero_grad\(\) sets it to 0"):
             (v * w).backward()
         assert v.grad == 0.0
         assert w.grad is grad
@@ -642,7 +642,7 @@ class TestTensors:
         v.data = tensor(2.0)
         result = v * 2
         assert result.data == 4.0
-        with pytest.raises(TypeError, match=r"set it to 2\.0, and compute"):
+        with pytest.raises(TypeError, match=r"set it to 2\.0 and recompute"):
             result.backward()
 
 
@@ -655,7 +655,7 @@ class TestNumPy:
         with pytest.raises(TypeError, match=r"set to .*, of low precision: set it to ") as caught:
             loss.backward()
         assert (v.grad, w.grad) == (0.0, 0.0)
-        v.data = eval(re.search(r"set it to (.*),", str(caught.value))[1])
+        v.data = eval(re.search(r"set it to (.*) and", str(caught.value))[1])
         (v * w).backward()
         assert (v.grad, w.grad) == (2.0, 1.0)
 
