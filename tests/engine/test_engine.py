@@ -596,7 +596,7 @@ class TestGradientsOfLeaves:
     def test_what_is_not_a_number_is_not_added_to(self, grad):
         v, w = Value(1.0), Value(2.0)
         w.grad = grad
-        with pytest.raises(TypeError, match=r"^the grad of Value\(data=2.* is not a number: zero_grad\(\) sets it to 0"):
+        with pytest.raises(TypeError, match=r"^the grad of Value\(data.* is not a number: zero_grad\(\) sets it to 0"):
             (v * w).backward()
         assert v.grad == 0.0
         assert w.grad is grad
