@@ -125,7 +125,7 @@ def normalize_leaves(leaves: Iterable[Any]) -> None:
         data, grad = leaf.data, leaf.grad
         if type(data) is not float and (number := as_number(data, leaf._level)) is not data:
             if not isinstance(data, float):
-                raise TypeError(f"a leaf was set to {data!r}, of low precision: set it to {number!r}, and recompute")
+                raise TypeError(f"a leaf was set to {data!r}, of low precision: set it to {number!r} and recompute")
             leaf.data = number
         if type(grad) is not float:
             try:
