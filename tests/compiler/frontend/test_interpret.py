@@ -1,11 +1,18 @@
 """A graph carried out step by step, for messages about numbers that it cannot compute."""
 
 import math
+from functools import partial
 
 import pytest
 
 import micrograd
-from micrograd import Value, where
+from micrograd import Backend, Value, where
+from micrograd.compiler.frontend import interpret
+from micrograd.compiler.frontend.graph import traced
+from micrograd.compiler.options import Options
+from micrograd.support.trees import flat, shape_of
+from tests.compiler.frontend import test_reductions as reductions
+from tests.compiler.frontend import test_rounds as rounds
 
 
 @pytest.mark.parametrize(
@@ -56,3 +63,29 @@ def test_check_knows_parameters_and_lists_too():
     both = micrograd.compile(lambda x, y: x / y, (1.0, 2.0), backend="python")
     with pytest.raises(FloatingPointError, match=r"/ of \[3.0, 0.0\]"):
         both.check(3.0, 0.0)
+
+
+def carried_out(function, parameters, *example, backend):
+    """A function's value and its gradients, those of parameters first, one operation at a time."""
+    graph = traced(function, [*map(shape_of, example)], parameters, 0, Options(backend=Backend(backend)))
+    ends, numbers = graph.ends("backward"), interpret._inputs(graph, [p.data for p in parameters], flat(example))
+    assert all(interpret.evaluate(graph, [*ends.lines, *graph.argument_gradients], numbers))
+    gradients = [numbers[ends.gradients[i]] if i in ends.gradients else 0.0 for i in range(len(parameters))]
+    for row, end in ends.rows:
+        for i, gradient in zip(row.indices, numbers[end], strict=True):
+            gradients[i] += gradient
+    return numbers[graph.outputs[0]], gradients, [numbers[i] for i in graph.argument_gradients]
+
+
+@pytest.mark.parametrize("name", reductions.FUNCTIONS)
+def test_reductions_carried_out_step_by_step_give_the_engines_results(name, backend):
+    x, ws = [0.5, -1.0, 2.0, 2.0, 0.25, -3.0, 0.75, 1.5, -0.5], list(map(Value, reductions.WEIGHTS))
+    value, of_ws, of_x = carried_out(lambda x: reductions.FUNCTIONS[name](x, ws), ws, x, backend=backend)
+    reductions.assert_same([value, of_x, of_ws], list(reductions.by_engine(name, x)), "c")
+
+
+@pytest.mark.parametrize("program", [rounds.mixed, rounds.nested, rounds.until])
+def test_loops_carried_out_step_by_step_give_the_engines_results(program, backend):
+    ws, example = rounds.parameters(), rounds.numbers(2)
+    found = carried_out(partial(program, ws), ws, *example, backend=backend)
+    assert flat(list(found)) == rounds.close(flat(list(rounds.engine(program, *example))))
