@@ -1,8 +1,8 @@
 """Loops: `scan` carries a state from round to round."""
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from micrograd.core.errors import require_ordered, shown
@@ -42,21 +42,17 @@ class Rounds(NamedTuple):
         return found
 
 
-class _Thread(threading.local):
-    by: "Callable[[Rounds], tuple[Any, Any] | None] | None" = None
-
-
-_thread = _Thread()
+_by: ContextVar[Callable[[Rounds], tuple[Any, Any] | None] | None] = ContextVar("by", default=None)
 
 
 @contextmanager
 def rounds_by(by: Callable[[Rounds], tuple[Any, Any] | None]) -> Iterator[None]:
     """Within the block, and in this thread alone, scan() returns what `by` finds. If it is None, the rounds run."""
-    before, _thread.by = _thread.by, by
+    before = _by.set(by)
     try:
         yield
     finally:
-        _thread.by = before
+        _by.reset(before)
 
 
 def first_round(rounds: Rounds) -> tuple[Any, Any] | None:
@@ -88,7 +84,7 @@ def scan(
     round has a note that names the round.
     """
     rounds = Rounds(step, state, xs, _length(xs, length), until)
-    if _thread.by and (found := _thread.by(rounds)) is not None:
+    if (by := _by.get()) and (found := by(rounds)) is not None:
         return found
     ys = []
     for i in range(rounds.n):
