@@ -189,9 +189,11 @@ def of_round(ref: Ref, i: int, depth: int) -> Ref:
 
 
 def length(kernel: Sequence[object]) -> int:
-    """How many lines a kernel has."""
+    """How many lines a kernel has. In the tables of a switch, a line has the numbers of about four rounds."""
     return sum(
-        1 + length([*chain(*step.cases)] if isinstance(step, Switch) else step.body if isinstance(step, Loop) else ())
+        len(step.order) // 4 + length([*chain(*step.cases)])
+        if isinstance(step, Switch)
+        else 1 + length(step.body if isinstance(step, Loop) else ())
         for step in kernel
     )
 

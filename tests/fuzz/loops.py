@@ -229,7 +229,7 @@ def compiled(program: Program, way: Way) -> list[float]:
     with (
         patch.object(roll, "FEWEST_ROUNDS", way.fewest),
         patch.object(toolchain, "FLAGS", flags),
-        patch.multiple(passes, MANY_CONSTANTS=4, ORDERS=dict.fromkeys(passes.ORDERS, (way.order,))),
+        patch.multiple(passes, MANY_CONSTANTS=4, ORDERS=(way.order,)),
         patch.object(c, "LINES", LINES),
         patch.dict(os.environ, CC=way.compiler),
     ):

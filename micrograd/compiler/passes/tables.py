@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import compress, groupby, islice, zip_longest
 from typing import Any
 
-from micrograd.compiler.ir import Call, Kernel, Loop, Offsets, Ref, Step, Switch, refs
+from micrograd.compiler.ir import Assign, Call, Kernel, Loop, Offsets, Ref, Step, Sum, Switch, Term, refs
 from micrograd.compiler.passes.expressions import Node
 from micrograd.compiler.passes.roll import repeats
 from micrograd.compiler.passes.vectorize import Bases, Layout, Levels, LoopSteps, by_kind, looped, placed, references
@@ -82,11 +82,18 @@ def _along(sums: Sequence[Sequence[Sized]]) -> Kernel:
         left.append([])
         for step in _in_loops(terms):
             if isinstance(step, Loop):
-                loops.append(step)
+                loops.append(_summed(step))
                 left[-1] += [None] * step.rounds
             else:
                 left[-1].append(terms[len(left[-1])])
     return loops + _across(left)
+
+
+def _summed(loop: Loop) -> Step:
+    """A loop that adds to a number in each round, as one sum."""
+    ((target, value),) = loop.body
+    target = target._replace(strides=())
+    return Assign(target, Sum((Term("+", (target,)), loop._replace(body=value.terms[1:]))))
 
 
 def _in_loops(steps: Sequence[Sized]) -> Kernel:

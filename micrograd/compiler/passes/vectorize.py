@@ -285,13 +285,13 @@ def even(kind: Any, rows: Sequence[Bases]) -> Kernel:
     return reroll(looped(repeats([0] * n, rows, longest=1), [kind] * n, rows))
 
 
-def by_kind(block: Iterable[Node], layout: Layout, loops: Callable[[Any, Sequence[Bases]], Kernel] = even) -> Kernel:
+def by_kind(block: Iterable[Node], layout: Layout) -> Kernel:
     """Steps for a block, one kind at a time."""
     kinds: dict[Any, list[Bases]] = defaultdict(list)
     for node in block:
         for kind, bases in references(node, layout):
             kinds[kind].append(bases)
-    return [step for kind, rows in kinds.items() for step in loops(kind, rows)]
+    return [step for kind, rows in kinds.items() for step in even(kind, rows)]
 
 
 def references(node: Node, layout: Layout) -> Iterator[tuple[Any, Bases]]:
