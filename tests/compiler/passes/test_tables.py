@@ -54,6 +54,7 @@ def of_flat(function):
 
 @pytest.mark.parametrize("function", [cholesky, elimination])
 def test_the_kernel_of_a_triangular_program_is_short(function, monkeypatch):
+    monkeypatch.setattr(passes, "LARGE_BLOCKS", 3)  # as larger matrices have
     graph = graph_of(function, (matrix(N),))
     short = program(graph, everything(graph)).kernel
     monkeypatch.setattr(passes, "ORDERS", ("level", "trace"))
