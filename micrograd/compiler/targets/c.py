@@ -36,7 +36,6 @@ from micrograd.compiler.ir import (
     Scatter,
     Step,
     Sum,
-    Switch,
     calls,
     innermost,
     is_variable,
@@ -205,13 +204,13 @@ class Writer(Printer):
         head = f"for ({counter} i{depth} = 0; i{depth} < {self.rounds(loop)}; i{depth}++)"
         return f"PARALLEL {head}" if loop.parallel else head
 
-    def switch(self, switch: Switch) -> Iterator[str]:
+    def switch(self, order: tuple[int, ...], n_cases: int) -> Iterator[str]:
         """The head of a loop with a switch in it."""
-        order = self.table(switch.order)
-        yield f"long rounds[{len(switch.cases)}] = {{0}};"
-        yield f"for (long k = 0; k < {len(switch.order)}; k++) {{"
-        yield f"    const long i0 = rounds[{order}[k]]++;"
-        yield f"    switch ({order}[k]) {{"
+        table = self.table(order)
+        yield f"long rounds[{n_cases}] = {{0}};"
+        yield f"for (long k = 0; k < {len(order)}; k++) {{"
+        yield f"    const long i0 = rounds[{table}[k]]++;"
+        yield f"    switch ({table}[k]) {{"
 
     def statement(self, step: Assign | Accumulate, is_new: bool) -> Iterator[str]:
         """The lines of a step: what is added to a gradient is the total of a variable's lanes."""

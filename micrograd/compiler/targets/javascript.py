@@ -16,20 +16,7 @@ from typing import Any
 
 from micrograd.compiler.frontend.graph import Ends, Graph
 from micrograd.compiler.frontend.tracer import Trace
-from micrograd.compiler.ir import (
-    ARRAYS,
-    Accumulate,
-    Assign,
-    Call,
-    Loop,
-    Ref,
-    Sum,
-    Switch,
-    is_variable,
-    of_round,
-    refs,
-    replace,
-)
+from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, Sum, is_variable, of_round, refs, replace
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
@@ -113,10 +100,10 @@ class Writer(Printer):
         """The head of a loop."""
         return f"for (let i{depth} = 0; i{depth} < {self.rounds(loop)}; i{depth}++)"
 
-    def switch(self, switch: Switch) -> Iterator[str]:
+    def switch(self, order: tuple[int, ...], n_cases: int) -> Iterator[str]:
         """The head of a loop with a switch in it."""
-        yield f"const rounds = new Int32Array({len(switch.cases)});"
-        yield f"for (const k of {self.table(switch.order)}) {{"
+        yield f"const rounds = new Int32Array({n_cases});"
+        yield f"for (const k of {self.table(order)}) {{"
         yield "    const i0 = rounds[k]++;"
         yield "    switch (k) {"
 

@@ -113,7 +113,7 @@ class Printer(ABC):
                 yield from indented(self.lines(step.body, depth + 1, known))
                 yield "}"
             elif isinstance(step, Switch):
-                yield from ("{", *indented(self.switch(step)))
+                yield from ("{", *indented(self.switch(step.order, len(step.cases))))
                 for i, case in enumerate(step.cases):
                     yield f"        case {i}: {{"
                     yield from indented(indented(indented(self.lines(case, depth + 1, known))))
@@ -176,7 +176,7 @@ class Printer(ABC):
         """The head of a loop over i0, i1, ..."""
 
     @abstractmethod
-    def switch(self, switch: Switch) -> Iterator[str]:
+    def switch(self, order: tuple[int, ...], n_cases: int) -> Iterator[str]:
         """The head of a loop over k with a switch in it; i0 is the round of the case."""
 
     @abstractmethod
