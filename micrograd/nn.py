@@ -100,14 +100,17 @@ class Neuron(Module):
     leaky_relu, the limit is sqrt(6 / nin), as relus pass half of their inputs (He et al., 2015). The bias starts at 0.
 
     The activation is a name from `ACTIVATIONS`, or any function from Value to Value; `fan_out` is the number of neurons
-    in the layer. Raises ValueError if a size is below 1 or the activation is unknown.
+    in the layer. Raises ValueError if a size is below 1 or the activation is unknown, TypeError if it takes no Value.
     """
 
     def __init__(self, nin: int, activation: Activation = "tanh", *, fan_out: int = 1, rng: Rng = None) -> None:
         uniform, limit = generator(rng).uniform, weight_limit(count("nin", nin), fan_out, activation)
         self.w, self.b = [Value(uniform(-limit, limit)) for _ in range(nin)], Value(0.0)
-        activation_of(activation)  # raises its error now
         self.activation = activation
+        try:
+            activation_of(activation)(Value(0.5))
+        except TypeError as error:
+            raise TypeError(f"the activation {_name(activation)} takes no Value: {error}") from error
 
     def __call__(self, x: Sequence[Any]) -> Value:
         """The output for a list of `nin` Values or numbers. Raises ValueError for any other number of inputs."""
