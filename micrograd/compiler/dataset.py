@@ -348,8 +348,13 @@ def _plain(tree: Any, precision: Precision = DOUBLE) -> Any:
 
 def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
     """Append the numbers of a tree of that shape."""
-    if isinstance(tree, (list, tuple)) and shape == (len(tree),) and are_plain(tree):
-        return numbers.extend(tree)
+    if isinstance(tree, (list, tuple)) and shape[:1] == (len(tree),):  # without flat lists, in half the time
+        if len(shape) > 1:
+            for branch in tree:
+                _extend(numbers, branch, shape[1:])
+            return None
+        if are_plain(tree):
+            return numbers.extend(tree)
     if not isinstance(tree, (list, tuple, dict, Real)):
         tree = _plain(tree)
     if (came := shape_of(tree)) != shape:
