@@ -6,7 +6,7 @@ from importlib import import_module
 from tests.benchmarks import page
 from tests.benchmarks.harness import CHECKOUT, run
 
-GROUPS = ("mlp", "gpt", "digits", "mnist", "cold", "gradbench")
+GROUPS = ("mlp", "gpt", "digits", "mnist", "compiled", "phrases", "cold", "gradbench")
 HERE, PICTURES = CHECKOUT / "tests" / "benchmarks", CHECKOUT / "tests" / "pictures"
 SPEED = CHECKOUT / "tests" / "pages" / "speed.md"
 

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from tests.benchmarks import cold, digits, gpt, gradbench, harness, page
+from tests.benchmarks import cold, compiled, digits, gpt, gradbench, harness, page, phrases
 from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measured, from_first_step, run
 from tests.helpers import needs_compiler
 
@@ -191,7 +191,7 @@ def texts(drawn):
 @pytest.mark.usefixtures("torch")
 @needs_compiler
 @pytest.mark.parametrize("name", [name for name in cold.NAMES if name != "784-128-10"])
-def test_both_learn_the_same_in_whole_processes(monkeypatch, name):
+def test_both_learn_the_same_in_whole_processes_and_have_the_same_gradients(monkeypatch, name):
     monkeypatch.setattr(cold, "LENGTHS", (3, 4))
     monkeypatch.setattr(cold, "OF_EACH", 2)
     monkeypatch.setattr(gpt, "CONTEXT", 5)
@@ -199,6 +199,22 @@ def test_both_learn_the_same_in_whole_processes(monkeypatch, name):
     programs = {key: sized._replace(full=sized.small) for key, sized in cold.PROGRAMS.items()}
     monkeypatch.setattr(cold, "PROGRAMS", programs)
     assert cold.ours(name, 3) == pytest.approx(cold.pytorch(name, 3), rel=1e-9)
+    if name in compiled.NAMES:
+        assert compiled.call(name)()[1] == pytest.approx(compiled.call_pytorch(name)()[1], rel=1e-9)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["arm of many joints", "polynomial"])
+def test_both_phrasings_compute_the_same(monkeypatch, name):
+    programs = {key: sized._replace(full=sized.small) for key, sized in phrases.PROGRAMS.items()}
+    monkeypatch.setattr(phrases, "PROGRAMS", programs)
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    phrases.made.cache_clear()
+    monkeypatch.setattr(harness, "LEAST", 1e-3)
+    one, *others = (measure(name, i)()[1] for measure in (phrases.seconds, phrases.microseconds) for i in (0, 1))
+    assert others == pytest.approx([one] * 3, rel=1e-12)
+    assert phrases.kernel(name, 0)()[0] > 10
+    phrases.made.cache_clear()
 
 
 SMALL = {

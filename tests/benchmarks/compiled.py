@@ -1,0 +1,97 @@
+"""The programs of `cold`, compiled to C: the time to trace and compile each, and that of a call with 32 examples.
+
+Each is compiled with an empty cache, and again from the cache. A call is forward and backward: `fast.backward(packed)`,
+which reads the parameters from Values and adds to their gradients, and the generated function alone, from buffer to
+buffer, like tensors in PyTorch.
+"""
+
+from typing import Any
+
+from tests.benchmarks import arrays, cold
+from tests.benchmarks.cold import MANY, NETWORKS
+from tests.benchmarks.harness import Benchmark, Contestant, Measure, compilation, timed, training
+from tests.benchmarks.mlp import function_alone, our_training
+
+NAMES = cold.NAMES[1:]  # without the names, each of which has a length of its own
+
+
+def benchmarks() -> list[Benchmark]:
+    """How long each program takes to compile, and to call."""
+    return [
+        benchmark
+        for name in NAMES
+        for benchmark in (
+            Benchmark(
+                f"trace and compile: {name}",
+                (Contestant("with an empty cache", from_nothing, (name,)),),
+                (Contestant("again, from the cache", from_cache, (name,)),),
+                rounds=3,
+            ),
+            Benchmark(
+                f"a call with {MANY} examples: {name}",
+                (Contestant("compiled to C", call, (name,)), Contestant("the function alone", call_alone, (name,))),
+                (Contestant("PyTorch", call_pytorch, (name,)),),
+                rounds=3,
+            ),
+        )
+    ]
+
+
+def compiled(name: str) -> tuple[Any, Any]:
+    """The program in C, and its batch."""
+    function, parameters, batch = cold.task(name)
+    return cold.compiled(function, parameters, batch), batch
+
+
+def from_nothing(name: str) -> Measure:
+    """Tracing and compiling, with nothing in the cache, and one run."""
+    return compilation(lambda: run(name))
+
+
+def from_cache(name: str) -> Measure:
+    """The same with the library in the cache."""
+    run(name)
+    return timed(lambda: run(name))
+
+
+def run(name: str) -> float:
+    """The mean loss of the batch."""
+    fast, batch = compiled(name)
+    return float(fast.backward(*batch))
+
+
+def call(name: str) -> Measure:
+    """Forward and backward of the batch."""
+    from micrograd.optim import SGD
+
+    fast, batch = compiled(name)
+    packed = fast.pack(*batch)
+    return our_training("gradient", lambda: fast.backward(packed), SGD(fast.parameters), lambda: None)
+
+
+def call_alone(name: str) -> Measure:
+    """The same by the generated function alone."""
+    fast, batch = compiled(name)
+    return function_alone(fast, fast.pack(*batch))
+
+
+def call_pytorch(name: str) -> Measure:
+    """The same in PyTorch."""
+    import torch
+
+    parameters, loss_of = cold.tensors(name)
+
+    def gradient() -> float:
+        loss = loss_of()
+        loss.backward()
+        return float(loss.item())
+
+    def restart() -> None:
+        for parameter in parameters:
+            parameter.grad = None
+
+    def gradients() -> list[float]:
+        found = [parameter.grad for parameter in parameters]
+        return arrays.flat(found) if name in NETWORKS else torch.cat([part.flatten() for part in found]).tolist()
+
+    return training("gradient", gradient, gradient, restart, gradients)
