@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from micrograd import scalar
-from micrograd.core.gradients import nothing
 from micrograd.core.levels import as_constant, binary, promoted, reflected
 from micrograd.core.number import Number
 from micrograd.scalar import constant, where, zero
@@ -316,8 +315,12 @@ class Functions(Number):
 
     @binary
     def __floordiv__(self, other):
-        """The largest whole number that is not above x / y. The gradient is 0 everywhere, as for `floor`."""
-        return self._node(scalar.floor_divide(self.data, other.data), (self, other), "//", nothing)
+        """The largest whole number that is not above x / y."""
+
+        def _backward(grad):
+            """Add nothing: the gradient is 0 everywhere, as for `floor`."""
+
+        return self._node(scalar.floor_divide(self.data, other.data), (self, other), "//", _backward)
 
     def __divmod__(self, other):
         return self // other, self % other

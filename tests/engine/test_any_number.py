@@ -355,7 +355,11 @@ def test_drawings_show_the_number(number, shown):
     assert repr(number) in repr(x)
 
 
-def test_a_page_shows_an_undecided_choice_without_a_formula(tmp_path):
+def test_a_drawing_shows_an_undecided_choice_and_a_page_says_that_it_computes_with_floats(tmp_path):
     x = Value(iv.mpf([-1, 2]))
-    viz.save_html(where(x > 0, x, 2 * x), tmp_path / "page.html")
-    assert "where" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    y = where(x > 0, x, 2 * x)
+    assert "where" in viz.to_svg(y)
+    with pytest.raises(TypeError, match=r"^a page computes with floats, and \[−1\.0, 2\.0\] has none near it: draw it"):
+        viz.save_html(y, tmp_path / "page.html")
+    assert not (tmp_path / "page.html").exists()
+    viz.save_html(Value(float("nan")) * 2.0, tmp_path / "page.html")
