@@ -47,7 +47,7 @@ def circles(n: int = 100, noise: float = 0.1, rng: Rng = None, *, factor: float 
 
 
 def spirals(n: int = 100, noise: float = 0.02, rng: Rng = None, *, arms: int = 2) -> Points:
-    """Spirals from the origin to radius 1, once around it, a class for each arm. Everything else is as in `moons`."""
+    """Spirals that wind once around the origin, out to radius 1, a class for each arm. All else is as in `moons`."""
     arms = count("arms", arms)
     return _sample_noisy_curves(lambda y, t: _polar(t, y / arms + t), arms, n, noise, rng)
 
@@ -73,7 +73,7 @@ def batches(xs: Sequence[Any], ys: Sequence[Any], size: int, rng: Rng = None) ->
     """All examples once, in random order, `size` at a time; the last batch may be smaller.
 
     The inputs and targets are lists, arrays or tables with a row for each example. Raises ValueError if their lengths
-    differ, there are none or the size is below 1, TypeError if one has no items by position, such as a dict.
+    differ, there are none or the size is below 1, and TypeError if one cannot be indexed by position, such as a dict.
     """
     xs, ys = examples(xs, ys)
     size, order = count("size", size), list(range(len(xs)))

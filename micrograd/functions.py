@@ -145,7 +145,7 @@ def tanh_slope(x: Any, y: Any) -> Any:
 
 def _by_winner(g: Any, x: Any, y: Any) -> tuple[Any, Any]:
     """The gradient of the larger of two numbers; half of it for each of two equal ones, as in PyTorch."""
-    below, above = x < y, x > y  # and not x == y, which is decided for intervals too
+    below, above = x < y, x > y  # not x == y: even for intervals, that is never undecided
     return where(below, 0, where(above, g, g / 2)), where(above, 0, where(below, g, g / 2))
 
 
@@ -155,10 +155,10 @@ BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730)  # numbers B2
 
 
 def _polygamma(x: Any, n: int) -> Any:
-    """The derivative of digamma of order n: for x < 0, from 1 - x and the cotangent (DLMF 5.15.6).
+    """The n-th derivative of digamma: for x < 0, from 1 - x and the cotangent (DLMF 5.15.6).
 
-    For 1 - x or x itself, it is n! times the sum of the powers (x + k)^-(n + 1): the asymptotic series at a larger
-    number (DLMF 5.15.8; 5.11.2 for n = 0) and the recurrence back (5.15.5).
+    At x, or 1 - x, it is n! times the sum of the powers (x + k)^-(n + 1): the asymptotic series at a larger number
+    (DLMF 5.15.8; 5.11.2 for n = 0), and from there the recurrence back (5.15.5).
     """
     if scalar.registered(scalar.innermost(x)) is not None:  # the coefficients have the digits of a float
         raise scalar.missing("polygamma", x)
@@ -180,9 +180,9 @@ def _polygamma(x: Any, n: int) -> Any:
 
 @functools.cache
 def _coefficients(n: int) -> tuple[float, float, list[float], list[float]]:
-    """What the polygamma function of order n is computed with.
+    """The constants of the polygamma function of order n.
 
-    A power of 2 whose power n + 1 is near n!, which keeps powers from underflow, and n! over that power; the Stirling
+    A power of 2, to keep powers from underflow: its power n + 1 is near n!; n! over that power; the Stirling
     coefficients B2k (2k + n - 1)! / ((2k)! n!); and the n-th derivative of cot over n!, as a polynomial in cot.
     """
     factorial, power = math.factorial(n), n + 1

@@ -100,7 +100,8 @@ class Neuron(Module):
     leaky_relu, the limit is sqrt(6 / nin), as relus pass half of their inputs (He et al., 2015). The bias starts at 0.
 
     The activation is a name from `ACTIVATIONS`, or any function from Value to Value; `fan_out` is the number of neurons
-    in the layer. Raises ValueError if a size is below 1 or the activation is unknown, TypeError if it takes no Value.
+    in the layer. Raises ValueError if a size is below 1 or the activation is unknown, TypeError if the activation does
+    not take a Value.
     """
 
     def __init__(self, nin: int, activation: Activation = "tanh", *, fan_out: int = 1, rng: Rng = None) -> None:
@@ -110,7 +111,7 @@ class Neuron(Module):
         try:
             activation_of(activation)(Value(0.5))
         except TypeError as error:
-            raise TypeError(f"the activation {_name(activation)} takes no Value: {error}") from error
+            raise TypeError(f"the activation {_name(activation)} does not take a Value: {error}") from error
 
     def __call__(self, x: Sequence[Any]) -> Value:
         """The output for a list of `nin` Values or numbers. Raises ValueError for any other number of inputs."""
@@ -263,15 +264,16 @@ def save(model: Module, path: str | os.PathLike[str]) -> None:
     """Save a Neuron, Layer, MLP or Embedding to a file in JSON, with every parameter to the last bit.
 
     An existing file is replaced by the whole new one, or stays as it is. Raises TypeError unless `model` is a Module;
-    ValueError, with the way to save it, if a part is none of these, an activation has no name, or a number is no float.
+    ValueError, with another way to save it, if a part is of another class, an activation has no name, or a number is
+    not a float.
     """
     require_attributes("model", model, ["state_dict"], "a Module, as in save(model, 'model.json')")
     try:
         content = document(model)
     except (ValueError, OverflowError, RecursionError) as error:
         raise ValueError(
-            f"nn.save cannot write this {type(model).__name__}: {error}; pickle.dump(model, file) keeps any number, "
-            "json.dump(model.state_dict(), file) floats, for model.load_state_dict(json.load(file))"
+            f"nn.save cannot write this {type(model).__name__}: {error}; pickle.dump(model, file) saves any number; "
+            "json.dump(model.state_dict(), file) saves floats, and model.load_state_dict(json.load(file)) loads them"
         ) from None
     files.replace(path, f"{json.dumps(content)}\n".encode())
 
@@ -282,7 +284,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises ValueError if the file is damaged or holds something else, OSError if it cannot be opened.
     """
     try:
-        with open(os.fspath(path), encoding="utf-8") as file:  # and no int, which would be a file that is open
+        with open(os.fspath(path), encoding="utf-8") as file:  # fspath refuses an int, an open file for `open`
             document = json.load(file, parse_int=float)
         if not isinstance(document, dict) or (document.get("format"), document.get("version")) != ("micrograd", 1):
             raise ValueError("it was not written by nn.save of this version")

@@ -75,7 +75,7 @@ class Optimizer:
             setattr(self, name, [scalar.zero(parameter.data) for parameter in self.parameters])
 
     def __post_init__(self) -> None:
-        """Check what the constructor that @dataclass writes for a subclass was given."""
+        """Check the options passed to the constructor that @dataclass writes for a subclass."""
         Optimizer.__init__(self, **{option.name: getattr(self, option.name) for option in fields(self)})
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -117,7 +117,7 @@ class Optimizer:
         vars(self).update(state)
 
     def _beside(self, x: Any) -> Self:
-        """The optimizer, or one with options that mix with a number of a registered kind."""
+        """The optimizer; for a number of a registered kind, a copy with options that mix with it."""
         if scalar.registered(x) is None:
             return self
         twin = copy(self)

@@ -90,9 +90,10 @@ def register(kind: type, functions: Any) -> None:
     Such numbers need `+ - * /` and comparisons, and have to be mixed with ints.
 
     A comparison may be undecided: None or a ValueError, as for an interval around 0 and the number 0. Then `where`
-    takes the `hull` of both branches, a function (a, b) that is looked up like the others; anything else is an error.
+    takes the `hull` of both branches, a function (a, b) that is looked up like the others; any other use is an error.
 
-    Raises TypeError if this is not a type of numbers or has no functions, ValueError for other entries of a dict.
+    Raises TypeError if `kind` is not a type of numbers or there are no functions, ValueError for other entries of a
+    dict.
     """
     is_number = isinstance(kind, type) and all(hasattr(kind, name) for name in OPERATORS)
     if not is_number or kind in (float, int) or hasattr(kind, "_level"):
@@ -114,11 +115,11 @@ def register(kind: type, functions: Any) -> None:
         try:
             kind(0).__add__(object())
         except Exception:
-            _replace(kind, (*OPERATORS, "__pow__"), _politely)
+            _replace(kind, (*OPERATORS, "__pow__"), _deferring)
 
 
 class Undecided:
-    """What an undecided comparison of a registered kind gives, neither true nor false, as in Kleene's logic."""
+    """The result of an undecided comparison: neither true nor false, as in Kleene's logic."""
 
     def __init__(self, beside: Any) -> None:
         self._beside = beside
@@ -132,7 +133,7 @@ class Undecided:
     __ror__, __rand__ = __or__, __and__
 
     def __bool__(self) -> bool:
-        raise ValueError("a comparison is undecided: where() takes the hull of both branches, `if` cannot choose one")
+        raise ValueError("a comparison is undecided: where() takes the hull of both branches; `if` cannot choose one")
 
     def where(self, a: Any, b: Any) -> Any:
         """A number that contains both, and for Values a sum whose derivative contains both derivatives."""
@@ -141,20 +142,20 @@ class Undecided:
 
 
 def _compared(comparison: Callable[..., Any], x: Any, y: Any) -> Any:
-    """What a comparison gives, or `Undecided` for None or a ValueError, as in mpmath 1.3 and 1.4."""
+    """The result of a comparison; `Undecided` for None or a ValueError, as in mpmath 1.3 and 1.4."""
     result = None
     with suppress(ValueError):
         result = comparison(x, y)
     return Undecided(x) if result is None else result
 
 
-def _politely(operation: Callable[..., Any], x: Any, y: Any) -> Any:
-    """What an operator gives that fails on strangers, as those of mpmath's intervals do: it leaves Values to Value."""
+def _deferring(operation: Callable[..., Any], x: Any, y: Any) -> Any:
+    """The result of an operator that leaves Values to Value; in mpmath's intervals, it would raise an error."""
     return NotImplemented if hasattr(y, "_level") else operation(x, y)
 
 
 def _replace(kind: type, names: Sequence[str], call: Callable[..., Any]) -> None:
-    """Let methods of the type be `call(method, x, y)`, once: a type may be registered again."""
+    """Replace methods of the type by `call(method, x, y)`, but only once if the type is registered again."""
     for name in names:
         method = getattr(kind, name)
         if getattr(method, "__module__", None) != __name__:
@@ -193,7 +194,7 @@ def is_number(x: Any) -> bool:
 
 
 def option(number: Any, x: Any) -> Any:
-    """A float that something takes besides numbers like `x`; for a kind that does not mix with floats, its decimal."""
+    """An option to compute with beside `x`: where its kind refuses floats, the number that a float is written as."""
     if not REGISTERED or type(number) is not float or registered(x := innermost(x)) is None:
         return number
     try:
@@ -258,7 +259,7 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         if hasattr(condition, "where"):
             return condition.where(a, b)
         if condition is None:
-            raise TypeError("a comparison gave None: register a 'hull' of both branches, which where() then takes")
+            raise TypeError("a comparison gave None: register a 'hull' of both branches for where() to take")
     return a if condition else b
 
 
@@ -274,7 +275,7 @@ def as_index(index: Any, size: int, name: str = "index") -> Any:
         return index
     index = innermost(index)
     number = unwrap_numpy(index)
-    if hasattr(number, "select") and not hasattr(number, "__len__"):  # which tensors have
+    if hasattr(number, "select") and not hasattr(number, "__len__"):  # tensors have both
         return number
     is_real = isinstance(number, (int, float, Real))
     if is_real and 0 <= number < size and (whole := int(number)) == number:

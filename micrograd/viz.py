@@ -73,7 +73,7 @@ def draw_dot(
 def save_svg(root: Value, path: str | os.PathLike[str], *, limit: float = LIMIT) -> None:
     """Write the drawing of `to_svg` to a file: completely, or not at all.
 
-    Raises what `to_svg` raises, ValueError if the name ends like another kind of file, and OSError if the file cannot
+    Raises what `to_svg` raises, ValueError if the name is that of another kind of file, and OSError if the file cannot
     be written.
     """
     _require_kind(path, ".svg", "; Graphviz draws other formats: draw_dot(root, '{0}').render(outfile='{1}')")
@@ -124,9 +124,9 @@ def save_playground(
 
     A `lesson` asks before it lets the reader train. Each of its parts is a dict with the `text` of a question and a
     list of at least two `answers`. Once the reader has trained, the page shows the text `after`. Each part starts from
-    how the page opens, and may set a `choice`, as in `{"hidden": "4-4"}`; `rate` and `decay`, up to 1,000,000; `batch`,
-    1 or greater or "all"; `data`, one of yours, xor, moons, circles, spirals, with `noise` from 0 to 0.5 and `n` points
-    from 1 to 10,000; and the `seed` of the weights, from 0.
+    the page as it opens, and may set a `choice`, as in `{"hidden": "4-4"}`; `rate` and `decay`, up to 1,000,000;
+    `batch`, 1 or greater or "all"; `data`, one of yours, xor, moons, circles, spirals, with `noise` from 0 to 0.5 and
+    `n` points from 1 to 10,000; and the `seed` of the weights, from 0.
 
     In the browser's console, `micrograd` has the functions `train(steps)`, `step()`, `reset(seed)`,
     `choose({hidden: "4-4"})`, `switchOff("h1[0]")`, `switchOn("h1[0]")`, `hold("h1[0].w1")`, `release("h1[0].w1")`,
@@ -145,7 +145,7 @@ def save_playground(
 
 
 def _require_kind(path: str | os.PathLike[str], kind: str, other: str = "") -> None:
-    """Raise an error unless a file is named like its kind, or like none; `other` says how to draw another kind."""
+    """Raise an error if the name has the suffix of another kind of file; `other` says how to draw that kind."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path is {shown(path)}: expected the name of a file, after what to draw: (root, 'name{kind}')")
     file = Path(path)

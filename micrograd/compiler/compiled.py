@@ -278,7 +278,7 @@ class Compiled(Function):
         `in_axes` selects rows, as for `map`.
 
         A C-contiguous array of the precision's type (NumPy, PyTorch, or the buffer protocol) is used in place, so later
-        changes to it count. Lists, other arrays, read-only ones, and pandas tables and Series are copied.
+        changes to it count. Lists, read-only and other arrays, pandas tables and Series are copied.
 
         Raises ValueError if there are no examples, or the arguments differ in their number, or the examples in shape;
         TypeError if an argument is not a list, array or table of real numbers; IndexError if there is no such row.

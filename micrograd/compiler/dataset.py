@@ -265,7 +265,7 @@ def _at_least_one(n: int) -> int:
 
 
 def _in_place(view: memoryview, precision: Precision) -> "memoryview | array[float]":
-    """The numbers of an array: in place if they are contiguous and not read-only, of which ctypes finds no address."""
+    """The numbers of an array: in place if they are contiguous and writable, as `address` needs them, else a copy."""
     if view.c_contiguous and view.nbytes and not view.readonly:
         return view
     numbers = precision.zeros(0)

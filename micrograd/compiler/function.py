@@ -103,7 +103,7 @@ class Function:
         except TracedError:
             if self._entries:
                 raise
-            numbers = iter(promote(*flat(args)))  # the function may call methods of each, so all are Values
+            numbers = iter(promote(*flat(args)))  # all are Values, since the function may call methods of any
             return self._function(*[mapped(lambda _: next(numbers), arg) for arg in args])
 
     def _value(self, single: Single) -> Any:
@@ -314,7 +314,7 @@ class Function:
 
 
 def _finds_compiler(precision: Precision, *, is_required: bool = False) -> bool:
-    """Whether there is a C compiler here. If not, the log says so, or if it is required, raises CompilerError."""
+    """Whether a C compiler works here. If not, logs a warning, or raises CompilerError if one is required."""
     try:
         require_compiler()
     except CompilerError as error:

@@ -85,7 +85,7 @@ class Scatter(NamedTuple):
 class Loop(NamedTuple):
     """Steps, terms of a sum, or a reference, repeated for a number of rounds; in any order if it is `parallel`.
 
-    In a switch, there may be a number of rounds for each round of the case.
+    In a case of a switch, `rounds` may be a tuple: a number for each time that the case runs.
     """
 
     rounds: Any
@@ -94,7 +94,7 @@ class Loop(NamedTuple):
 
 
 class Switch(NamedTuple):
-    """A loop whose rounds carry out one of several cases each: `order` says which. Each case counts its own rounds."""
+    """A loop that runs one of several cases in each round, as `order` says. Each case counts its own rounds."""
 
     order: tuple[int, ...]
     cases: "tuple[tuple[Any, ...], ...]"
@@ -141,7 +141,7 @@ def refs(part: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Ref, tuple[i
 
 
 def most_rounds(loop: Loop) -> int:
-    """The number of rounds of a loop, or the largest of several."""
+    """The number of rounds of a loop; the largest if it varies."""
     return loop.rounds if isinstance(loop.rounds, int) else max(loop.rounds)
 
 
@@ -189,7 +189,7 @@ def of_round(ref: Ref, i: int, depth: int) -> Ref:
 
 
 def length(kernel: Sequence[object]) -> int:
-    """How many lines a kernel has. In the tables of a switch, a line has the numbers of about four rounds."""
+    """The number of lines of a kernel. For its tables, a switch has another line for every four rounds."""
     return sum(
         len(step.order) // 4 + length([*chain(*step.cases)])
         if isinstance(step, Switch)

@@ -83,7 +83,7 @@ def lifted(other: Any, beside: Any) -> Any:
             raise TypeError(f"an operand is {shown(other)}: for each number in a list, write [v * x for x in xs]")
         return NotImplemented
     elif scalar.REGISTERED and scalar.registered(other) is None:
-        x = scalar.innermost(beside)  # of its kind, so that log(2) has all digits in the derivative of 2 ** v
+        x = scalar.innermost(beside)  # its kind gives log(2) all digits in the derivative of 2 ** v
         other = other if scalar.registered(x) is None else scalar.zero(x) + other
     return beside._constant(other)
 
@@ -96,7 +96,7 @@ def promoted(values: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
     leveled = [each for each in kinds if issubclass(each, HasLevel)]
     kind = max(leveled, key=lambda each: each._level, default=kind)
     innermost = {each for each in leveled if each._level == kind._level}
-    empty = object.__new__(kind)  # whose class a constant gets
+    empty = object.__new__(kind)  # constants get its class
     return tuple([v if type(v) in innermost else empty._constant(v) for v in values])
 
 

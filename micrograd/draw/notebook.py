@@ -34,7 +34,7 @@ def bundle(thing: Any) -> Bundle:
                 picture = standalone(found)
         elif isinstance(thing, History):
             text = thing.summary()
-            if thing.losses and _shown_live != [(id(thing), _cell())]:  # or this cell has shown the curves
+            if thing.losses and _shown_live != [(id(thing), _cell())]:  # otherwise this cell has shown the curves
                 picture = standalone(curves(thing, text, len(thing.losses)))
                 text += f"\n{sparkline(thing.losses)}"
     return _pictured(text, picture)

@@ -36,7 +36,7 @@ def signed(text: str) -> str:
 
 
 def number(x: Any, room: float = math.inf) -> str:
-    """A number with four significant digits, a short int or fraction as it is; rounded more if there is no room."""
+    """A number with four significant digits, a short int or fraction as it is; fewer digits if there is no room."""
     x = innermost(x)
     if isinstance(x, (int, Fraction)) and max(abs(x.numerator), x.denominator) >= 1_000_000:
         x = Decimal(x.numerator) / x.denominator

@@ -89,7 +89,7 @@ def begun(engine: Engine, backend: Backend, batches: Batches) -> tuple[Training,
 class Trial:
     """Calls of the model and its loss by the engine, on each example several times in a row until SECONDS are over.
 
-    `differ` has two losses of an example whose loss is not the same each time, if there is one.
+    `differ` has two different losses of one example, if its loss is not the same each time.
     """
 
     @gc_paused()
@@ -113,7 +113,7 @@ class Trial:
             self.fails = True
 
     def compare(self, i: int, loss: float, tolerance: float = 0.0) -> None:
-        """Compare a loss with that of the first call. Two losses of the engine may differ only in rounding."""
+        """Compare a loss with the first one of this example. Two losses of the engine may differ only by rounding."""
         first = self._first.setdefault(i, loss)
         if math.inf > abs(first - loss) > max(tolerance, (tolerance or 1e-9) * abs(first)):
             self.differ = self.differ or (first, loss)

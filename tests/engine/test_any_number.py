@@ -248,7 +248,7 @@ def test_networks_and_optimizers_compute_with_the_kind(optimizer, kind):
     model.parameters()[0].data = kind(1)  # which equals a float
     for parameter in model.parameters()[1:]:
         parameter.data = 0.5
-    with pytest.raises(ValueError, match=r"neurons.0.w.0 is .*1.*expected a finite float; pickle.dump.* keeps any num"):
+    with pytest.raises(ValueError, match=r"neurons.0.w.0 is .*1.*expected a finite float; pickle.dump.* saves any num"):
         nn.save(model, "unwritten.json")
 
 

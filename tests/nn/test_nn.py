@@ -109,8 +109,8 @@ def test_a_model_follows_from_its_seed_or_a_generator_or_the_global_one(make):
         (lambda: Neuron(2, "rellu"), ValueError, "unknown activation 'rellu': expected a function, or one of tanh, "),
         (lambda: MLP(2, [2, 1], output="Tanh"), ValueError, "unknown activation 'Tanh'"),
         (lambda: Layer(2, 2, ""), ValueError, "unknown activation ''"),
-        (lambda: MLP(3, [4, 1], activation=math.tanh), TypeError, r"^the activation tanh takes no Value: float\(v\)"),
-        (lambda: Neuron(3, 5), TypeError, "^the activation 5 takes no Value: 'int' object is not callable"),
+        (lambda: MLP(3, [4, 1], activation=math.tanh), TypeError, r"^the activation tanh does not take a Value: float"),
+        (lambda: Neuron(3, 5), TypeError, "^the activation 5 does not take a Value: 'int' object is not callable"),
         (lambda: Neuron(2, "relu", 1), TypeError, "positional"),
     ],
 )  # fmt: skip

@@ -23,7 +23,7 @@ from micrograd.support.arrays import as_ndarray
 PREFETCH = 2  # chunks in flight for each worker, so that it does not wait for the next
 
 _tokens: weakref.WeakKeyDictionary[Function, tuple[int, str]] = weakref.WeakKeyDictionary()
-"""Under which token workers keep a compiled function, with so many shapes."""
+"""For each compiled function, how many shapes it had, and the token under which workers keep it."""
 
 
 def mapped(fast: Function, batches: Sequence[Any], executor: Any) -> Any:

@@ -18,12 +18,12 @@ from micrograd.core.errors import shown
 MOST_KEPT = 2  # programs with their shards: one in training, and one that is called between its steps
 
 _kept: dict[str, dict[str, Any]] = {}
-"""What came with tasks, by their tokens, most recently used last."""
+"""The programs and examples that came with tasks, by token and name; the most recently used are last."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A function for a worker to call, with what the worker `keeps` for later tasks with this token, and arguments."""
+    """A function for a worker to call, with arguments, and what the worker `keeps` for later tasks with this token."""
 
     name: str  # of the examples, for messages
     do: Callable[..., Any]

@@ -84,11 +84,11 @@ class Graph:
         return kinds if self.is_differentiable else kinds[:1]
 
     def n_results(self, kind: CallSpec) -> int:
-        """How many numbers a call computes for an example, besides the gradients that it adds up."""
+        """How many numbers a call computes for an example, not counting the gradients that it adds up."""
         return len(self.outputs) + (sum(map(self.sizes.__getitem__, kind)) if isinstance(kind, tuple) else 0)
 
     def n_operands(self, kind: CallSpec) -> int:
-        """How many operands the operations of a call have, at most."""
+        """An upper bound for the number of operands in a call."""
         return self._n_operands[kind != "forward"]
 
     @cached_property

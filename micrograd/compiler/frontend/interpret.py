@@ -1,4 +1,4 @@
-"""Graphs carried out one operation at a time, for error messages."""
+"""Runs graphs one operation at a time, for error messages."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -24,7 +24,7 @@ from micrograd.core.levels import GRADIENT_LOCK
 from micrograd.engine import Value
 from micrograd.support.signals import finish
 
-_SLOTS: Any = {"data": Value.data, "grad": Value.grad}  # where a plain Value has its numbers
+_SLOTS: Any = {"data": Value.data, "grad": Value.grad}  # where a plain Value keeps its numbers
 _get_data, _set_data = _SLOTS["data"].__get__, _SLOTS["data"].__set__
 
 Used = dict[int, tuple[Value, Any, Any]]
@@ -92,9 +92,9 @@ _frozen: list[Storage] = []  # of blocks that freeze them
 def symbols(
     index: dict[Value, int], data: Callable[[int], Any], grad: Callable[[int], Any] = lambda i: 0
 ) -> Iterator[Table]:
-    """Within the block, and in this thread alone, Values hold data and gradients that are made from their index.
+    """Within the block, and in this thread alone, Values hold the data and gradients made from their index.
 
-    The tables that it yields note what is assigned to them.
+    It yields tables that record assignments.
     """
     before = _thread.traced
     with _of_another_class([*index], _moved):

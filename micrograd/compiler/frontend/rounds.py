@@ -166,7 +166,7 @@ class _Body:
         self.captured = [value for value in used if value not in own and not value._is_constant]
         rows = [value.values for value in self.captured if isinstance(value, Row)]
         self.receivers = [*dict.fromkeys(chain(self.captured, *rows))]  # a row may pass a gradient on at once
-        self.receivers.sort(key=lambda value: trace.leaves.get(value.data.id, ("", value.data.id)))  # as they lie
+        self.receivers.sort(key=lambda value: trace.leaves.get(value.data.id, ("", value.data.id)))  # in memory order
 
     def _loop(self, loop: Loop, operands: Sequence[int]) -> int:
         """Record a loop: its operands, and the numbers from outside that its lines need."""

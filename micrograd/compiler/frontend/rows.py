@@ -282,7 +282,7 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
     order whether a program finishes one sum before it begins the next, or adds one product to each sum in turn.
     """
     n_uses = Counter(map(id, chain(results, chain.from_iterable([node._prev for node in nodes]))))
-    alone = {node for node in nodes if node._op == "*" and n_uses[id(node)] == 1}  # products that one node uses
+    alone = {node for node in nodes if node._op == "*" and n_uses[id(node)] == 1}  # products used once
     chains: dict[Value, tuple[Any, list[Value], list[Value]]] = {}  # by the last sum: start, products, partial sums
     for node in nodes if alone else ():
         if node._op != "+" or alone.isdisjoint(node._prev):

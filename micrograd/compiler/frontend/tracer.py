@@ -45,9 +45,9 @@ from micrograd.engine import Value
 NO_NUMBER = (
     "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of a "
     "branch, max() or float(), use micrograd's relu, maximum, abs or where(condition, a, b), which choose at each "
-    "call; in place of a lookup in a dict or a set, take(values, index); in place of np.maximum and np.clip, for each "
-    "number, as in [maximum(v, 0.0) for v in x]. In closures and optimizers' rules, and in place of math, use the "
-    "functions of micrograd.scalar"
+    "call; instead of a lookup in a dict or a set, take(values, index); instead of np.maximum or np.clip on an array, "
+    "[maximum(v, 0.0) for v in x]. In closures and optimizers' rules, and instead of math, use the functions of "
+    "micrograd.scalar"
 )
 _new = object.__new__  # which takes half the time of a call
 
@@ -158,7 +158,7 @@ def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any
             a, b = lines = self.id, other.id
             if a in trace.constants or b in trace.constants:
                 return trace.add(name, lines)
-            # Otherwise the same, written out: most of the time of tracing is spent here.
+            # What `add` would do, written out: tracing spends most of its time here.
             new = len(trace.ops)
             line = trace.known[name].setdefault((b, a) if commutes and a > b else lines, new)
             if line == new:
@@ -342,7 +342,7 @@ class Trace:
 
     def close(self) -> None:
         """End the trace: from here on, any use of its Symbols is an error."""
-        self.start(0)  # has a line from here on, which passes ask for
+        self.start(0)  # passes need the line of this constant
         self.known = defaultdict(_no_more)
         self.rows = None
 
@@ -430,6 +430,6 @@ class Trace:
 
 def _no_more() -> NoReturn:
     raise TraceError(
-        f"{users_line()}: a traced value that was kept after its function had been compiled has no number: do not use "
-        "outside the function what it stored, or run it again on numbers"
+        f"{users_line()}: a traced value, kept after its function was compiled, has no number: use it only inside the "
+        "function, or run the function again on numbers"
     )

@@ -1,4 +1,4 @@
-"""What stands in for the user's function: the same with arrays as arguments; of a jacobian, its entries; its name."""
+"""Stand-ins for the user's function: one that takes arrays, the entries of a jacobian, and one for copies."""
 
 from array import array
 from collections.abc import Callable, Sequence
@@ -71,7 +71,7 @@ def _with_arrays(tree: Any, kinds: Any) -> Any:
 
 
 class Elsewhere:
-    """What a copy of a compiled function has in place of the function itself, which may be a lambda."""
+    """Stands in for the user's function in copies of the compiled one: a lambda cannot be pickled."""
 
     def __init__(self, name: str) -> None:
         self.__name__ = name
@@ -79,8 +79,8 @@ class Elsewhere:
     def __call__(self, *args: Any) -> Any:
         """Raise TypeError."""
         raise TypeError(
-            f"{self.__name__} was compiled elsewhere and cannot be traced here: compile it here for Values, and call "
-            "it with arguments of this shape before you copy or pickle it"
+            f"{self.__name__} was compiled elsewhere and cannot be traced here: to call it with Values, compile "
+            "it here; to call it with this shape, do so once before you copy or pickle it"
         )
 
 
@@ -116,7 +116,7 @@ class Entries:
         if not all(len(shape) == 1 and is_regular(shape) for shape in came):
             result, argument = map(described, came)
             raise TypeError(
-                "sparse=True is for the derivatives of a list of numbers by a list of numbers, which are a matrix, not "
+                "sparse=True needs the derivatives of a list of numbers by a list of numbers, a matrix, not "
                 f"of a result of shape {result} by an argument of shape {argument}: give flat lists, or leave it out"
             )
         columns, ends = array("i"), array("i", [0])

@@ -25,8 +25,7 @@ A_GRADIENT = 100  # operands that take as long as adding a parameter's gradient 
 
 POINTER = ctypes.c_void_p
 LibraryKey = tuple[CallSpec, int]
-"""What tells the libraries of a backend apart: the kind of call, and the vectors of examples that are computed at once,
-0 for one example after the other."""
+"""The kind of call, and how many vectors of examples the library computes at once: 0 for one example at a time."""
 RUN = ctypes.CFUNCTYPE(ctypes.c_int, POINTER)
 """The entry point of a library, which takes `CallArguments`."""
 
@@ -153,8 +152,8 @@ def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
 class Library:
     """The loaded library for a kind of call.
 
-    `run` is the generated function, `function` its address, and `room` the bytes that it works in. `free` has the calls
-    that are not in use.
+    `run` is the generated function, `function` its address, and `room` the size of its workspace in bytes. `free` has
+    the calls that are not in use.
     """
 
     def __init__(self, graph: Graph, kind: CallSpec, precision: Precision, library: ctypes.CDLL) -> None:

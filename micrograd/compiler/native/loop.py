@@ -100,7 +100,7 @@ class NativeLoop:
         return losses
 
     def update(self, gradients: "array[float]") -> bool:
-        """Take a step along these gradients. False if it fails, and then only the gradients have changed."""
+        """Take a step along these gradients. Returns False if it fails; then only the gradients have changed."""
         self._prepare()
         self._buffers.grads[:] = gradients[: self._buffers.n_trainable]
         return bool(self._run([self._optimizer.learning_rate], None))  # on no examples, since none are bound

@@ -2,8 +2,8 @@
 
 A library's file is named by a hash of all that it is built from: the C, the compiler with its flags, and the processor.
 It gets this name once it is complete, so processes may build the same library at once. Without a directory that only
-the user can write to, libraries are built in a temporary one. Whenever a library is added, the oldest ones above LIMIT
-bytes are removed. A library that was loaded stays loaded, like a module.
+the user can write to, libraries are built in a temporary one. Adding a library removes the oldest ones, until the
+rest fit in LIMIT bytes. A loaded library stays loaded, like a module.
 """
 
 import ctypes
@@ -45,7 +45,7 @@ double probe(double x)
     return exp(x);
 }
 """
-"""A compiler is used, with the first flags with which it builds this library, which needs headers and the libm."""
+"""A compiler works if it builds this library from headers and libm. It is used with the first flags that do."""
 WATCHED = """exec 3<&0
 (trap '' TERM; read _ <&3; kill 0; rm -f "$0".*) 2>/dev/null &
 "$@" </dev/null
@@ -104,7 +104,7 @@ def find_compiler(cc: str | None, path: str | None) -> Compiler:
         for native in NATIVE:
             try:
                 compiler = Compiler(command, version, native)
-                _built(PROBE, compiler)  # which stays in the cache like any other library
+                _built(PROBE, compiler)  # it stays in the cache like any other library
                 return compiler
             except CompilerError as error:
                 failures[command] = f"\n{error}"  # the last one, without flags
@@ -144,7 +144,7 @@ def require_compiler() -> Compiler:
 # What it builds
 
 
-_started: dict[str, tuple[threading.Thread, list[ctypes.CDLL]]] = {}  # what builds a text, and its library
+_started: dict[str, tuple[threading.Thread, list[ctypes.CDLL]]] = {}  # what builds each text, and the library
 
 
 @functools.cache
@@ -156,12 +156,12 @@ def _slots(process: int) -> threading.Semaphore:
 def start_build(text: str) -> None:
     """Start building the library of a text in C while Python goes on. `build` waits for it.
 
-    The interpreter does not wait for the thread when it ends.
+    The interpreter does not wait for the thread at exit.
     """
     found: list[ctypes.CDLL] = []
 
     def work() -> None:
-        with _slots(os.getpid()), suppress(Exception):  # `build` meets it again
+        with _slots(os.getpid()), suppress(Exception):  # `build` will raise it
             found.append(_built(text, require_compiler()))
 
     thread = threading.Thread(target=work, daemon=True)
@@ -177,7 +177,7 @@ def build(text: str) -> ctypes.CDLL:
     """
     if task := _started.pop(text, None):
         thread, found = task
-        thread.join()  # which does not wait in a forked child
+        thread.join()  # in a forked child, this returns at once
         if found:
             return found[0]
     return _built(text, require_compiler())
@@ -190,7 +190,7 @@ def _built(text: str, compiler: Compiler) -> ctypes.CDLL:
     name = hashlib.sha256("\0".join([text, *command, version, _processor()]).encode()).hexdigest()[:32] + ".so"
     try:
         file = _cache_directory() / name
-        with suppress(OSError):  # it is not there, or damaged
+        with suppress(OSError):  # it is missing or damaged
             return ctypes.CDLL(str(file))
         return _compiled(text, command, file)
     except CompilerError:
@@ -240,7 +240,7 @@ def _run(command: list[str], files: Path) -> tuple[int, str]:
 
 
 def _tidy(directory: Path) -> None:
-    """Remove the oldest files above LIMIT."""
+    """Remove the oldest libraries, until the rest fit in LIMIT bytes."""
     room = LIMIT
     with suppress(OSError):  # another process may be tidying up, too
         for file in sorted(directory.glob("*.so"), key=lambda file: -file.stat().st_mtime_ns):

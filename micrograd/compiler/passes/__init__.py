@@ -23,8 +23,8 @@ MANY_CONSTANTS = 8  # above which they are kept in a table
 MANY_LINES = 1000  # of a kernel, above which the other order is tried, too; a program with more expressions is long
 FEW_LOOPS = 0.1  # lines per expression, above which most are outside loops
 SMALL_BLOCKS = 2  # average number of like operations on a level, below which a program counts as sequential
-LARGE_BLOCKS = 6  # above which trace order is no other to try: Cholesky of 60 compiles in 4.4 s instead of 6.8
-"""The Hessian of predators and prey, which is shortest in trace order, has 5.5."""
+LARGE_BLOCKS = 6  # above which trace order is not tried: Cholesky of 60 then compiles in 4.4 s, not 6.8
+"""The Hessian of predators and prey has 5.5, and is shortest in trace order."""
 
 
 class Program(NamedTuple):

@@ -34,13 +34,13 @@ def _may_join(first: Loop, second: Loop, around: tuple[int, ...]) -> bool:
 
 
 def is_parallel(loop: Loop, around: tuple[int, ...] = ()) -> bool:
-    """Whether no round of a loop accesses what another one sets, in loops of so many rounds `around`."""
+    """Whether no round of a loop accesses what another one sets. `around` has the rounds of the loops around it."""
     known: set[Ref] = set()
     for step, _ in innermost(loop):
         if not isinstance(step, Assign | Accumulate):
             return False
         if any(is_variable(ref) and ref not in known for ref, _ in refs(step.value)):
-            return False  # a sum that goes on from round to round
+            return False  # a sum carried from round to round
         known.add(step.target)
     return not _meet(loop, loop, around)
 
@@ -76,7 +76,7 @@ def _meet(first: Loop, second: Loop, around: tuple[int, ...]) -> bool:
 
 
 def _meets_later(first: _Access, second: _Access, depth: int) -> bool:
-    """Whether the second in some round of the loop at this depth may be the element of the first in a later one."""
+    """Whether the second, in some round of the loop at this depth, may access what the first does in a later round."""
     a, b = first.ref, second.ref
     alike = next((n for n in (depth + 1, depth) if a.strides[:n] == b.strides[:n]), 0)  # these loops move both alike
     if alike > depth and not isinstance(a.strides[depth], int):

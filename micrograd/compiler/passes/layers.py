@@ -13,7 +13,7 @@ FEWEST = 32  # terms of a sum: against jamming, a layer takes 0.7 to 0.9 times a
 
 
 def with_layers(kernel: Sequence[Step], around: tuple[int, ...] = ()) -> Kernel:
-    """The kernel, in loops of so many rounds `around`, with the sums of layers as separate steps."""
+    """The kernel with the sums of layers as separate steps. `around` has the rounds of the loops around it."""
     found: Kernel = []
     for step in kernel:
         if not isinstance(step, Loop):

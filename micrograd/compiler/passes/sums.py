@@ -62,9 +62,9 @@ def _added(variable: Ref, statements: Sequence[tuple[Term, ...] | Loop], dots: b
             yield Assign(variable, Sum((Term(">" if part[0].sign == ">" else "+", (variable,)), *part)))
         elif dots and isinstance(part.rounds, int) and is_dot(part):
             (sign, factors) = part.body[0]
-            operands = sorted([_operand(factor, part.rounds) for factor in factors], key=_is_row)  # a number is first
+            operands = sorted([_operand(factor, part.rounds) for factor in factors], key=_is_row)  # number, then row
             op = "max" if sign == ">" else "sum" if len(factors) == 1 else "dot" if _is_row(operands[0]) else "scaled"
-            negated = [Assign(variable, Call("neg", (variable,)))] * (sign == "-")  # which rounds nothing
+            negated = [Assign(variable, Call("neg", (variable,)))] * (sign == "-")  # negation is exact
             yield from (*negated, Assign(variable, Call(f"{op} {part.rounds}", (variable, *operands))), *negated)
         else:
             yield Loop(part.rounds, tuple(_added(variable, list(_statements(part.body)), dots)))
@@ -78,7 +78,7 @@ def _statements(terms: Sequence[Term | Loop]) -> Iterator[Any]:
 
 
 def is_dot(loop: Loop) -> bool:
-    """Whether a loop adds up neighbouring elements of an array, each times one of another such row, or one number."""
+    """Whether a loop adds up neighbouring elements of an array, each times one of another row, or a number."""
     term = loop.body[0]
     if len(loop.body) > 1 or isinstance(term, Loop) or any(factor.array[0] not in "pxty" for factor in term.factors):
         return False
@@ -86,7 +86,7 @@ def is_dot(loop: Loop) -> bool:
 
 
 def _operand(ref: Ref, rounds: int) -> Ref:
-    """A number; or a pointer to the element with the lowest index that a loop reads, forwards or backwards."""
+    """A number, or a pointer to the first element in memory that a loop reads, forwards or backwards."""
     *outer, stride = ref.strides
     return Ref("&" * bool(stride) + ref.array, ref.base if stride >= 0 else ref.base - (rounds - 1), tuple(outer))
 

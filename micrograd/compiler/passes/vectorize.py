@@ -154,10 +154,9 @@ class Levels:
         self.mean_block_size = len(nodes) / max(1, n_blocks)
 
     def delay(self, backward: int) -> None:
-        """Move nodes from the line `backward` on to the latest level.
+        """Move the nodes of the backward pass, from the line `backward` on, to their latest level.
 
-        The forward pass of an elimination has a column on each level. So has the backward pass, from the end: as early
-        as possible, it has a diagonal.
+        In an elimination, each level then has a column, as in the forward pass; at the earliest level, a diagonal.
         """
         end = max(self._levels, default=0) + 1
         latest: dict[Any, int] = defaultdict(lambda: end)
@@ -249,7 +248,7 @@ def placed(blocks: Iterable[Block], layout: Layout, *, in_one: bool = False) -> 
 def _apart(block: list[Node], layout: Layout) -> list[Node]:
     """A block; if several statements take turns, as in the gates of a cell, first one for all rounds, then the next.
 
-    So the results of each are neighbours.
+    Then the results of each statement are neighbours.
     """
     if any(node.size or node.parameter >= 0 for node in block):
         return block

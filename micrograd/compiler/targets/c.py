@@ -251,7 +251,7 @@ class Writer(Printer):
 
 
 def _for_all(step: Step, sizes: Sequence[int], shared: Sequence[bool]) -> Any:
-    """A step; what it reads of an argument that all examples share is one number for all lanes, in the array u."""
+    """A step that reads arguments shared by all examples from the array u, as one number for all lanes."""
     places = [(ref, argument(ref, rounds, sizes)) for ref, rounds in refs(step)]
     own = {ref for ref, place in places if not (place and shared[place[0]])}
     return replace(step, lambda ref: ref if ref in own else ref._replace(array="u"))

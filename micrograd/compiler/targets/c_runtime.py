@@ -72,7 +72,7 @@ def _checked(precision: Precision, prefix: str, suffix: str) -> dict[str, str]:
     for name, of in {**dict(zip(CALLS, CALLS, strict=True)), "row_exp": "exp"}.items():
         rules = " | ".join(refused(of, precision))
         call = f"{name}(x)" if name != of else f"{prefix}{name}{suffix}(x)"
-        inline = "inline" if name == of else "inline __attribute__((always_inline))"  # or no loop over it has vectors
+        inline = "inline" if name == of else "inline __attribute__((always_inline))"  # else no loop over it has vectors
         known[f"checked_{name}"] = (
             f"static {inline} V checked_{name}(V x, M *failed)\n{{\n    const V r = {call};\n"
             f"    *failed |= {rules};\n    return r;\n}}\n"

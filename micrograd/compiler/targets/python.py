@@ -78,7 +78,7 @@ class PythonBackend:
         return PythonBackend, (self.graph,)
 
     def start_build(self, kind: CallSpec, n: float) -> None:
-        """Do nothing: `library` takes no time to speak of."""
+        """Do nothing: `library` is fast."""
 
     def library(self, kind: CallSpec, n: float = 0) -> Callable[..., Any]:
         """The generated function for calls of this kind."""

@@ -197,7 +197,7 @@ static inline real total(const V *tile)
 #define WIDTH 1
 #define U(x) (x)
 #if defined(__GNUC__) && !defined(__clang__)
-#define PARALLEL _Pragma("GCC ivdep") /* no round accesses what another one sets, which gcc often cannot see */
+#define PARALLEL _Pragma("GCC ivdep") /* no round accesses what another one sets, but gcc often cannot tell */
 #else
 #define PARALLEL
 #endif

@@ -168,7 +168,7 @@ class Printer(ABC):
         return self.tables.setdefault(offsets, f"{self.table_name}{len(self.tables)}")
 
     def rounds(self, loop: Loop) -> str:
-        """The number of rounds of a loop: if it differs, that in a round of the switch around."""
+        """The number of rounds of a loop; if it varies, the one for this round of the case."""
         return str(loop.rounds) if isinstance(loop.rounds, int) else f"{self.table(loop.rounds)}[i0]"
 
     @abstractmethod

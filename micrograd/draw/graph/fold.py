@@ -22,7 +22,7 @@ from micrograd.draw.text import label, number
 from micrograd.scalar import FUNCTIONS, innermost
 
 ACTIVATIONS = {"neg", "abs", *FUNCTIONS}
-SHORT, ROOM = 20, 9  # the most characters of a formula that is a name, and of a number in it
+SHORT, ROOM = 20, 9  # the most characters of a formula used as a name, and of a number in it
 
 
 class Input(NamedTuple):
@@ -179,7 +179,7 @@ def given_names(folded: Folded) -> list[str]:
 
 
 def all_names(folded: Folded, given: Sequence[str], root: str = "result") -> list[str]:
-    """The names of all Values: those given, else a short formula, or else a number, and for the root `root`."""
+    """The name of each Value: the given one, or else a short formula, or else a number; `root` for the root."""
     graph, found, taken, numbers = folded.graph, list(given), set(given), count(1)
     for i, value in enumerate(graph.values):
         if not found[i] and i in graph.constants:

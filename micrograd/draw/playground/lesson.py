@@ -15,7 +15,7 @@ DATA_SETS = {"yours": (0, 0), "xor": (0, 4), "moons": (0.1, 100), "circles": (0.
 
 
 def _number(least: int, most: float, kinds: tuple[type, ...] = (int, float)) -> Setting:
-    """A number in a range; the ends belong to it."""
+    """A number in a range, ends included."""
     kind = "a number" if float in kinds else "a whole number"
     return f"{kind} from {least} to {most:,}", lambda x: type(x) in kinds and least <= x <= most
 
@@ -28,7 +28,7 @@ def _are_answers(answers: Any) -> bool:
 # What a part of a lesson may have, in the page's terms: from `rate` on, settings as in the page's address.
 SETTINGS: dict[str, Setting] = {
     "text": ("the text of the question", lambda text: isinstance(text, str) and text != ""),
-    "answers": ("a list of two texts or more, all different", _are_answers),
+    "answers": ("a list of at least two texts, all different", _are_answers),
     "after": ("a text", lambda text: isinstance(text, str)),
     "choice": ("a dict of labels by keyword", lambda choice: isinstance(choice, Mapping)),
     "rate": _number(0, 10**6),
@@ -70,6 +70,6 @@ def _checked(at: str, given: Any, offered: Mapping[str, Any], is_plane: bool) ->
     if "data" not in part and not {"noise", "n"}.isdisjoint(part):
         raise ValueError(f"{at} sets noise or n, but no data: expected {SETTINGS['data'][0]}, too")
     if "data" in part and not is_plane:
-        expected = "a page has data sets if inputs are two numbers, and targets classes or heights"
+        expected = "a page has data sets only if inputs are two numbers, and targets classes or heights"
         raise ValueError(f"{at} sets data: {expected}")
     return part

@@ -28,8 +28,8 @@ def plot_boundary(
     The plot goes into `ax`, returned as by `plot_history`. `at` is where a single output changes its class; by default
     0.5 if all outputs are from 0 to 1, as probabilities are, else 0, as for logits.
 
-    Raises ValueError if an example is not two finite inputs with a number as target, and what the model raises at a
-    point of the plot.
+    Raises ValueError if an example is not two finite inputs with a number as target. Errors of the model at a point of
+    the plot are passed on.
     """
     points, targets = _examples(xs, ys)
     ax, theme = axes(ax)

@@ -14,10 +14,10 @@ from micrograd.support.trees import flat
 
 CARDS = 16  # the most cards in a column; further units are counted below it
 COLUMN, SIDE, TOP, LINE = 230, 24, 12, 17  # from one column to the next, the margins, a line of text
-MAX_PITCH, GAP = 64, 8  # the most from one card of a column to the next, and the gap between them
-HEIGHT, WIDTH = 600, 420  # the most of the cards, and the least of the whole, for the legend
+MAX_PITCH, GAP = 64, 8  # the largest pitch of the cards in a column, and the gap between them
+HEIGHT, WIDTH = 600, 420  # the most for the cards, and the least for the whole picture, with its legend
 WIDE = 36  # the least side of a card with text inside
-FAINT = 0.25  # the least opacity of an edge; that of the largest weight is 1
+FAINT = 0.25  # the least opacity of an edge; the largest weight has 1
 LEGEND = "edges: weights, solid above 0, dashed below"
 
 
@@ -113,7 +113,7 @@ def network(model: Any) -> str:
 
 
 def _edges(cards: Sequence[Sequence[Card]], side: float) -> list[str]:
-    """The edges between the cards of each two columns: the smaller its weight, the thinner and fainter an edge is."""
+    """The edges between neighbouring columns: the smaller the weight, the thinner and fainter the edge."""
     weights = [real(w) for (_, neuron), *_ in chain(*cards[1:]) for w in neuron.w]
     largest = max(map(abs, filter(math.isfinite, weights)), default=0.0)
     edges = []
@@ -131,7 +131,7 @@ def _edges(cards: Sequence[Sequence[Card]], side: float) -> list[str]:
 
 
 def _card(unit: Unit, x: float, y: float, side: float) -> str:
-    """A unit's card, with its bias inside, or the name of an input, if there is room for it."""
+    """A unit's card; inside, if there is room, a neuron's bias or an input's name."""
     name, neuron = unit
     title, inside = name, name
     if neuron:

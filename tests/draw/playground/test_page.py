@@ -315,7 +315,7 @@ def test_choices_and_lessons_that_cannot_be_are_refused_by_name(tmp_path, option
         save(tmp_path, **{"model": Network if options.get("choices", FEW) else model_of(), "choices": FEW, **options})
 
 
-TWO = "expected a list of two texts or more, all different"
+TWO = "expected a list of at least two texts, all different"
 
 
 @pytest.mark.parametrize(
@@ -356,9 +356,9 @@ def test_a_lesson_is_a_list_of_dicts_with_text_and_answers_and_data_for_a_plane(
         ("hello", "^lesson is 'hello': expected a list of dicts"),
         (ASK, "^lesson is .*: expected a list of dicts"),
         (["hello"], r"^lesson\[0\] is 'hello': expected a dict"),
-        ([ASK, {"text": "Will it?"}], r"^lesson\[1\] has answers=None: expected a list of two"),
+        ([ASK, {"text": "Will it?"}], r"^lesson\[1\] has answers=None: expected a list of at least two"),
         ([{"answers": ["a", "b"]}], r"^lesson\[0\] has text=None: expected"),
-        ([{**ASK, "data": "xor"}], r"^lesson\[0\] sets data: a page has data sets if"),
+        ([{**ASK, "data": "xor"}], r"^lesson\[0\] sets data: a page has data sets only if"),
     ]:
         with pytest.raises(ValueError, match=message):
             lesson.checked(given, {}, is_plane=False)
