@@ -87,8 +87,8 @@ def save_html(root: Value, path: str | os.PathLike[str], *, learning_rate: float
     step" moves the weights and biases of neurons against their gradients; without neurons, all leaves other than
     constants. The gradients are those that `backward()` left, or would leave; the Values' own do not change.
 
-    Raises what `save_svg` raises and what `backward()` would raise, TypeError if a number has no float near it, such as
-    an interval, and ValueError if the learning rate is not above 0.
+    Raises what `save_svg` raises and what `backward()` would raise, TypeError if a number cannot become a float, such
+    as an interval, and ValueError if the learning rate is not above 0.
     """
     from micrograd.draw.graph.page import page  # not at the top: it needs the compiler
 

@@ -110,7 +110,7 @@ class Machine:
 
 
 def _rounds(loop: Loop, rounds: Sequence[int]) -> int:
-    """The number of rounds of a loop, which may be that of a round of the switch around."""
+    """The number of rounds of a loop; if it varies, the one for this round of the case."""
     return loop.rounds if isinstance(loop.rounds, int) else int(loop.rounds[rounds[0]])
 
 

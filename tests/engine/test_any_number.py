@@ -359,7 +359,7 @@ def test_a_drawing_shows_an_undecided_choice_and_a_page_says_that_it_computes_wi
     x = Value(iv.mpf([-1, 2]))
     y = where(x > 0, x, 2 * x)
     assert "where" in viz.to_svg(y)
-    with pytest.raises(TypeError, match=r"^a page computes with floats, and \[−1\.0, 2\.0\] has none near it: draw it"):
+    with pytest.raises(TypeError, match=r"^a page computes with floats, and \[−1\.0, 2\.0\] cannot become one: draw"):
         viz.save_html(y, tmp_path / "page.html")
     assert not (tmp_path / "page.html").exists()
     viz.save_html(Value(float("nan")) * 2.0, tmp_path / "page.html")

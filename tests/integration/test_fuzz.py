@@ -1,4 +1,4 @@
-"""Random nests of loops: some programs, of which the command runs many, and whether it would notice a wrong stride."""
+"""Random nests of loops: a few programs, where the command runs many, and whether it would notice a wrong stride."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The errors are where they should be, and those listed as changing nothing are of the code as it is."""
+"""Errors are put where they should be, and the mutants listed as changing nothing are in the code."""
 
 import ast
 

@@ -143,8 +143,8 @@ class Target:
         return (directory / "output").read_text().split()
 
     def _done(self, directory, *command):
-        with (directory / "output").open("w") as output, (directory / "errors").open("w") as errors:  # no pipe, which
-            done = subprocess.run(  # wine's server would keep open
+        with (directory / "output").open("w") as output, (directory / "errors").open("w") as errors:  # with a pipe,
+            done = subprocess.run(  # wine's server would keep it open
                 command, cwd=directory, env=self.environment, timeout=1200, stdout=output, stderr=errors
             )
         assert done.returncode == 0, (directory / "errors").read_text(errors="replace")[-3000:]
@@ -362,7 +362,7 @@ def test_examples_are_shuffled_as_python_does(target, tmp_path):
 
 
 def test_a_training_is_what_it_is_here(target, tmp_path):
-    """Both sides of the border lay a job out alike: its size and its last field are where ctypes has them."""
+    """C and Python lay out a job alike: its size and its last field are where ctypes has them."""
     main = """
 #include <stddef.h>
 #include <stdio.h>

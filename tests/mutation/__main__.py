@@ -32,7 +32,7 @@ def main() -> int:
 
 
 def tried(wanted: list[Mutant], runner: Runner, path: Path) -> Iterator[tuple[Mutant, str]]:
-    """Each mutant and its outcome. What is listed, or what the file of results knows as dead, is not tried again."""
+    """Each mutant and its outcome. Mutants that are listed, or dead in the file of results, are not tried."""
     equivalent = {entry.change for entry in listed()}
     with closing(runner), path.open("a+") as results:
         results.seek(0)

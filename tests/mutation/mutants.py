@@ -13,13 +13,13 @@ PAIRS = {
     "And": "Or", "Or": "And", "BitAnd": "BitOr", "BitOr": "BitAnd", "USub": "UAdd",
 }  # fmt: skip
 MISTAKEN = {getattr(ast, name): [getattr(ast, other) for other in others.split()] for name, others in PAIRS.items()}
-"""What an operator is mistaken for: something far from it."""
+"""What an operator is replaced by: something far from it."""
 
 SMALL = (
     ast.operator | ast.boolop | ast.cmpop | ast.unaryop | ast.expr_context
     | ast.Constant | ast.Name | ast.UnaryOp | ast.Slice
 )  # fmt: skip
-"""What says nothing about the place where it is."""
+"""Nodes too small to show where in the code they are."""
 
 
 class Mutant(NamedTuple):
@@ -27,9 +27,9 @@ class Mutant(NamedTuple):
 
     module: str
     change: str
-    """ "function: before -> after", by the smallest expression that says where it is, however the code around moves."""
+    """ "function: before -> after", with the smallest expression that shows the place, even if code around it moves."""
     nth: int
-    """How many changes that read the same are above it."""
+    """How many changes above it read the same."""
     source: str
     spans: list[range]
     """The lines of the error, of the expression around it, and so on; none if it is in no function or a cached one."""
@@ -64,7 +64,7 @@ def errors(path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str, ast.AS
         if field in ("annotation", "returns"):
             continue
         for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.keyword) and child.arg == "strict":  # changes nothing in a right program
+            if isinstance(child, ast.keyword) and child.arg == "strict":  # changes nothing in a correct program
                 continue
             if isinstance(child, ast.AST):
                 yield from (((*path, child), field, replacement) for replacement in _mistaken(path[-1], field, child))
@@ -72,7 +72,7 @@ def errors(path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str, ast.AS
 
 
 def _mistaken(parent: ast.AST, field: str, node: Any) -> Iterator[ast.AST]:
-    """What may stand, by mistake, in the place of a node."""
+    """What a node may be replaced by."""
     match node:
         case ast.BinOp() | ast.AugAssign() | ast.BoolOp() | ast.UnaryOp():
             yield from (_changed(node, op=other()) for other in MISTAKEN.get(type(node.op), ()))
@@ -84,7 +84,7 @@ def _mistaken(parent: ast.AST, field: str, node: Any) -> Iterator[ast.AST]:
         case ast.Constant(value=bool()):
             yield ast.Constant(not node.value)
         case ast.Constant(value=int() | float()):
-            yield from (ast.Constant(n) for n in (node.value + 1, node.value - 1) if n != node.value)  # as 1e150 + 1
+            yield from (ast.Constant(n) for n in (node.value + 1, node.value - 1) if n != node.value)  # not 1e150 + 1
         case ast.Break():
             yield ast.Continue()
         case ast.Continue():
@@ -100,7 +100,7 @@ def _mistaken(parent: ast.AST, field: str, node: Any) -> Iterator[ast.AST]:
 
 
 def text(node: ast.AST) -> str:
-    """The node as code, in one line; of what has a body, the head alone."""
+    """The node as one line of code; only its head if it has a body."""
     if isinstance(node, ast.stmt | ast.ExceptHandler):
         node = _changed(node, **{field: [] for field in {"body", "orelse", "finalbody", "handlers"} & {*node._fields}})
     return ast.unparse(node)

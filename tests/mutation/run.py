@@ -25,14 +25,14 @@ class Session:
         self.process = subprocess.Popen(
             [sys.executable, "-m", *PYTEST, *tests],
             cwd=directory,
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},  # a mutant's could be taken for the next one's
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},  # a mutant's bytecode could pass for the next one's
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
 
     def outcome(self, *request: Any) -> str:
-        """What comes of a request: "killed", "timed out" or "survived"."""
+        """The outcome of a request: "killed", "timed out" or "survived"."""
         assert self.process.stdin
         assert self.process.stdout
         with suppress(BrokenPipeError):
@@ -50,9 +50,9 @@ class Session:
 class Runner:
     """A copy of the checkout, in which a mutant takes the place of its module while the tests run.
 
-    Functions get the mutant's code in a fork of a process that has imported all tests. If they do not notice, a process
-    of its own imports the mutant and runs them again, since the error may be in what runs only then. Raises
-    RuntimeError if a test fails without any error.
+    Functions get the mutant's code in a fork of a process that has imported all tests. If they pass, another process
+    imports the mutant and runs them again, since the error may be in code that runs only on import. Raises
+    RuntimeError if a test fails without any mutant.
     """
 
     def __init__(self, modules: list[str], tests: list[str]) -> None:
@@ -61,17 +61,17 @@ class Runner:
         shutil.copytree(CHECKOUT, self.directory, ignore=hidden, dirs_exist_ok=True)
         self.session = Session(self.directory, tests)
         if self.session.outcome("measure", modules) != "survived":
-            raise RuntimeError("the tests fail as it is: see python -m pytest")
+            raise RuntimeError("the tests fail without any mutant: see python -m pytest")
         measured = json.loads((self.directory / "coverage.json").read_text())
         self.seconds: dict[str, float] = measured["seconds"]
         self.tests: dict[str, dict[str, list[str]]] = measured["tests"]
         self.kills: Counter[str] = Counter()
 
     def outcome(self, mutant: Mutant) -> str:
-        """Whether the tests notice: those that run the error, or else the code around it.
+        """The outcome of the tests that run the error, or else the code around it.
 
-        First come those that have noticed most so far, then the quickest. An error that they do not run, since it runs
-        when the module is imported, is met by all that run the code around it, or the module.
+        The tests that have killed most mutants so far come first, then the quickest. If no test runs the error, because
+        it runs on import, all tests that run the code around it do, or all that run the module.
         """
         lines = self.tests[mutant.module]
         around = [{test for line in span for test in lines.get(str(line), ())} for span in mutant.spans]

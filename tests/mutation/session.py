@@ -1,4 +1,4 @@
-"""A plugin of pytest that, in place of running the tests it has collected, runs those it is asked for in a fork.
+"""A pytest plugin that collects tests and then, instead of running them all, runs the ones asked for, in a fork.
 
 A request is a line of JSON on standard input: the name of a method of Tests, and its arguments. The answer is a line on
 standard output: "outcome", and "survived", "killed" or "timed out".
@@ -20,7 +20,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-PATIENCE = 30  # seconds of computing for one test, which takes a few at most; of waiting, ten times as many
+PATIENCE = 30  # CPU seconds for one test; the slowest takes a few. The time limit is ten times that
 MEMORY = 4 << 30  # bytes
 
 phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)  # no shrinking
@@ -29,7 +29,7 @@ hypothesis.settings.load_profile("mutation")
 
 
 class Without:
-    """A finder for `sys.meta_path`: these are not installed. PyTorch takes its time, and a browser more memory."""
+    """A finder for `sys.meta_path`: it hides PyTorch, to save time, and Playwright: a browser takes more memory."""
 
     def find_spec(self, name: str, *_: Any) -> None:
         if name in ("torch", "playwright"):
@@ -57,7 +57,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
                 os._exit(0 if passed else 1)
         _, status = os.waitpid(process, 0)
         with suppress(ProcessLookupError):
-            os.killpg(process, signal.SIGKILL)  # what a test has started and left behind
+            os.killpg(process, signal.SIGKILL)  # what a test has left running
         late = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGPROF, signal.SIGALRM)
         print("\noutcome", "survived" if status == 0 else "timed out" if late else "killed", flush=True)
     return True
@@ -75,7 +75,7 @@ class Tests:
             if isinstance(it, FunctionType) and Path(it.__code__.co_filename) in self.sources:
                 self.functions.setdefault(it.__code__, []).append(it)
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # one for all, with compiled C
-        gc.freeze()  # a collection would copy the pages of all that is there
+        gc.freeze()  # a collection would write to every page, and so copy it
 
     def measure(self, modules: list[str]) -> bool:
         """Run all tests, and write the seconds of each and the tests that run each line to coverage.json."""
@@ -97,7 +97,7 @@ class Tests:
         return not self.session.testsfailed
 
     def run(self, names: list[str]) -> bool:
-        """Run these tests up to the first that fails, whose name goes into the file "failed"; whether they pass."""
+        """Run these tests until one fails, and write its name to the file "failed". Returns whether all pass."""
         os.setpgid(0, 0)
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         null = os.open(os.devnull, os.O_RDWR)
@@ -114,13 +114,13 @@ class Tests:
         return True
 
     def run_changed(self, names: list[str], module: str) -> bool:
-        """The same with the functions of a module as its file has them now; True if that cannot be done."""
+        """The same, with the functions of a module as its file has them now. Returns True if that cannot be done."""
         path = Path("micrograd", f"{module}.py").resolve()
         before, after = (compile(source, path, "exec") for source in (self.sources[path], path.read_text()))
         return not self._change(before, after) or self.run(names)
 
     def _change(self, before: CodeType, after: CodeType) -> bool:
-        """Give functions their new code. False if what differs ran while the module was imported."""
+        """Give functions their new code. Returns False if the difference is in code that runs on import."""
         parts = list(zip(_nested(before), _nested(after), strict=False))
         only_nested = _without_nested(before) == _without_nested(after)
         changed = [self._change(*part) for part in parts]

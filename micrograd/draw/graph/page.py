@@ -25,7 +25,7 @@ def page(root: Value, learning_rate: float = 0.1, limit: float = LIMIT) -> str:
     graph = DrawnGraph(root, limit)
     for x in map(innermost, graph.values):
         if math.isnan(real(x)) and x == x:
-            raise TypeError(f"a page computes with floats, and {number(x)} has none near it: draw it with save_svg")
+            raise TypeError(f"a page computes with floats, and {number(x)} cannot become one: draw it with save_svg")
     folded = Folded(graph)
     given = given_names(folded)
     names = all_names(folded, given)

@@ -77,7 +77,7 @@ def test_numbers_that_json_does_not_know_are_told_as_text(tmp_path):
     assert graph["data"] == ["nan", "-inf", 1 / 3, "nan", "inf"]
     assert graph["exact"] == {"2": "1/3", "4": "1.000e400"}
     x.data, x.grad = None, "none"
-    with pytest.raises(TypeError, match="^a page computes with floats, and None has none near it"):
+    with pytest.raises(TypeError, match="^a page computes with floats, and None cannot become one"):
         page(x, tmp_path)
 
 
