@@ -239,7 +239,7 @@ class _Body:
             value.grad += trace.item(line, i)
         for row, (place, _) in rows.items():
             items = tuple([trace.item(line, n + i).id for i in place.indices])
-            row.grad += RowSymbol(trace, trace.stack(items)) * 1.0
+            row.grad += RowSymbol(trace, trace.stack(items))
         for i, values in enumerate(zip(*[columns[j] for j in of_x], strict=True)):
             for k, value in enumerate(values, n + at + i * len(of_x)):
                 value.grad += trace.item(line, k)
@@ -258,9 +258,9 @@ class _Body:
                 node._backward(node.grad)
             return {value: value.grad for value in values}
         finally:
+            rows.add_up, rows.final = options  # first: a Row keeps what it kept under these
             for value, grad in zip(values, before, strict=True):
                 value.grad = grad
-            rows.add_up, rows.final = options
 
 
 def inside(trace: Trace, leaves: Iterable[int], end: int) -> set[int]:

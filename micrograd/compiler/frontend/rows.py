@@ -49,14 +49,17 @@ class RowSymbol:
     __rmul__ = __mul__
 
     def __add__(self, other: Any) -> "RowSymbol":
-        """The sum of the row and an axpy or scatter from nothing: the same operation, starting from the row."""
-        if type(other) is not RowSymbol:
-            other = spread(other, self)
+        """The sum of the row and another: an axpy or scatter that starts from the row."""
+        other = other.as_term() if type(other) is RowSymbol else spread(other, self)
         _, *operands = self.trace.operands[other.id]
         return RowSymbol(self.trace, self.trace.row(self.trace.ops[other.id], (self.id, *operands)))
 
     def __radd__(self, start: Any) -> "RowSymbol":
-        return self if type(start) is int else spread(start, self) + self
+        return self.as_term() if type(start) is int else spread(start, self) + self
+
+    def as_term(self) -> "RowSymbol":
+        """The row as an axpy or scatter from nothing; sums of rows consist of these."""
+        return self if self.trace.ops[self.id] in ("axpy", "scatter") else self * 1.0
 
     def total(self) -> Symbol:
         """The sum of the numbers; for a stack, a chain of additions, in which products are found later."""

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from micrograd import Value, compile, dot, grad, logsumexp, scan, take, where
+from micrograd import Value, compile, dot, grad, logsumexp, maximum, minimum, scan, take, where
 from micrograd.compiler import passes
 from tests.compiler.targets.test_export import run_exported
 from tests.fuzz import scans
@@ -67,6 +67,17 @@ def looked_up(w, s, xs):
     return a * b
 
 
+def outside(w, s, xs):
+    """A loop that shares what it takes from, and whose maximum it captures, with operations before and after it."""
+    some = w[:5]
+
+    def step(state, x):
+        return (state + take(some, where(x[0] > 0, 1, 3)) * x[1] + maximum(*some) * w[1]).tanh(), state
+
+    end, ys = scan(step, s[0] * take(some, where(s[1] > 0, 0, 2)), xs)
+    return end * take(some, where(s[0] > 0, 2, 3)) + maximum(*ys) + ys[2] * ys[3] + minimum(*some)
+
+
 def of_constants(w, s, xs):
     """No arguments in the loop: constants as state and xs, some equal, and rows of computed numbers."""
     rows = [w[i] * w[i + 1] for i in range(4)]
@@ -102,7 +113,7 @@ def unused(w, s, xs):
     return state + c
 
 
-PROGRAMS = [constant, unused, mixed, nested, two, looked_up, of_constants, until, shared]
+PROGRAMS = [constant, unused, mixed, nested, two, looked_up, outside, of_constants, until, shared]
 each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 each_backend = pytest.mark.parametrize("backend", ["python", pytest.param("c", marks=needs_compiler)])
 

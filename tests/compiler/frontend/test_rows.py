@@ -9,7 +9,7 @@ from unittest.mock import ANY
 import pytest
 
 import micrograd
-from micrograd import Value, dot, functional, losses, mean, scalar, take, where
+from micrograd import Value, dot, functional, logsumexp, losses, maximum, mean, minimum, scalar, take, where
 from micrograd.compiler.frontend.graph import Graph, traced
 from micrograd.compiler.frontend.tracer import Symbol, Trace
 from micrograd.compiler.passes import program
@@ -252,6 +252,24 @@ def test_rows_in_dots_have_the_same_gradients_as_in_single_products() -> None:
 
     for function in (overlapping, chained, of_constants):
         check(function, ([0.5, -1.0, 2.0, 1.5],), [*ws, *vs])
+
+
+OF_THE_LARGEST: dict[str, Any] = {
+    "a number": lambda ws, x: maximum(*ws) * x[0] + ws[0] * ws[0],
+    "a sum": lambda ws, x: maximum(*ws) + micrograd.sum(ws),
+    "a dot": lambda ws, x: dot(ws, x) - maximum(*ws),
+    "a smooth maximum": lambda ws, x: logsumexp([w - maximum(*ws) for w in ws]) + logsumexp(ws),
+    "a minimum": lambda ws, x: maximum(*ws) - minimum(*ws),
+    "itself": lambda ws, x: maximum(*ws) * maximum(*ws) + maximum(*x),
+    "a lookup": lambda ws, x: maximum(*ws) + take(ws, x[0]),
+    "computed numbers": lambda ws, x: (lambda ys: maximum(*ys) + ys[1] * ys[1])([w * w for w in ws]),
+}
+
+
+@pytest.mark.parametrize("case", OF_THE_LARGEST)
+def test_the_largest_of_numbers_shares_them_with(case: str) -> None:
+    ws = values(3)
+    check(lambda x: OF_THE_LARGEST[case](ws, x), ([2.0, -1.0, 0.5],), ws)
 
 
 def test_the_gradients_of_weights_at_equal_distances_are_rows() -> None:

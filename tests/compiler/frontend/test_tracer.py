@@ -304,3 +304,11 @@ def test_a_whole_quotient_is_that_of_python_with_the_sign_of_its_zero(backend):
 def test_masking_a_condition_with_other_bits_is_refused():
     with pytest.raises(TypeError, match="unsupported operand"):
         micrograd.compile(lambda x: where((x > 0) & 2, 10.0, x), (1.0,), backend="python")
+
+
+def test_a_function_of_a_traced_number_and_a_value_is_a_value():
+    fast = micrograd.compile(lambda x: micrograd.scalar.atan2(x.data, x * x), (1.0,), backend="python")
+    x = Value(0.5)
+    y = micrograd.scalar.atan2(x.data, x * x)
+    y.backward()
+    assert fast.value_and_grad(0.5) == (y.data, x.grad)
