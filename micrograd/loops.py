@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from micrograd.core.errors import require_ordered, shown
+from micrograd.support.validation import count
 
 __all__ = ["scan"]
 
@@ -102,9 +103,7 @@ def _length(xs: Any, length: int | None) -> int:
         require_ordered("xs", each)
         if not hasattr(each, "__len__"):
             raise TypeError(f"xs is {shown(each)}, whose length is not known: expected a list or an array")
-    if length is not None and length < 0:
-        raise ValueError(f"length is {length}: expected 0 rounds or more")
-    lengths = {*map(len, rows)} | ({length} if length is not None else set())
+    lengths = {*map(len, rows)} | ({count("length", length, 0)} if length is not None else set())
     if len(lengths) != 1:
         raise ValueError(f"scan() needs one number of rounds, but got {sorted(lengths) or 'neither xs nor length'}")
     return lengths.pop()

@@ -45,7 +45,8 @@ def test_different_numbers_of_rounds_are_an_error(rows, length, came):
     [
         ({1, 2}, None, TypeError, "xs is of type set"),
         (iter([1, 2]), None, TypeError, "whose length is not known: expected a list"),
-        (None, -1, ValueError, "length is -1: expected 0 rounds or more"),
+        (None, -1, ValueError, "length is -1: expected an int, 0 or greater"),
+        (None, 2.0, ValueError, "length is 2.0: expected an int, 0 or greater"),
     ],
 )
 def test_rows_that_cannot_be_counted_are_an_error(rows, length, error, message):

@@ -11,8 +11,8 @@ PACKAGE = Path(__file__).parents[2] / "micrograd"
 ROOMS = """
     _version  core.display  scalar  support.arrays  support.signals
     core.errors
-    core.levels  loops  support.validation
-    core.gradients  support.files
+    core.levels  support.validation
+    core.gradients  loops  support.files
     core.number
     functions
     engine

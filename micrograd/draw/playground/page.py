@@ -27,7 +27,7 @@ from micrograd.engine import Value
 from micrograd.nn import Embedding, Layer, Module, Neuron, document, walk, weight_limit
 from micrograd.optim import Adam, Optimizer
 from micrograd.support.trees import as_lists, flat, leaves, mapped
-from micrograd.support.validation import examples
+from micrograd.support.validation import examples, require_attributes
 
 NUMBERS = 1_000_000  # in all examples: some megabytes of the page
 WEIGHTS = 20_000  # of a model: tracing so many takes some seconds
@@ -45,6 +45,8 @@ def page(
 ) -> str:  # fmt: skip
     """The page as HTML. Parameters and errors are as for `viz.save_playground`."""
     if isinstance(model, Mapping):  # one choice, of a model by its name
+        for name, each in model.items():
+            require_attributes(f"model {name!r}", each, ["__call__", "parameters"], "a Module")
         model, choices = (lambda model: model), {"model": model}
     offered = _offered(choices)
     models = made(model, offered) if offered else [model]

@@ -260,6 +260,7 @@ def test_what_cannot_be_played_with_is_refused(tmp_path):
     for arguments, kind, message in [
         ({"model": nn.Module()}, ValueError, "has 0 parameters: a playground trains from 1 to 20,000"),
         ({"model": model_of((2, 200, 200))}, ValueError, "has 40,800 parameters: a playground trains from 1 to 20,000"),
+        ({"model": {"a": model_of(), "b": 3}}, TypeError, "^model 'b' is 3: expected a Module"),
         ({"xs": [], "ys": []}, ValueError, "xs is empty: expected at least one example"),
         ({"ys": YS[1:]}, ValueError, "xs and ys must have the same length"),
         (
