@@ -187,8 +187,6 @@ def _function(name: str) -> Callable[..., Any]:
     value, is_composed, arity = (function := scalar.FUNCTIONS[name]).__wrapped__, function.composed, function.arity
 
     def method(*operands: Any) -> Any:
-        if arity > 1 and any(isinstance(operand, Value) for operand in operands):
-            return getattr(Value, name)(*operands)
         trace = next(operand.trace for operand in operands if isinstance(operand, Symbol))
         return value(*operands) if is_composed and not trace.keeps_composed else trace.record(name, operands)
 
