@@ -15,7 +15,7 @@ from micrograd.compiler.frontend.graph import CallSpec, Graph
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.native.toolchain import CompilerError, build, start_build
 from micrograd.compiler.options import Options
-from micrograd.compiler.passes import hoisted, program
+from micrograd.compiler.passes import Program, hoisted, program
 from micrograd.compiler.targets.c import TILES, library_source
 from micrograd.support.collector import gc_paused
 
@@ -55,9 +55,10 @@ class CBackend:
         self._libraries: dict[LibraryKey, Library] = {}
         self._chosen: dict[tuple[CallSpec, float], Library] = {}  # for each number of examples
         self._texts: dict[LibraryKey, str] = {}  # of libraries that are being built
+        self._programs: dict[tuple[CallSpec, bool], Program] = {}  # by whether many examples are computed at once
 
     def __getstate__(self) -> dict[str, Any]:  # libraries are built again, or found in the cache
-        return vars(self) | {"_libraries": {}, "_chosen": {}, "_texts": {}}
+        return vars(self) | {"_libraries": {}, "_chosen": {}, "_texts": {}, "_programs": {}}
 
     def call(
         self, kind: CallSpec, packed: Batch, results: Any, gradients: Any = None, seed: float = 1.0,
@@ -85,7 +86,7 @@ class CBackend:
         If it cannot be built, `library` raises the error.
         """
         key = self._key(kind, n)
-        if key not in self._libraries:
+        if key not in self._libraries and key not in self._texts:
             self._texts[key] = self._text(key)
             start_build(self._texts[key])
 
@@ -112,13 +113,22 @@ class CBackend:
         """The C of a library."""
         kind, tile = key
         with gc_paused():
-            graph = self.graph
-            ends, shared = graph.ends(kind), [axis is None for axis in self.options.axes(len(graph.shapes))]
-            compiled = (hoisted(graph, ends, shared) if tile else None) or program(graph, ends)
             return library_source(
-                graph, compiled, tile=tile, precision=self.precision, shared=shared,
+                self.graph, self._program(kind, tile > 0), tile=tile, precision=self.precision, shared=self._shared(),
                 threads=self._threads(kind), least=self._least(kind),
             )  # fmt: skip
+
+    def _program(self, kind: CallSpec, in_tiles: bool) -> Program:
+        """The program of its libraries, which differ in the size of a tile: the passes take longer than printing it."""
+        if (kind, in_tiles) not in self._programs:
+            ends = self.graph.ends(kind)
+            made = hoisted(self.graph, ends, self._shared()) if in_tiles else program(self.graph, ends)
+            self._programs[kind, in_tiles] = made or self._program(kind, False)
+        return self._programs[kind, in_tiles]
+
+    def _shared(self) -> list[bool]:
+        """Which arguments all examples share."""
+        return [axis is None for axis in self.options.axes(len(self.graph.shapes))]
 
     def _key(self, kind: CallSpec, n: float) -> LibraryKey:
         """The key of the library for calls of this kind with n examples."""
