@@ -4,15 +4,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from micrograd.draw.shell import CHART_STYLE, themed
+from micrograd.draw.shell import standalone
 
 WIDTH, TOP, BOTTOM, ROW = 830, 40, 40, 17
 OURS, OTHERS = range(2)  # how a line looks: its colour, its dashes and its marker
 MARKERS = ("m0-4.5a4.5 4.5 0 1 0 .01 0z", "m0-6 6 6-6 6-6-6z")
-LOOKS = """\
-.mg-one{stroke:var(--line)}
-.mg-task{font-weight:600}
-"""
 
 Lines = Sequence[tuple[str, float, int]]
 """Of each line its name, how long it is, and how it looks."""
@@ -35,12 +31,12 @@ def ratios(groups: Mapping[str, Lines], one: str, axis: str, left: int, right: i
     numbers = [1.0, *(ratio for lines in groups.values() for _, ratio, _ in lines)]
     x = _Scale(min(numbers), max(numbers), left, WIDTH - right)
     bottom = TOP + sum(ROW * (len(lines) + 1.5) for lines in groups.values())
-    parts = [*_columns(x, TOP, bottom, axis), f'<path class="mg-one" d="M{x(1):.1f} {TOP - 8}V{bottom}"/>']
+    parts = [*_columns(x, TOP, bottom, axis), f'<path class="mg-card" d="M{x(1):.1f} {TOP - 8}V{bottom}"/>']
     parts.append(_words(x(1), TOP - 14, one, anchor="middle"))
     y = float(TOP)
     for title, lines in groups.items():
         y += 1.5 * ROW
-        parts.append(_words(8, y - 4, title, "mg-task"))
+        parts.append(_words(8, y - 4, title, style="font-weight:600"))
         for name, ratio, look in lines:
             y += ROW
             end, text = x(ratio), f"{name}: {times(ratio)}"
@@ -84,8 +80,9 @@ def _marker(x: float, y: float, look: int) -> str:
     return f'<path class="mg-name{look}" d="M{x:.1f} {y:.1f}{MARKERS[look]}"/>'
 
 
-def _words(x: float, y: float, words: str, look: str = "", anchor: str = "start") -> str:
-    return f'<text class="{look}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
+def _words(x: float, y: float, words: str, look: str = "", anchor: str = "start", style: str = "") -> str:
+    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
+    return f'<text class="{look}" {place} style="{style}">{escape(words)}</text>'
 
 
 def _svg(height: float, parts: Sequence[str], title: str) -> str:
@@ -93,5 +90,4 @@ def _svg(height: float, parts: Sequence[str], title: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" class="mg-chart" viewBox="0 0 {WIDTH} {height:g}" width="{WIDTH}" '
         f'height="{height:g}" role="img"><title>{escape(title)}</title>'
     )
-    style = f"<style>{themed('.mg-chart', CHART_STYLE + LOOKS)}</style>"
-    return "\n".join([head, style, *filter(None, parts), "</svg>\n"])
+    return standalone("\n".join([head, *filter(None, parts), "</svg>\n"]))

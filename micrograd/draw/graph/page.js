@@ -535,7 +535,7 @@ function dress(item, isActive, isPicked) {
   if (item.isOpen) return;
   const ids = item.values.map(i => shown(i, item.inner)),
     titles = [],
-    told = [],
+    numbers = [],
     isChosen = isPicked || ids[0] === chosen;
   item.drawn.setAttribute("class", `card ${item.kind}${isActive ? " now" : ""}${isChosen ? " chosen" : ""}`);
   item.slots.forEach(([, , , look, kind, of, room], k) => {
@@ -548,14 +548,14 @@ function dress(item, isActive, isPicked) {
         x = kind === "grad" ? gradient(i) : isKnown(i) ? V[i] : undefined;
       words = x === undefined ? "" : kind === "grad" ? text(x, room) : datum(i, room);
       if (look === "weight" || look === "grad") shape += ` ${sign(x)}`;
-      if (of === 0 && words) told.push(kind === "grad" ? `gradient ${words}` : words);
+      if (of === 0 && words) numbers.push(kind === "grad" ? `gradient ${words}` : words);
     } else if (kind === "grad" && look === "word" && step <= n) words = "";
     if (kind === "text" && words) titles.push(words);
     word.setAttribute("class", shape);
     if (word.textContent !== words) word.textContent = words;
     hold(word, words, kind);
   });
-  item.drawn.setAttribute("aria-label", [...titles, ...told].join(", ") || "a Value");
+  item.drawn.setAttribute("aria-label", [...titles, ...numbers].join(", ") || "a Value");
 }
 
 function hold(word, words, kind) {
@@ -654,10 +654,10 @@ function facts(i) {
   if (canCompute() && !constants.has(i)) rows.push(["finite difference", text(difference(i), 20)]);
   if (isChoice(i)) rows.push(["choice", "fixed: Python made it, by a condition outside the graph"]);
   const list = html("dl", {});
-  for (const [term, told] of rows)
+  for (const [term, fact] of rows)
     list.append(
       html("dt", { textContent: term }),
-      html("dd", { textContent: told, id: `its-${term.split(" ").pop()}` }),
+      html("dd", { textContent: fact, id: `its-${term.split(" ").pop()}` }),
     );
   const label = graph.names[i],
     item = cardOf(i),
@@ -836,16 +836,16 @@ function ask() {
 
 function check(i, isUp) {
   const [from, slope] = [V[i], G[i]];
-  const told = isUp === slope < 0 ? "Right" : "No";
+  const verdict = isUp === slope < 0 ? "Right" : "No";
   take(
-    `${told}: a step goes against the gradient, ${slope < 0 ? "up" : "down"}. ` +
+    `${verdict}: a step goes against the gradient, ${slope < 0 ? "up" : "down"}. ` +
       `${nameOf(i)} = ${text(from)} − ${text(at("rate").valueAsNumber)} × ${inside(slope)} = `,
     i,
   );
   at("take").focus();
 }
 
-function take(told = "", i = -1) {
+function take(verdict = "", i = -1) {
   const rate = at("rate").valueAsNumber,
     before = V[root];
   for (const k of trained) changes.set(k, V[k] - rate * G[k]);
@@ -854,7 +854,7 @@ function take(told = "", i = -1) {
   go(end);
   const rose = V[root] > before ? " It rose: the learning rate is too large here." : "";
   says(`Step ${taken}: ${nameOf(root)} ${text(before)} → ${text(V[root])}.${rose}`);
-  if (told) at("outcome").prepend(html("p", { textContent: `${told}${text(V[i])}.` }));
+  if (verdict) at("outcome").prepend(html("p", { textContent: `${verdict}${text(V[i])}.` }));
 }
 
 at("take").onclick = ask;

@@ -188,14 +188,14 @@ def close(a, b, tolerance=1e-12):
 
 
 WALK = """key => {
-  const told = [];
+  const walk = [];
   for (let before = -1; before !== step;) {
     before = step;
     const known = V.map((x, i) => isKnown(i) ? x : null), gradients = V.map((_, i) => gradient(i) ?? 0);
-    told.push([step, at("title").textContent, known, gradients]);
+    walk.push([step, at("title").textContent, known, gradients]);
     document.dispatchEvent(new KeyboardEvent("keydown", { key }));
   }
-  return told;
+  return walk;
 }"""
 
 
@@ -241,7 +241,7 @@ def test_every_step_by_keyboard_has_python_s_numbers(visit, graph):
     ):
         assert all(map(close, shown, grads))
         assert close(number(re.search(r"ackward.*(?:∂|grad).* = (\S+)$", sentence)[1]), node.grad, 1e-3)
-    assert [told[:2] for told in tab.evaluate(WALK, "ArrowLeft")] == [told[:2] for told in reversed(there)]
+    assert [at[:2] for at in tab.evaluate(WALK, "ArrowLeft")] == [at[:2] for at in reversed(there)]
 
 
 def test_the_sentence_is_the_chain_rule_with_the_numbers_in_it(visit):
@@ -281,7 +281,7 @@ def test_the_table_of_what_moves_shows_the_gradients_of_the_cards_at_every_step(
 
 def test_a_leaf_alone_has_the_gradient_that_backward_would_leave(visit):
     tab = visit(Value(2.0, label="a"), "#step=1")
-    assert tab.inner_text("#told").startswith("Backward starts: a.grad = 1\n\n∂a/∂a = 1")
+    assert tab.inner_text("#explanation").startswith("Backward starts: a.grad = 1\n\n∂a/∂a = 1")
     assert tab.inner_text("header").endswith(
         "1 Value, 0 operations. Play computes each number, and then, backward, each gradient."
     )
@@ -331,7 +331,7 @@ def test_only_a_graph_with_weights_has_a_legend_of_them(visit):
 def test_fractions_do_not_break_at_the_end_of_a_line(visit):
     a, b = Value(2.0, label="a"), Value(3.0, label="b")
     tab = visit((a * b).tanh(), "#step=4")
-    fractions = tab.locator("#told .whole")
+    fractions = tab.locator("#explanation .whole")
     assert fractions.all_inner_texts() == ["∂(tanh(a × b))/∂(tanh(a × b))", "∂(tanh(a × b))/∂(a × b)"]
     for width in range(340, 500, 20):
         tab.set_viewport_size({"width": width, "height": 844})
@@ -422,8 +422,8 @@ def test_the_examples_of_a_mean_are_shown_one_at_a_time_and_followed_step_by_ste
     outputs = [square._prev[0]._prev[0] for square in root._prev]
     for i, output in enumerate(outputs):
         tab.fill("#examples input", str(i + 1))
-        told = tab.locator(".card").nth(6).get_attribute("aria-label")
-        assert close(number(re.search(r"dot, (\S+), gradient", told)[1]), output.data, 1e-3)
+        label = tab.locator(".card").nth(6).get_attribute("aria-label")
+        assert close(number(re.search(r"dot, (\S+), gradient", label)[1]), output.data, 1e-3)
     shown = set()
     tab.locator("#drawing").focus()
     tab.keyboard.press("Home")
@@ -623,8 +623,8 @@ def test_which_way_a_number_moves_is_asked_before_it_is_shown(visit, answer):
     tab.keyboard.press("Enter" if answer == "up" else "Tab")  # the first answer has the focus
     if answer == "down":
         tab.keyboard.press("Enter")
-    told, step = tab.locator("#outcome p").all_inner_texts()
-    assert told == {"up": "No", "down": "Right"}[answer] + (
+    verdict, step = tab.locator("#outcome p").all_inner_texts()
+    assert verdict == {"up": "No", "down": "Right"}[answer] + (
         ": a step goes against the gradient, down. a = 2 − 0.1 × 10 = 1."
     )
     assert step.startswith("Step 1: L −4 → ")
