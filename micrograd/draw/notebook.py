@@ -9,14 +9,14 @@ from typing import Any
 
 from micrograd.core.display import Bundle
 from micrograd.draw.graph.svg import to_svg
+from micrograd.draw.network import at_zero
 from micrograd.draw.shell import standalone
 from micrograd.draw.training.charts import curves, sparkline
-from micrograd.draw.training.network import network
 from micrograd.engine import Value
 from micrograd.nn import Module
 from micrograd.training.history import History
 
-MOST = 20_000  # Values of a graph, or parameters of a model, in an automatic display
+MOST = 20_000  # Values in an automatic display
 _shown_live: list[tuple[int, Any]] = []  # the id of the latest History shown live, and the cell that showed it
 
 
@@ -25,13 +25,13 @@ def bundle(thing: Any) -> Bundle:
     text, picture = object.__repr__(thing), ""
     with suppress(Exception):
         text = repr(thing)
-        if isinstance(thing, Value) and thing._prev:  # a leaf has no graph
-            picture = to_svg(thing, limit=MOST)
-        elif isinstance(thing, Module):
+        root = thing
+        if isinstance(thing, Module):
             n = len(thing.parameters())
             text += f", {n} parameter{'s' * (n != 1)}" * ("parameters" not in text)
-            if n <= MOST and (found := network(thing)):
-                picture = standalone(found)
+            root = at_zero(thing) if n <= MOST else None
+        if isinstance(root, Value) and root._prev:  # a leaf has no graph
+            picture = to_svg(root, limit=MOST)
         elif isinstance(thing, History):
             text = thing.summary()
             if thing.losses and _shown_live != [(id(thing), _cell())]:  # otherwise this cell has shown the curves

@@ -31,7 +31,10 @@ def ratios(groups: Mapping[str, Lines], one: str, axis: str, left: int, right: i
     numbers = [1.0, *(ratio for lines in groups.values() for _, ratio, _ in lines)]
     x = _Scale(min(numbers), max(numbers), left, WIDTH - right)
     bottom = TOP + sum(ROW * (len(lines) + 1.5) for lines in groups.values())
-    parts = [*_columns(x, TOP, bottom, axis), f'<path class="mg-card" d="M{x(1):.1f} {TOP - 8}V{bottom}"/>']
+    parts = [
+        *_columns(x, TOP, bottom, axis),
+        f'<path class="mg-grid" d="M{x(1):.1f} {TOP - 8}V{bottom}" style="stroke-width:2"/>',
+    ]
     parts.append(_words(x(1), TOP - 14, one, anchor="middle"))
     y = float(TOP)
     for title, lines in groups.items():

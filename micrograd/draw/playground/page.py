@@ -20,9 +20,9 @@ from micrograd.core.errors import shown
 from micrograd.draw import shell
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.fold import Folded, all_names, given_names
+from micrograd.draw.network import described, layers_of, names, units_and_outputs
 from micrograd.draw.playground.lesson import DATA_SETS, checked
 from micrograd.draw.text import real
-from micrograd.draw.training.network import described, layers_of, names, units_and_outputs
 from micrograd.engine import Value
 from micrograd.nn import Embedding, Layer, Module, Neuron, document, walk, weight_limit
 from micrograd.optim import Adam, Optimizer

@@ -15,7 +15,7 @@ import pytest
 
 from micrograd import Value, dot, logsumexp, maximum, mean, nn, take, viz, where
 from micrograd import sum as total
-from micrograd.draw.training.network import names
+from micrograd.draw.network import names
 from tests.draw.graphs import expression, hostile, loss, network, neuron, recurrence, ten_thousand
 from tests.operations import OPERATIONS
 

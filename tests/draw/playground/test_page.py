@@ -735,7 +735,11 @@ def test_layers_units_and_activations_are_chosen_by_clicks_keys_and_scripts(show
         until(tab, f"document.activeElement.getAttribute('aria-label') === '{click}'")
         seen.append(tab.locator(".stepper output:visible").all_inner_texts())
     expected = ["1 layer, 2 units", "1 layer, 2 units", "1 layer, 4 units"]
-    assert [", ".join(words) for words in seen] == [*expected, "2 layers, 4 units, 2 units", "2 layers, 4 units, 4 units"]
+    assert [", ".join(words) for words in seen] == [
+        *expected,
+        "2 layers, 4 units, 2 units",
+        "2 layers, 4 units, 4 units",
+    ]
     tab.click("text=squares")
     tab.click("text=relu")
     until(tab, "document.querySelector('#network-name').textContent.includes('4 -> 4 relu -> 4 relu')")
