@@ -26,9 +26,8 @@ SLOW = ("mpmath", "numpy", "scipy.optimize", "sklearn.datasets", "uncertainties"
 """What tests import, and what takes long: it is there before a process is forked for them."""
 LEFT_OUT = ("torch", "playwright")  # to save time, and the memory of a browser
 FIRST = 20  # tests that run before all others do: most mutants die by one of them
-PATIENCE = (
-    120  # CPU seconds for the tests of a mutant besides ten times what they take; the time limit is ten times that
-)
+PATIENCE = 120
+"""CPU seconds for the tests of a mutant, besides ten times what they take; it may take ten times as long in all."""
 MEMORY = 4 << 30  # bytes
 
 hypothesis.settings.register_profile("mutation", phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate))
