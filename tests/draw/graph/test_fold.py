@@ -4,9 +4,9 @@ import pytest
 
 from micrograd import Value, mean, nn, viz
 from micrograd import sum as total
+from micrograd.draw import network
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.fold import Folded, all_names, given_names
-from micrograd.draw.training import network
 
 # Names
 

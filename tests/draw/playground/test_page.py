@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from micrograd import Value, data, fit, losses, nn, optim, viz
+from micrograd.draw import network
 from micrograd.draw.playground import lesson
 from micrograd.draw.playground import page as playground
 from micrograd.draw.playground.page import boundary, kinds_of
-from micrograd.draw.training import network
 from tests.helpers import flat
 from tests.javascript import in_node, needs_node
 
