@@ -22,6 +22,7 @@ import math
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from functools import cached_property
 from itertools import compress, repeat
 from numbers import Real
@@ -343,6 +344,16 @@ class Trace:
         self.start(0)  # passes need the line of this constant
         self.known = defaultdict(_no_more)
         self.rows = None
+
+    def reopened(self) -> "Trace":
+        """A copy of a closed trace, to record more lines in."""
+        again = copy(self)
+        again.ops, again.operands, again.constants = [*self.ops], [*self.operands], {**self.constants}
+        again.known, again._thread = defaultdict(dict), get_ident()
+        for line, (op, of) in enumerate(zip(self.ops, self.operands, strict=True)):
+            again.known[op][of[::-1] if op in COMMUTATIVE and of[0] > of[1] else of] = line
+        again.known["constant"] = {x: line for line, x in self.constants.items() if x and x is not True}
+        return again
 
     def record(self, op: str, operands: Iterable[Any]) -> Symbol:
         """The result of an operation on Symbols and numbers."""

@@ -51,7 +51,7 @@ from micrograd.compiler.passes.products import Product, argument, split
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
 from micrograd.compiler.targets.c_runtime import CALLS, FOR_DOUBLES, FOR_TILES, PARTS, definitions, refused
-from micrograd.compiler.targets.spelling import Printer, filled, indented, spellings
+from micrograd.compiler.targets.spelling import Printer, block, filled, spellings
 
 LINES = 150  # of a function: gcc takes 2.4 s for 7,500 lines in lanes, and 2.8 if they are in functions of 600
 MANY_LINES = 500  # outside loops, above which a tile is one vector: 900 take 1.16 times as long, a quarter to compile
@@ -129,37 +129,10 @@ class Writer(Printer):
         steps = [in_steps(part, dots=dots, totals=vectors and not once) for part in parts]
         if dots and precision == DOUBLE:
             steps = [list(map(_in_vectors, part)) for part in steps]
-        jammed = [jam(part) if vectors else part for part in steps]
-        self._bodies = list(map(self._body, jammed))
-        self.passes = {"products": [kernel, after], "layers": [layers], "storage": parts, "sums": steps, "jam": jammed}
-
-    def _body(self, part: Sequence[Step]) -> list[str]:
-        """The lines of a function, after the tables of offsets in it."""
-        self.tables = {}
-        lines = [*self.lines(part)]
-        for offsets, name in self.tables.items():
-            type = "short" if max(map(abs, offsets)) < 1 << 15 else "int"
-            lines[:0] = [f"static const {type} {name}[] = {{", *_wrapped(map(str, offsets)), "};"]
-        return lines
-
-    def source(self, name: str) -> str:
-        """Functions that compute one example, or one in each lane: the last is called `name`."""
-        text = ""
-        if self.constants:
-            text += f"static const real {name}_c[] = {{\n{self._table()}\n}};\n\n#define c {name}_c\n"
-        parts = [f"{name}_{i}" for i in range(len(self._bodies))] if len(self._bodies) > 1 else [name]
-        for part, body in zip(parts, self._bodies, strict=True):
-            text += self._function(part, body)
-        if len(parts) > 1:
-            text += self._function(name, [f"{part}({', '.join(self._parameters())});" for part in parts])
-        return text + ("#undef c\n" if self.constants else "")
-
-    def _function(self, name: str, lines: Sequence[str]) -> str:
-        parameters = self._parameters()
-        unused = " ".join(f"(void){each};" for each in parameters)
-        return "\n".join([
-            f"static void {name}({', '.join(parameters.values())})", "{", *indented([unused, *lines]), "}\n\n"
-        ])  # fmt: skip
+        self.parts = [jam(part) if vectors else part for part in steps]
+        self.passes = {"products": [kernel, after], "layers": [layers], "storage": parts, "sums": steps}
+        self.passes["jam"] = self.parts
+        self.parameters = self._parameters()
 
     def _parameters(self) -> dict[str, str]:
         """The declarations of a function's parameters."""
@@ -172,12 +145,23 @@ class Writer(Printer):
         types |= {"u": "const real *"} if any(self.shared) else {}
         return {name: f"{type.replace('*', '*restrict ')}{name}" for name, type in types.items()}
 
+    def function_of(self, name: str, lines: Iterable[str]) -> str:
+        """A function of these lines, which may leave some of its parameters unused."""
+        return super().function_of(name, [" ".join(f"(void){each};" for each in self.parameters), *lines])
+
+    def array(self, name: str, numbers: Sequence[float]) -> str:
+        """The declaration of an array."""
+        kind = "real" if isinstance(numbers[0], float) else "short" if max(map(abs, numbers)) < 1 << 15 else "int"
+        text = ", ".join(map(self.literal if kind == "real" else str, numbers))
+        lines = textwrap.wrap(text, 116, break_on_hyphens=False)
+        return "\n".join(block(f"static const {kind} {name}[] =", lines)) + ";\n\n"
+
     def products_source(self, name: str, sizes: Sequence[int]) -> str:
         """A function that adds the products of n examples of a block to gradients, if there are any."""
         lines = [line for product in self.products for line in self._product(product, sizes)]
         head = f"static void {name}(const column *x, const int64_t *examples, const real *block, real *g, long n)"
         start = "int64_t room[BLOCK];", "(void)x; (void)examples; (void)room;"
-        return "\n".join([head, "{", *indented([*start, *lines]), "}\n\n"]) if lines else ""
+        return "\n".join([*block(head, [*start, *lines]), "\n"]) if lines else ""
 
     def _product(self, product: Product, sizes: Sequence[int]) -> Iterator[str]:
         """The call of a product, in the loops around it."""
@@ -194,23 +178,12 @@ class Writer(Printer):
             of_b = f"block + ROW * ({b}), ROW * {b_next}, 1, 0"
         yield f"product(block + ROW * ({a}), {of_b}, g + {g}, {g_row}, {rows}, {columns}, n);"
 
-    def _table(self) -> str:
-        """The constants."""
-        return "\n".join(indented(_wrapped(map(self.literal, self.constants))))
-
     def loop(self, loop: Loop, depth: int) -> str:
         """The head of a loop."""
-        counter = "volatile long" if not self.vectors and _adds_several(loop) else "long"
-        head = f"for ({counter} i{depth} = 0; i{depth} < {self.rounds(loop)}; i{depth}++)"
+        head = super().loop(loop, depth)
+        if not self.vectors and _adds_several(loop):
+            head = head.replace("long", "volatile long")
         return f"PARALLEL {head}" if loop.parallel else head
-
-    def switch(self, order: tuple[int, ...], n_cases: int) -> Iterator[str]:
-        """The head of a loop with a switch in it."""
-        table = self.table(order)
-        yield f"long rounds[{n_cases}] = {{0}};"
-        yield f"for (long k = 0; k < {len(order)}; k++) {{"
-        yield f"    const long i0 = rounds[{table}[k]]++;"
-        yield f"    switch ({table}[k]) {{"
 
     def statement(self, step: Assign | Accumulate, is_new: bool) -> Iterator[str]:
         """The lines of a step: what is added to a gradient is the total of a variable's lanes."""
@@ -242,7 +215,8 @@ class Writer(Printer):
             return f"U({text})" if self.vectors else text
         if array.removeprefix("&") not in ARRAYS:
             return array + self.lane
-        element = f"{array}[{self.index(ref)}]"
+        name = f"{array[:-1]}{self.name}_c" if array in ("c", "&c") else array
+        element = f"{name}[{self.index(ref)}]"
         if self.vectors and array in self.uniform:
             return f"U({element})"
         if array in ("x", "y", "t", "block"):
@@ -255,11 +229,6 @@ def _for_all(step: Step, sizes: Sequence[int], shared: Sequence[bool]) -> Any:
     places = [(ref, argument(ref, rounds, sizes)) for ref, rounds in refs(step)]
     own = {ref for ref, place in places if not (place and shared[place[0]])}
     return replace(step, lambda ref: ref if ref in own else ref._replace(array="u"))
-
-
-def _wrapped(numbers: Iterable[str]) -> list[str]:
-    """Numbers, as many on a line as there is room for."""
-    return textwrap.wrap(", ".join(numbers), 116, break_on_hyphens=False)
 
 
 def _in_vectors(step: Step, around: tuple[int, ...] = ()) -> Step:
@@ -326,8 +295,8 @@ def library_source(
     if not ieee and (precision != DOUBLE or "**" in program.operations):
         overflow = f"fetestexcept(FE_OVERFLOW) ? {1 if precision == DOUBLE else 2} : 0"
     arguments = "" if ieee else ", &failed"
-    products = writer.products_source("products", graph.sizes)
-    body, more = writer.source("one"), f"{writer.block} * ROW" if products else "0"
+    body, products = writer.source("one"), writer.products_source("products", graph.sizes)
+    more = f"{writer.block} * ROW" if products else "0"
     before = after = ""
     if program.before and program.after:
         first, last = (

@@ -75,8 +75,8 @@ def _header(graph: Graph, name: str, precision: Precision, room: int) -> str:
 
 def export_js(graph: Graph, parameters: Sequence[float], rule: "UpdateKernel | None" = None) -> str:
     """The text of a module, with gradients if there are any, and with a training step if there is a rule."""
-    ones = zip(("forwardOne", "backwardOne", "valueAndGradOne"), graph.kinds, strict=False)
-    writers = [javascript.Writer(name, graph, graph.ends(kind)) for name, kind in ones]
+    names = "forwardOne", "backwardOne", "valueAndGradOne"
+    writers = {name: javascript.Writer(graph, graph.ends(kind)) for name, kind in zip(names, graph.kinds, strict=False)}
     n = sum(graph.sizes)
     head = source(
         "head.js",
@@ -87,10 +87,12 @@ def export_js(graph: Graph, parameters: Sequence[float], rule: "UpdateKernel | N
         SHAPE=of_shape(graph.output_shape),
         PARAMETERS=javascript.array_of(parameters),
         RESULTS=max(len(graph.outputs), 1 + n),
-        TEMPORARIES=max(writer.temporaries for writer in writers),
+        TEMPORARIES=max(writer.temporaries for writer in writers.values()),
     )
     fixed = list(javascript.functions("module.js").values())[: 2 + len(writers)]  # two for all, one for each kind
-    code = "".join([*fixed, "" if rule is None else _js_update(rule), *(writer.text for writer in writers)])
+    code = "".join(
+        [*fixed, "" if rule is None else _js_update(rule), *(writer.source(name) for name, writer in writers.items())]
+    )
     return f"{head}\n{code}{javascript.library(code)}".rstrip() + "\n"
 
 

@@ -13,6 +13,7 @@ from micrograd.compiler.ir import (
     Assign,
     Call,
     Expression,
+    Kernel,
     Layer,
     Loop,
     Offsets,
@@ -97,28 +98,41 @@ def signed(number: str) -> str:
 
 
 class Printer(ABC):
-    """Prints the steps of a kernel whose sums are steps, in a language with braces."""
+    """Prints the `parts` of a kernel, whose sums are steps, as functions in a language with braces."""
 
     templates: Mapping[str, str]
-    tables: dict[Offsets, str]
-    """The names of the tables of offsets in what is printed."""
-    table_name = "offsets"
+    parts: Sequence[Kernel]
+    constants: Sequence[float]
+    parameters: Mapping[str, str]
+    """The parameters of each function, and how it declares them."""
+    function, counter, zeros = "static void", "long", "long rounds[{}] = {{0}};"
+    """How functions, counters of loops, and zeros for the rounds of each case of a switch are declared."""
+
+    def source(self, name: str) -> str:
+        """Functions that compute one example, the last called `name`, after the arrays of numbers that they read."""
+        self.name, self._tables = name, dict[Offsets, str]()
+        names = [f"{name}_{i}" for i in range(len(self.parts))] if len(self.parts) > 1 else [name]
+        bodies = [list(self.lines(part)) for part in self.parts]
+        if len(names) > 1:
+            bodies.append([f"{part}({', '.join(self.parameters)});" for part in names])
+            names.append(name)
+        constants = [self.array(f"{name}_c", list(map(float, self.constants)))] if self.constants else []
+        tables = [self.array(table, offsets) for offsets, table in self._tables.items()]
+        return "".join([*constants, *tables, *map(self.function_of, names, bodies)])
 
     def lines(self, steps: Sequence[Step], depth: int = 0, declared: Collection[str] = ()) -> Iterator[str]:
         """The lines of steps within so many loops, where these variables are declared."""
         known = {*declared}
         for step in steps:
             if isinstance(step, Loop):
-                yield f"{self.loop(step, depth)} {{"
-                yield from indented(self.lines(step.body, depth + 1, known))
-                yield "}"
+                yield from block(self.loop(step, depth), self.lines(step.body, depth + 1, known))
             elif isinstance(step, Switch):
-                yield from ("{", *indented(self.switch(step.order, len(step.cases))))
-                for i, case in enumerate(step.cases):
-                    yield f"        case {i}: {{"
-                    yield from indented(indented(indented(self.lines(case, depth + 1, known))))
-                    yield from ("            break;", "        }")
-                yield from ("        }", "    }", "}")
+                case, cases = f"{self.table(step.order)}[k]", list[str]()
+                for i, body in enumerate(step.cases):
+                    cases += block(f"case {i}:", [*self.lines(body, depth + 1, known), "break;"])
+                count = f"{self.counter} i0 = rounds[{case}]++;"
+                rounds = block(self.head("k", len(step.order)), [count, *block(f"switch ({case})", cases)])
+                yield from block("", [self.zeros.format(len(step.cases)), *rounds])
             elif isinstance(step, Scatter):
                 row = step.row._replace(array=f"&{step.row.array}")
                 operands = map(self.ref, (row, step.position, step.value))
@@ -165,19 +179,24 @@ class Printer(ABC):
 
     def table(self, offsets: Offsets) -> str:
         """The name of a table of offsets."""
-        return self.tables.setdefault(offsets, f"{self.table_name}{len(self.tables)}")
+        return self._tables.setdefault(offsets, f"{self.name}_offsets{len(self._tables)}")
 
-    def rounds(self, loop: Loop) -> str:
-        """The number of rounds of a loop; if it varies, the one for this round of the case."""
-        return str(loop.rounds) if isinstance(loop.rounds, int) else f"{self.table(loop.rounds)}[i0]"
-
-    @abstractmethod
     def loop(self, loop: Loop, depth: int) -> str:
-        """The head of a loop over i0, i1, ..."""
+        """The head of a loop over i0, i1, ...; its rounds may vary with the round of a case."""
+        rounds = loop.rounds if isinstance(loop.rounds, int) else f"{self.table(loop.rounds)}[i0]"
+        return self.head(f"i{depth}", rounds)
+
+    def head(self, name: str, rounds: object) -> str:
+        """The head of a loop that counts its rounds."""
+        return f"for ({self.counter} {name} = 0; {name} < {rounds}; {name}++)"
+
+    def function_of(self, name: str, lines: Iterable[str]) -> str:
+        """A function of these lines."""
+        return "\n".join([*block(f"{self.function} {name}({', '.join(self.parameters.values())})", lines), "\n"])
 
     @abstractmethod
-    def switch(self, order: tuple[int, ...], n_cases: int) -> Iterator[str]:
-        """The head of a loop over k with a switch in it; i0 is the round of the case."""
+    def array(self, name: str, numbers: Sequence[float]) -> str:
+        """The declaration of an array of constants, or of offsets, which are ints."""
 
     @abstractmethod
     def statement(self, step: Assign | Accumulate, is_new: bool) -> Iterator[str]:
@@ -186,6 +205,11 @@ class Printer(ABC):
     @abstractmethod
     def ref(self, ref: Ref) -> str:
         """A reference; for an array that begins with "&", its address."""
+
+
+def block(head: str, lines: Iterable[str]) -> list[str]:
+    """Lines in braces after a head."""
+    return [f"{head} {{".lstrip(), *indented(lines), "}"]
 
 
 def indented(lines: Iterable[str]) -> Iterator[str]:

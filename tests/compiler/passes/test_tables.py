@@ -72,7 +72,7 @@ def test_c_computes_what_the_engine_does(function):
     assert_close([found, *its], [value, *gradient])
     parameters = list(map(Value, numbers))
     scaled = micrograd.compile(lambda x: of_flat(function)(parameters) * x, (1.0,), parameters=parameters, backend="c")
-    assert "static const short offsets0[]" in scaled.c_source
+    assert "static const short backward_one_offsets0[]" in scaled.c_source
     for xs in ([2.0], [0.25] * 8):  # one by one, and in lanes
         SGD(parameters, 0.1).zero_grad()
         assert_close([scaled.backward(xs), *grads(parameters)], [x * xs[0] for x in (value, *gradient)])
@@ -85,7 +85,7 @@ def test_javascript_computes_what_python_does(tmp_path):
         lambda x: of_flat(cholesky)(parameters) * x, (1.0,), parameters=parameters, backend="python"
     )
     assert_same_backward(tmp_path, fast, [1.0, 0.5])
-    assert "new Int32Array([0, " in (tmp_path / "model.mjs").read_text()
+    assert "new Int32Array([\n  0, " in (tmp_path / "model.mjs").read_text()
 
 
 def test_what_does_not_advance_evenly_is_shown_with_its_tables():
