@@ -17,13 +17,14 @@ from micrograd.compiler.calls import FAILURES, Backend, Single
 from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, TracedError, bucket_by_shape, pack
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph, is_free, traced
+from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.redirect import any_block, data_buffer, reads
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
 from micrograd.compiler.frontend.wrappers import Elsewhere, Entries, on_arrays
 from micrograd.compiler.native.library import CBackend
 from micrograd.compiler.native.toolchain import CompilerError, notice, require_compiler, warn_once
 from micrograd.compiler.options import Options, each_axis
-from micrograd.compiler.targets.python import PythonBackend, explain
+from micrograd.compiler.targets.python import PythonBackend
 from micrograd.core.errors import note_arguments, shown
 from micrograd.engine import Value, promote
 from micrograd.loops import first_round, rounds_by
@@ -289,13 +290,18 @@ class Function:
         return out, gradients, math.nan if gradients is None else call.total
 
     def _make(self, call: Any, kind: CallSpec, packed: Batch, numbers: Sequence[float]) -> None:
-        """Make a call. An error names the operation or the parameter that failed, if that is known."""
+        """Make a call. An error names the parameter that is not a number, or is the engine's for the first operation
+        that fails: if one may have, the examples are computed again step by step to find it.
+        """
+        error: Exception | None = None
         try:
-            call(numbers)
-        except FAILURES as error:
-            checked(numbers, self.precision)
-            explain(error, self._graph_of(packed), kind, numbers, packed)
-            raise
+            may_have_failed = call.run(numbers)
+        except FAILURES as raised:
+            error, may_have_failed = raised, True
+        if error or (may_have_failed and not self.options.ieee):
+            numbers = checked(numbers, self.precision)
+            if error := failure(self._graph_of(packed), kind, numbers, packed) or error:
+                raise error
 
     # What a training needs
 
@@ -308,7 +314,10 @@ class Function:
             backend = self._backends[packed.shapes]
             results = self.precision.zeros(packed.n if indices is None else len(indices))
             call: Any = backend.call("backward", packed, results, gradients, seed, indices, examples.share(packed))
-            total += math.nan if call.run(memoryview(parameters)) & 1 else call.total
+            try:
+                total += math.nan if call.run(memoryview(parameters)) else call.total
+            except (ArithmeticError, ValueError):
+                total = math.nan
             backend.release(call)
         return total, gradients
 

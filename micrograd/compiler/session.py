@@ -1,15 +1,15 @@
 """Training a compiled function: steps along gradients by generated code, in a block.
 
-One of two loops takes the steps, chosen where the block begins. If the function is compiled to C, all numbers live in a
-buffer for the length of the block, and a NativeLoop does all of a step in C (native/loop.py). Otherwise a PythonLoop
-takes the optimizer's own steps. A step that fails changes nothing: the engine takes it, and raises any error.
+How steps are taken is chosen where the block begins. If the function is compiled to C, all numbers live in a buffer
+while the block lasts, and a NativeLoop does all of a step in C (native/loop.py). Otherwise the optimizer takes its own
+steps. A step that fails changes nothing: the engine takes it, and raises any error.
 """
 
 import math
 import struct
 import threading
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from functools import partial
 from operator import is_
@@ -20,15 +20,13 @@ from micrograd.compiler.dataset import Batch, Buckets, ShapeError
 from micrograd.compiler.dtype import DOUBLE, REMEDY
 from micrograd.compiler.frontend.redirect import any_frozen, assign, trained
 from micrograd.compiler.function import Function
-from micrograd.compiler.native.buffers import Buffers
 from micrograd.compiler.native.loop import NativeLoop, source
 from micrograd.compiler.native.toolchain import CompilerError, start_build, warn_once
 from micrograd.compiler.native.update import UpdateKernel, check_rule
-from micrograd.compiler.stepping import Batches, StepLoop, Update
+from micrograd.compiler.stepping import Batches, Engine
 from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.optim import Optimizer
-from micrograd.reductions import mean
 from micrograd.support.arrays import as_ndarray
 from micrograd.support.trees import mapped
 
@@ -52,11 +50,12 @@ class Training:
     def __init__(self, function: Function, optimizer: Optimizer, engine: Any = None) -> None:
         check_rule(optimizer)
         self._function, self._optimizer = function, optimizer
-        self._buffers = Buffers(function.parameters, optimizer, function.precision, function.constants)
-        self._engine: Any = engine or _on_values(function, optimizer)
+        self._indices = _indices(function, optimizer)
+        self._engine: Any = engine or Engine(function.parameters, optimizer, self._loss_of_example)
         self._turn = threading.RLock()  # of the thread that takes a step
-        self._block = ExitStack()
-        self._loop: Any = None  # within the block
+        self._block: ExitStack | None = None
+        self._in_c: NativeLoop | None = None  # within the block
+        self._kernel: UpdateKernel | None = None
         self._latest: Batches | None = None
 
     def __enter__(self) -> Self:
@@ -65,15 +64,16 @@ class Training:
         self._check_parameters()
         with ExitStack() as block:
             block.enter_context(trained(self._parameters))
-            loop = block.enter_context(closing(self._begun()))
-            self._loop = self.shards.over(loop) if self.shards else loop
+            if loop := self._native_loop():
+                self._in_c = block.enter_context(closing(loop))
             self._block = block.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:
         with self._turn:
-            self._loop = self._latest = None
-            self._block.close()
+            block: Any = self._block
+            self._block = self._in_c = self._latest = None
+            block.close()
 
     def __call__(self, *batches: Any) -> float:
         """Take a step along the gradient of the mean loss of a batch, and return that loss; threads take turns.
@@ -84,7 +84,7 @@ class Training:
         outside of the block.
         """
         with self._turn:
-            if self._loop is None:
+            if self._block is None:
                 raise RuntimeError("call step inside its block: with fast.training(optimizer) as step: step(...)")
             latest = self._latest
             if latest is None or len(batches) != 1 or batches[0] is not latest.examples.batches[0]:
@@ -95,11 +95,30 @@ class Training:
     def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
         """Take steps as a Loop does. The engine takes those that fail in generated code."""
         self._check_parameters()
-        losses: Sequence[float] = self._loop.take(batches, rates)
+        in_c = None if self.shards else self._in_c
+        losses: Sequence[float] = in_c.take(batches, rates) if in_c else self._step(batches)
         if not losses:
             losses = self._engine.take(batches, rates)
             warn_once(BY_ENGINE if self._function.precision == DOUBLE else BEYOND_SINGLE)
         return losses
+
+    def _step(self, batches: Batches) -> Sequence[float]:
+        """Take a step at the optimizer's rate, along gradients by generated code, here or on workers.
+
+        Takes none if the loss or a gradient is not finite, or the update in C fails.
+        """
+        function, batch = self._function, batches.next()
+        sums = self.shards.sums if self.shards else function._sums
+        total, gradients = sums(function._array(), batches.examples, batch, 1.0 / len(batch))
+        if not math.isfinite(total + sum(gradients)):
+            return []
+        if self._in_c is None:
+            assign(function.parameters, "grad", gradients)
+            self._engine.update()
+        elif not self._in_c.update(gradients):
+            return []
+        batches.count(1)
+        return [total / len(batch)]
 
     def values(self) -> list[float]:
         """The losses of the validation examples; the engine computes them if one fails or is not finite."""
@@ -119,18 +138,25 @@ class Training:
         is_ours = type(optimizer).__module__ == Optimizer.__module__ and "rule" not in vars(optimizer)
         if is_ours and self._function.in_c:
             with suppress(Exception), trained(optimizer.parameters):
-                start_build(source(UpdateKernel(optimizer), self._function.precision))
+                self._kernel = UpdateKernel(optimizer)
+                start_build(source(self._kernel, self._function.precision))
 
-    def _begun(self) -> Any:
-        """The loop for this block. With "auto" it is Python's if C's cannot apply the optimizer's rule."""
-        if self._function.in_c:
-            try:
-                return NativeLoop(self._function, self._buffers)
-            except Exception as error:  # whatever the optimizer's rule raises where it is traced
-                if self._function.options.backend.name == "c" or isinstance(error, CompilerError):
-                    raise
-                warn_once(f"training in Python instead of C: {error}")
-        return PythonLoop(self._function, self._engine.update)
+    def _native_loop(self) -> NativeLoop | None:
+        """The loop in C for this block; None for Python, also with "auto" if C cannot apply the optimizer's rule."""
+        if not self._function.in_c:
+            return None
+        try:
+            return NativeLoop(self._function, self._optimizer, self._indices, self._kernel)
+        except Exception as error:  # whatever the optimizer's rule raises where it is traced
+            if self._function.options.backend.name == "c" or isinstance(error, CompilerError):
+                raise
+            warn_once(f"training in Python instead of C: {error}")
+            return None
+
+    def _loss_of_example(self, batches: Batches, i: int) -> Value:
+        """What the function returns for Values."""
+        loss: Value = self._function(*mapped(Value, batches.examples.arguments(i)))
+        return loss
 
     def _check_parameters(self) -> None:
         """Raise an error if the optimizer has other parameters than at first, or they are frozen."""
@@ -145,41 +171,16 @@ class Training:
             raise RuntimeError("a step would change frozen parameters: leave the block of frozen() first")
 
 
-class PythonLoop:
-    """Takes the optimizer's own steps, along gradients by generated code."""
-
-    def __init__(self, function: Function, apply: Callable[[], None]) -> None:
-        self._function, self._apply = function, apply
-
-    def close(self) -> None:
-        """Do nothing: the Values have their numbers."""
-
-    def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
-        """Take a step, at the optimizer's rate; none if the loss or a gradient is not finite."""
-        function, batch = self._function, batches.next()
-        total, gradients = function._sums(function._array(), batches.examples, batch, 1.0 / len(batch))
-        if not math.isfinite(total) or not all(map(math.isfinite, gradients)):
-            return []
-        self.update(gradients)
-        batches.count(1)
-        return [total / len(batch)]
-
-    def update(self, gradients: "array[float]") -> bool:
-        """Take a step along these gradients."""
-        assign(self._function.parameters, "grad", gradients)
-        self._apply()
-        return True
-
-
-def _on_values(function: Function, optimizer: Optimizer) -> StepLoop:
-    """Steps on what the function returns for Values."""
-    update = Update(function.parameters, optimizer)
-
-    def gradients(batches: Batches) -> float:
-        examples = map(batches.examples.arguments, batches.next())
-        return update.differentiate(mean([function(*mapped(Value, arguments)) for arguments in examples]))
-
-    return StepLoop(gradients, update)
+def _indices(function: Function, optimizer: Optimizer) -> list[int]:
+    """The positions of the optimizer's parameters among the function's. Raises ValueError if one is missing there."""
+    position = {id(parameter): i for i, parameter in enumerate(function.parameters)}
+    for parameter in optimizer.parameters:
+        if id(parameter) not in position:
+            raise ValueError(
+                f"the optimizer changes {shown(parameter)}, which is not among the parameters of the "
+                "compiled function: give compile all parameters that the optimizer changes"
+            )
+    return [position[id(parameter)] for parameter in optimizer.parameters]
 
 
 class Objective:

@@ -1,7 +1,6 @@
 """Steps of a training run: which examples each takes, and how its gradients change all parameters, or none.
 
-A training is a Loop that takes steps and returns their losses. A StepLoop takes one at a time with the optimizer's own
-`step`, on gradients from anywhere; the other kind takes many in C (session.py).
+A training is a Loop that takes steps and returns their losses: the Engine, or generated code (session.py).
 """
 
 import math
@@ -10,6 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from micrograd.engine import Value
+from micrograd.reductions import mean
+from micrograd.support.collector import gc_paused
 from micrograd.support.signals import set_back
 
 
@@ -95,16 +96,30 @@ class NotFinite(FloatingPointError):
         )
 
 
-class Update:
-    """Applies an optimizer to parameters that have their gradients."""
+class Engine:
+    """Takes steps one at a time: the engine's `backward` on the mean of `loss_of_example`, then the optimizer's `step`.
 
-    def __init__(self, parameters: Sequence[Value], optimizer: OptimizerLike) -> None:
-        self.parameters, self.optimizer = parameters, optimizer
-        # The optimizer may change only some of the model's parameters, and others besides.
+    `parameters` are the model's. The optimizer may change only some of them, and others besides.
+    """
+
+    def __init__(
+        self, parameters: Sequence[Value], optimizer: OptimizerLike, loss_of_example: Callable[[Batches, int], Value]
+    ) -> None:
+        self.parameters, self.optimizer, self.loss_of_example = parameters, optimizer, loss_of_example
         self.all_parameters = list({id(parameter): parameter for parameter in (*parameters, *self.trained())}.values())
 
-    def differentiate(self, loss: Value) -> float:
-        """Replace all gradients with the loss's. Returns its number; raises NotFinite if that is not finite."""
+    def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
+        """Take a step at the optimizer's rate."""
+        loss = self._differentiate(batches)
+        self.update()
+        batches.count(1)
+        return [loss]
+
+    @gc_paused()
+    def _differentiate(self, batches: Batches) -> float:
+        """Replace all gradients with those of the next batch, and return its mean loss; the graph is freed."""
+        loss = mean([self.loss_of_example(batches, i) for i in batches.next()])
+        self.check(loss)
         if not math.isfinite(loss.data):
             raise NotFinite("the loss", loss.data)
         for parameter in self.all_parameters:  # also those of frozen layers
@@ -113,8 +128,11 @@ class Update:
         loss.backward()
         return float(loss.data)
 
-    def __call__(self) -> None:
-        """Take the optimizer's step; on an error or NotFinite, set everything back."""
+    def check(self, loss: Value) -> None:
+        """Raise an error if this is not a loss to learn from."""
+
+    def update(self) -> None:
+        """Take the optimizer's step along the gradients; on an error or NotFinite, set everything back."""
         optimizer = self.optimizer
         before, state = [p.data for p in self.all_parameters], dict(getattr(optimizer, "__dict__", {}))
         try:
@@ -132,17 +150,3 @@ class Update:
         """The optimizer's `parameters` if that is a list, and not a method as in PyTorch's models; else the model's."""
         changed = getattr(self.optimizer, "parameters", None)
         return changed if isinstance(changed, (list, tuple)) else self.parameters
-
-
-class StepLoop:
-    """Takes one step at a time: `gradients` computes them and returns the mean loss, and `update` takes the step."""
-
-    def __init__(self, gradients: Callable[[Batches], float], update: Callable[[], None]) -> None:
-        self.gradients, self.update = gradients, update
-
-    def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
-        """Take a step at the optimizer's rate."""
-        loss = self.gradients(batches)
-        self.update()
-        batches.count(1)
-        return [loss]

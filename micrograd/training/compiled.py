@@ -7,22 +7,26 @@ first: only if they do the same each time, generated code takes the steps.
 import logging
 import math
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 from micrograd.compiler.distributed.shards import Shards
 from micrograd.compiler.dtype import DOUBLE
-from micrograd.compiler.function import Function, lasting_leaves
+from micrograd.compiler.frontend.graph import is_free
+from micrograd.compiler.frontend.rounds import order_of
+from micrograd.compiler.function import Function
 from micrograd.compiler.native.update import check_rule
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.session import Training
 from micrograd.compiler.stepping import Batches, Loop
 from micrograd.core.errors import users_line
+from micrograd.engine import Value
 from micrograd.support.collector import gc_paused
 from micrograd.support.generators import generators_restored
 from micrograd.support.trees import as_lists
-from micrograd.training.trainer import Engine
+from micrograd.training.trainer import ModelEngine
 
 log = logging.getLogger("micrograd")
 
@@ -34,7 +38,7 @@ NOT_THE_SAME = (
 )
 
 
-def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batches) -> Loop:
+def compiled(stack: ExitStack, engine: ModelEngine, backend: Backend, batches: Batches) -> Loop:
     """A Loop that does in generated code what the engine does, until the stack is closed.
 
     Returns the engine itself if the loss does not depend on the parameters, and the engine then raises the error; or if
@@ -43,18 +47,18 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
     """
     trial = None
     try:
-        check_rule(engine.update.optimizer)
+        check_rule(engine.optimizer)
         with generators_restored(batches.rng):
             trial = Trial(engine)
             if not trial.differ:
                 try:
-                    training, function = begun(engine, backend, batches)
+                    training, function = begun(engine, backend, batches, trial.constants)
                 finally:
                     trial.call(0)  # this also replaces traced numbers that the model stored, such as activations
                 loss, _ = function._sums(function._array(), batches.examples, [0], 1.0)
                 trial.compare(0, loss, 1e-6 if function.precision == DOUBLE else 1e-2)
         if not trial.differ:
-            n = len(set(map(id, engine.update.parameters)))
+            n = len(set(map(id, engine.parameters)))
             graphs = map(function._graph_of, batches.examples.batches)
             return stack.enter_context(training) if any(graph.has_gradients(n) for graph in graphs) else engine
         why = NOT_THE_SAME.format(*trial.differ)
@@ -69,13 +73,14 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
     return engine
 
 
-def begun(engine: Engine, backend: Backend, batches: Batches) -> tuple[Training, Function]:
+def begun(
+    engine: ModelEngine, backend: Backend, batches: Batches, constants: Sequence[Value]
+) -> tuple[Training, Function]:
     """A training run of the compiled loss, to be entered, and the loss. Steps that may fail are the engine's."""
-    (xs, ys), parameters = engine.data, engine.update.all_parameters
+    (xs, ys), parameters = engine.data, engine.all_parameters
     example, options = (as_lists(xs[0]), as_lists(ys[0])), Options(replace(backend, executor=None))
-    constants = lasting_leaves(engine.loss_of, example, parameters)  # such as those of frozen layers
     function = Function(engine.loss_of, example, parameters, options, constants)
-    optimizer: Any = engine.update.optimizer
+    optimizer: Any = engine.optimizer
     training = Training(function, optimizer, engine)
     training.start_build()
     batches.examples = function._examples((xs, ys), batches.size)
@@ -89,28 +94,35 @@ def begun(engine: Engine, backend: Backend, batches: Batches) -> tuple[Training,
 class Trial:
     """Calls of the model and its loss by the engine, on each example several times in a row until SECONDS are over.
 
-    `differ` has two different losses of one example, if its loss is not the same each time.
+    `differ` has two different losses of one example, if its loss is not the same each time. `constants` are the leaf
+    Values, besides the parameters, that each loss of the first example depends on, such as those of frozen layers.
     """
 
     @gc_paused()
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: ModelEngine) -> None:
         self.differ: tuple[float, float] | None = None
         self.fails = False  # for one of the examples
         self._engine = engine
         self._first: dict[int, float] = {}  # the first loss of each example
         end = time.perf_counter() + SECONDS
         for i in range(len(engine.data[0])):
-            for _ in range(CALLS):
-                self.call(i)
+            losses = [self.call(i) for _ in range(CALLS)]
+            if i == 0:
+                (_, found), (_, again), _ = map(order_of, losses)
+                others = set(again).difference(engine.all_parameters)
+                self.constants = [leaf for leaf in found if leaf in others and is_free(leaf)]
             if time.perf_counter() > end:
                 break
 
-    def call(self, i: int) -> None:
-        """Call them on an example."""
+    def call(self, i: int) -> tuple[Value, ...]:
+        """Call them on an example. Returns the loss, or nothing if there is an error."""
         try:
-            self.compare(i, self._engine.loss_of_example(self._engine.data, i).data)
+            loss = self._engine.loss_in(self._engine.data, i)
+            self.compare(i, loss.data)
+            return (loss,)
         except Exception:  # the step that takes this example raises it, too
             self.fails = True
+            return ()
 
     def compare(self, i: int, loss: float, tolerance: float = 0.0) -> None:
         """Compare a loss with the first one of this example. Two losses of the engine may differ only by rounding."""

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import Any, TextIO
 
 from micrograd.compiler.options import Backend
-from micrograd.compiler.stepping import Batches, OptimizerLike, Update
+from micrograd.compiler.stepping import Batches, OptimizerLike
 from micrograd.engine import Value
 from micrograd.optim import Adam, Optimizer, Schedule
 from micrograd.support.signals import interrupts_noted
@@ -16,7 +16,7 @@ from micrograd.support.trees import as_lists, flat
 from micrograd.support.validation import Rng, as_list, count, examples, generator, require_attributes
 from micrograd.training.history import Diverged, History
 from micrograd.training.progress import Progress
-from micrograd.training.trainer import Engine, Model, Table, Trainer
+from micrograd.training.trainer import Model, ModelEngine, Table, Trainer
 
 log = logging.getLogger("micrograd")
 
@@ -78,7 +78,7 @@ def fit(
     epochs, n = count("epochs", epochs), len(data[0])
     batches = Batches(n, n if batch_size is None else min(n, count("batch_size", batch_size)), generator(rng))
     optimizer = Adam(parameters, learning_rate=0.01) if optimizer is None else optimizer
-    engine = Engine(model, loss, data, validation, Update(parameters, optimizer))
+    engine = ModelEngine(model, loss, data, validation, parameters, optimizer)
     trainer = Trainer(engine, batches, schedule, epochs, patience)
     history = trainer.history
     with interrupts_noted() as noted:

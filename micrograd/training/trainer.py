@@ -1,4 +1,4 @@
-"""A Trainer lets a Loop take the steps of `fit`, and records the results. Engine is the Loop that uses the engine.
+"""A Trainer lets a Loop take the steps of `fit`, and records the results. ModelEngine is the one that uses the engine.
 
 Generated code has its own Loop (compiled.py). Whichever takes the steps, the examples come in the same order, and the
 losses are the same up to rounding.
@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from micrograd.compiler.stepping import Batches, Loop, NotFinite, StepLoop, Update
+from micrograd.compiler.stepping import Batches, Engine, Loop, NotFinite, OptimizerLike
 from micrograd.engine import Value
 from micrograd.optim import Schedule, depends_on_step_only
-from micrograd.reductions import mean
 from micrograd.support.collector import gc_paused
 from micrograd.support.signals import set_back
 from micrograd.support.trees import as_lists
@@ -35,32 +34,24 @@ class Model(Protocol):
         """The parameters that the optimizer may change."""
 
 
-class Engine(StepLoop):
+class ModelEngine(Engine):
     """Takes steps with the engine. The first loss must depend on the model's parameters."""
 
-    update: Update
-
     def __init__(
-        self, model: Model, loss: Callable[[Any, Any], Any], data: Table, validation: Table | None, update: Update
-    ) -> None:
-        self.model, self.loss, self.data, self.validation, self.update = model, loss, data, validation, update
+        self, model: Model, loss: Callable[[Any, Any], Any], data: Table, validation: Table | None,
+        parameters: Sequence[Value], optimizer: OptimizerLike,
+    ) -> None:  # fmt: skip
+        self.model, self.loss, self.data, self.validation = model, loss, data, validation
         self._is_first = True
-
-    @gc_paused()
-    def gradients(self, batches: Batches) -> float:
-        """Set the next batch's gradients on the parameters, and return its mean loss; the graph is freed."""
-        loss = mean([self.loss_of_example(self.data, i) for i in batches.next()])
-        if self._is_first:
-            self._check_dependence(loss)
-        return self.update.differentiate(loss)
+        super().__init__(parameters, optimizer, lambda _, i: self.loss_in(data, i))
 
     @gc_paused()
     def values(self) -> list[float]:
         """The losses of the validation examples, one graph at a time."""
         table = self.validation or ((), ())
-        return [self.loss_of_example(table, i).data for i in range(len(table[0]))]
+        return [self.loss_in(table, i).data for i in range(len(table[0]))]
 
-    def loss_of_example(self, table: Table, i: int) -> Value:
+    def loss_in(self, table: Table, i: int) -> Value:
         """The loss of example i of a table."""
         xs, ys = table
         return self.loss_of(as_lists(xs[i]), as_lists(ys[i]))
@@ -75,11 +66,11 @@ class Engine(StepLoop):
             error.add_note("fit calls the loss with one prediction and its target, and expects a single number")
             raise
 
-    def _check_dependence(self, loss: Value) -> None:
+    def check(self, loss: Value) -> None:
         """Raise ValueError if the first loss, unless it is 0 already, does not depend on any of the parameters."""
-        if loss.data != 0 and math.isfinite(loss.data):
+        if self._is_first and loss.data != 0 and math.isfinite(loss.data):
             _, leaves = loss._topological_order()
-            if set(self.update.parameters).isdisjoint(leaves):
+            if set(self.parameters).isdisjoint(leaves):
                 raise ValueError(
                     "the loss does not depend on the model's parameters: compute it from predictions, not .data"
                 )
@@ -94,11 +85,11 @@ class Trainer:
     """
 
     def __init__(
-        self, engine: Engine, batches: Batches, schedule: Schedule | None, epochs: int, patience: int | None
+        self, engine: ModelEngine, batches: Batches, schedule: Schedule | None, epochs: int, patience: int | None
     ) -> None:
         self.loop: Loop = engine
-        self.batches, self.history, self.optimizer = batches, History(), engine.update.optimizer
-        self._trained, self._validates = engine.update.trained, engine.validation is not None
+        self.batches, self.history, self.optimizer = batches, History(), engine.optimizer
+        self._trained, self._validates = engine.trained, engine.validation is not None
         self._schedule, self._epochs, self._patience = schedule, epochs, patience
         self._total = 0.0  # of the losses of the examples seen in this epoch
         self._pace = 1  # how many steps the loop may take at a time

@@ -423,7 +423,7 @@ def test_a_function_that_does_not_return_numbers_is_refused(result):
         (lambda x: x.asin(), 1.0),
     ],
 )
-def test_arithmetic_errors_are_those_of_the_engine_and_name_the_line(function, x):
+def test_arithmetic_errors_are_those_of_the_engine_and_name_the_example(function, x):
     with pytest.raises((ArithmeticError, ValueError)) as expected:
         eager(function, x)
     p = Value(1.0)
@@ -431,10 +431,7 @@ def test_arithmetic_errors_are_those_of_the_engine_and_name_the_line(function, x
     with pytest.raises(type(expected.value)) as error:
         fast.value_and_grad(x)
     assert type(error.value) is type(expected.value)
-    number, line = re.search(r"in line (\d+) of the compiled code: (.*)$", str(error.value)).groups()
-    assert fast.source.splitlines()[int(number) - 1].strip() == line
-    assert " = " in line
-    with pytest.raises(type(expected.value), match=r"in line \d+"):
+    with pytest.raises(type(expected.value), match="in example 1, counted from 0"):
         fast.backward([0.5, x])
 
 
@@ -498,7 +495,7 @@ def test_gradients_are_not_touched_by_a_call_that_fails():
     p = Value(1.0)
     fast = micrograd.compile(lambda x: p * x.log(), (1.0,), parameters=[p], backend="python")
     p.grad = 0.5
-    with pytest.raises(ValueError, match="in line"):
+    with pytest.raises(ValueError, match="in example 2"):
         fast.backward([1.0, 2.0, 0.0])
     assert p.grad == 0.5
 

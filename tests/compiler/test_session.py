@@ -22,7 +22,7 @@ from micrograd import Backend, Value, dot, fit, losses, nn, scalar
 from micrograd.compiler import CompilerError
 from micrograd.compiler.frontend import redirect
 from micrograd.compiler.native import toolchain
-from micrograd.compiler.native.buffers import Moments
+from micrograd.compiler.native.loop import Moments
 from micrograd.data import moons
 from micrograd.optim import SGD, Adam, AdamW, Optimizer
 from tests.helpers import has_compiler, needs_compiler

@@ -4,26 +4,22 @@ A step is one task for each shard. The task takes the parameters, and returns th
 these are added in the order of the shards.
 """
 
-import math
 import uuid
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from itertools import pairwise
 from operator import add
-from typing import Any, Self
+from typing import Any
 
 from micrograd.compiler.dataset import Buckets
 from micrograd.compiler.distributed.workers import Task, Workers
 from micrograd.compiler.function import Function
-from micrograd.compiler.stepping import Batches
 
 
 class Shards:
-    """The examples of a training run, in parts; takes steps along gradients that the workers of an executor compute."""
-
-    _loop: Any
+    """The examples of a training run, in parts, whose losses and gradients the workers of an executor compute."""
 
     def __init__(self, executor: Any, program: Function, examples: Buckets) -> None:
         self._workers, self._function = Workers(executor), program
@@ -32,35 +28,21 @@ class Shards:
         self._examples = [examples.part(range(*ends)) for ends in pairwise(self._starts)]
         self._token = uuid.uuid4().hex
 
-    def over(self, loop: Any) -> Self:
-        """The loop that takes the steps; `loop` applies them."""
-        self._loop = loop
-        return self
-
-    def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
-        """Take a step, at the optimizer's rate; or none, if the loss, a gradient or a parameter would not be finite."""
-        batch = batches.next()
-        losses, parts = zip(*self.sums(self._function._array(), batch, batches.size), strict=True)
-        loss = sum(losses) / len(batch)
-        gradients = reduce(lambda a, b: array(a.typecode, map(add, a, b)), parts)
-        if not math.isfinite(loss + sum(gradients)) or not self._loop.update(gradients):
-            return []
-        batches.count(1)
-        return [loss]
-
     def sums(
-        self, parameters: "array[float]", batch: Sequence[int], size: int
-    ) -> Iterator[tuple[float, "array[float]"]]:
-        """The sum of losses of each shard that has examples in the batch, in their order, and its share of the gradient
-        of the mean loss; a sum is NaN if an operation may have failed. `size` is that of most batches.
+        self, parameters: "array[float]", examples: Buckets, batch: Sequence[int], seed: float
+    ) -> tuple[float, "array[float]"]:
+        """The sum of the losses for a batch, or NaN if an operation may have failed, and its gradient, times `seed`.
+
+        Each shard that has examples in the batch computes its share of both.
         """
-        share = size / len(self._examples)
+        share = examples.size / len(self._examples)
         tasks = [
-            Task(f"shard {k}", sum_losses, (parameters, numbers, 1.0 / len(batch), share), self._token,
+            Task(f"shard {k}", sum_losses, (parameters, numbers, seed, share), self._token,
                  {"program": self._function, f"shard {k}": self._examples[k]})
             for k, numbers in self._parts(batch)
         ]  # fmt: skip
-        return self._workers.results(tasks, len(tasks))
+        losses, parts = zip(*self._workers.results(tasks, len(tasks)), strict=True)
+        return sum(losses), reduce(lambda a, b: array(a.typecode, map(add, a, b)), parts)
 
     def _parts(self, batch: Sequence[int]) -> list[tuple[int, Sequence[int]]]:
         """The shards that a batch has examples in, with their numbers there."""

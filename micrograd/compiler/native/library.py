@@ -12,7 +12,6 @@ from typing import Any
 from micrograd.compiler.dataset import Batch, address
 from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph
-from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.native.toolchain import CompilerError, build, start_build
 from micrograd.compiler.options import Options
 from micrograd.compiler.passes import Program, hoisted, program
@@ -57,8 +56,8 @@ class CBackend:
         self._texts: dict[LibraryKey, str] = {}  # of libraries that are being built
         self._programs: dict[tuple[CallSpec, bool], Program] = {}  # by whether many examples are computed at once
 
-    def __getstate__(self) -> dict[str, Any]:  # libraries are built again, or found in the cache
-        return vars(self) | {"_libraries": {}, "_chosen": {}, "_texts": {}, "_programs": {}}
+    def __reduce__(self) -> tuple[Any, ...]:  # libraries are built again, or found in the cache
+        return CBackend, (self.graph, self.options)
 
     def call(
         self, kind: CallSpec, packed: Batch, results: Any, gradients: Any = None, seed: float = 1.0,
@@ -86,9 +85,8 @@ class CBackend:
         If it cannot be built, `library` raises the error.
         """
         key = self._key(kind, n)
-        if key not in self._libraries and key not in self._texts:
-            self._texts[key] = self._text(key)
-            start_build(self._texts[key])
+        if key not in self._libraries:
+            start_build(self._text(key))
 
     def library(self, kind: CallSpec, n: float) -> "Library":
         """The library for a kind of call with n examples, which it computes in tiles or one by one.
@@ -99,24 +97,26 @@ class CBackend:
             return library
         key = self._key(kind, n)
         if key not in self._libraries:
-            text = self._texts.pop(key, None) or self._text(key)
             try:
-                loaded = build(text)
+                loaded = build(self._text(key))
             except CompilerError as error:
                 shapes = self.graph.shapes
                 raise CompilerError(f"the C for arguments of shape {shapes} cannot be built: {error}") from error
-            self._libraries[key] = Library(self.graph, kind, self.precision, loaded)
+            self._libraries[key] = Library(self.graph, self.precision, loaded)
+            self._texts.pop(key, None)
         library = self._chosen[kind, n] = self._libraries[key]
         return library
 
     def _text(self, key: LibraryKey) -> str:
-        """The C of a library."""
-        kind, tile = key
-        with gc_paused():
-            return library_source(
-                self.graph, self._program(kind, tile > 0), tile=tile, precision=self.precision, shared=self._shared(),
-                threads=self._threads(kind), least=self._least(kind),
-            )  # fmt: skip
+        """The C of a library that is to be built."""
+        if key not in self._texts:
+            kind, tile = key
+            with gc_paused():
+                self._texts[key] = library_source(
+                    self.graph, self._program(kind, tile > 0), tile=tile, precision=self.precision,
+                    shared=self._shared(), threads=self._threads(kind), least=self._least(kind),
+                )  # fmt: skip
+        return self._texts[key]
 
     def _program(self, kind: CallSpec, in_tiles: bool) -> Program:
         """The program of its libraries, which differ in the size of a tile: the passes take longer than printing it."""
@@ -166,8 +166,8 @@ class Library:
     the calls that are not in use.
     """
 
-    def __init__(self, graph: Graph, kind: CallSpec, precision: Precision, library: ctypes.CDLL) -> None:
-        self.graph, self.kind, self.precision = graph, kind, precision
+    def __init__(self, graph: Graph, precision: Precision, library: ctypes.CDLL) -> None:
+        self.graph, self.precision = graph, precision
         self.room = ctypes.c_int64.in_dll(library, "room").value
         self.run = RUN(("run", library))
         self.function = ctypes.cast(self.run, POINTER).value
@@ -200,16 +200,10 @@ class NativeCall:
         arguments.at, arguments.n = (None, packed.n) if indices is None else (address(indices), len(indices))
         return self
 
-    def __call__(self, parameters: Sequence[float]) -> None:
-        """Make the call. Where Python raises an error, C goes on with an infinity or NaN, and notes it: then the
-        examples are computed again step by step, to raise the same error.
-        """
-        if (failed := self.run(parameters)) and not self.library.graph.trace.ieee:
-            self._check(failed, parameters)
-
     def run(self, parameters: Sequence[float]) -> int:
-        """Make the call. Returns an odd number if an operation may have failed: a division by 0, an operand outside the
-        domain, and in double precision an overflow. In single precision, an overflow returns 2.
+        """Make the call. Where Python raises an error, C goes on with an infinity or NaN, and then this returns 1.
+
+        Raises OverflowError if that ends beyond single precision.
         """
         if parameters is not self._in_place:
             if type(parameters) is memoryview and parameters.format == self.library.precision.code:
@@ -218,21 +212,13 @@ class NativeCall:
                 self._fill(*parameters)
                 if self._in_place is not None:
                     self._in_place, self._arguments.p = None, ctypes.addressof(self._numbers)
-        return self._go()
+        if (failed := self._go()) and self.library.precision != DOUBLE and not self.library.graph.trace.ieee:
+            _, results, gradients, _ = self.used
+            if not all(map(math.isfinite, chain(results, gradients or ()))):
+                raise OverflowError(f"an intermediate number is beyond the range of single precision: {REMEDY}")
+        return failed & 1
 
     @property
     def total(self) -> float:
         """The sum of the results, if there are gradients."""
         return float(self._arguments.sum)
-
-    def _check(self, failed: int, parameters: Sequence[float]) -> None:
-        """Raise the error that Python would have raised for a call that has `failed`, or an overflow of floats."""
-        library, (packed, results, gradients, _) = self.library, self.used
-        numbers = chain(results, () if gradients is None else gradients)
-        beyond = library.precision != DOUBLE and not all(map(math.isfinite, numbers))
-        if failed & 1 or beyond:
-            error = failure(library.graph, library.kind, parameters, packed)
-            if error or beyond:
-                raise error or OverflowError(
-                    f"an intermediate number is beyond the range of single precision: {REMEDY}"
-                )

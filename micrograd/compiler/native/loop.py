@@ -1,6 +1,7 @@
 """The loop of a training run in C: batches drawn by index, gradients of one program or several, the optimizer's update.
 
-It knows a program by its function `run` alone, so it is built once for an optimizer and its options.
+It knows a program by its function `run` alone, so it is built once for an optimizer and its options. Parameters and
+moments are one after the other in one buffer while it is used.
 """
 
 import ctypes
@@ -13,14 +14,14 @@ from typing import Any
 
 from micrograd.compiler.dataset import Batch, Buckets, address
 from micrograd.compiler.dtype import DOUBLE, Precision
-from micrograd.compiler.native.buffers import Buffers
+from micrograd.compiler.frontend.redirect import stored
 from micrograd.compiler.native.library import POINTER
 from micrograd.compiler.native.toolchain import build
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.stepping import Batches
 from micrograd.compiler.targets import spelling
 from micrograd.compiler.targets.c_runtime import FOR_TILES, PARTS, definitions
-from micrograd.optim import check_moments
+from micrograd.optim import Optimizer, check_moments
 from micrograd.support.collector import gc_paused
 
 NO_STATE = nullcontext()  # of a generator
@@ -62,22 +63,55 @@ def source(kernel: UpdateKernel, precision: Precision = DOUBLE) -> str:
 
 
 class NativeLoop:
-    """Takes steps in C, on the numbers in buffers that are in use until it is closed.
+    """Takes steps in C, on numbers that live in its buffers until it is closed.
 
-    The libraries of the compiled function compute the gradients.
+    The libraries of the compiled function compute the gradients. `_numbers` has the function's leaves, then their first
+    moments, and so on. The numbers of the parameters live there; those of constants are only read. `_indices` are the
+    positions of the optimizer's parameters.
     """
 
-    def __init__(self, function: Any, buffers: Buffers) -> None:
-        self._function, self._buffers, self._optimizer = function, buffers, buffers.optimizer
+    def __init__(
+        self, function: Any, optimizer: Optimizer, indices: Sequence[int], kernel: UpdateKernel | None = None
+    ) -> None:
+        self._function, self._optimizer, self._indices = function, optimizer, indices
         with ExitStack() as block:
             with gc_paused():
-                block.enter_context(buffers.in_use())
-            self._load()
+                block.enter_context(self._moved())
+            self._load(kernel)
             self._block = block.pop_all()
 
     def close(self) -> None:
         """Give the numbers back to the Values and the optimizer."""
         self._block.close()
+
+    @contextmanager
+    def _moved(self) -> Iterator[None]:
+        """Within the block, the Values and the optimizer show the numbers that live here."""
+        function, optimizer, attributes = self._function, self._optimizer, vars(self._optimizer)
+        precision, n, n_trained = function.precision, len(function.leaves), len(function.parameters)
+        data = precision.array([leaf.data for leaf in function.leaves], "a parameter")
+        before = [leaf.grad or 0.0 for leaf in function.leaves]  # or None before the first backward pass
+        grads, spare = precision.array(before, "the gradient of a parameter"), precision.zeros(n)
+        self._numbers = data + precision.zeros(n * len(optimizer.moments))
+        self._data, self._grads, self._spare = (memoryview(each)[:n_trained] for each in (self._numbers, grads, spare))
+        with stored(function.parameters, self._data, self._grads) as self._storage:
+            places = ([k * n + i for i in self._indices] for k in range(1, len(optimizer.moments) + 1))
+            moments = [Moments(self._numbers, precision, each) for each in places]
+            self._moments = dict(zip(optimizer.moments, moments, strict=True))
+            try:
+                self._take_moments()
+                yield
+            finally:  # what the user has assigned since the last step stays
+                shown = [name for name in self._moments if isinstance(attributes.get(name), Moments)]
+                attributes.update({name: attributes[name][:] for name in shown})
+
+    def _take_moments(self) -> None:
+        """Take over moments that were assigned to the optimizer; from then on it shows the ones here."""
+        attributes, ours = vars(self._optimizer), self._moments
+        assigned = {name: list(attributes[name]) for name, moment in ours.items() if attributes[name] is not moment}
+        for name, numbers in assigned.items():  # all are read before any is changed
+            ours[name][:] = numbers
+            attributes[name] = ours[name]
 
     def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
         """Take steps, as a Loop does."""
@@ -102,28 +136,21 @@ class NativeLoop:
     def update(self, gradients: "array[float]") -> bool:
         """Take a step along these gradients. Returns False if it fails; then only the gradients have changed."""
         self._prepare()
-        self._buffers.grads[:] = gradients[: self._buffers.n_trainable]
+        self._grads[:] = gradients[: len(self._grads)]
         return bool(self._run([self._optimizer.learning_rate], None))  # on no examples, since none are bound
 
-    def _load(self) -> None:
-        """Trace the optimizer's rule as it is now, and load C that applies it."""
-        buffers, kernel = self._buffers, UpdateKernel(self._optimizer)
-        library, n = build(source(kernel, buffers.precision)), buffers.n
+    def _load(self, kernel: UpdateKernel | None = None) -> None:
+        """Load C that applies the optimizer's rule as it is now, traced unless a kernel has it."""
+        if kernel is None or kernel.traced_with != UpdateKernel.key(self._optimizer):
+            kernel = UpdateKernel(self._optimizer)
         self._kernel = kernel
-        self._train = TRAIN(("train", library))
-        before = buffers.precision.zeros(len(buffers.numbers))
-        ranges = buffers.ranges()
+        precision, ranges = self._function.precision, ranges_of(self._indices)
+        self._train = TRAIN(("train", build(source(kernel, precision))))
+        before = precision.zeros(len(self._numbers))
         self._arguments = LoopArguments(
-            p=address(buffers.numbers),
-            g=address(buffers.grads),
-            spare_g=address(buffers.spare),
-            before=address(before),
-            ranges=address(ranges),
-            n=n,
-            n_ranges=len(ranges) // 2,
-            n_examples=1,
-            size=1,
-        )
+            p=address(self._numbers), g=address(self._grads), spare_g=address(self._spare), before=address(before),
+            ranges=address(ranges), n=len(self._function.leaves), n_ranges=len(ranges) // 2, n_examples=1, size=1,
+        )  # fmt: skip
         self._address, self._kept = ctypes.addressof(self._arguments), (before, ranges)  # the arguments point to these
         self._rates = self._losses = array("d")
         self._room: tuple[array[float], array[int], array[int]] = array("d"), array("q"), array("q")
@@ -137,11 +164,14 @@ class NativeLoop:
         known["learning_rate"], known["steps"] = attributes["learning_rate"], attributes["steps"]
         if len(known) != len(attributes) or not all(map(is_, known.values(), attributes.values())):
             check_moments(self._optimizer)
-            self._buffers.take_moments()
+            self._take_moments()
             if self._kernel.traced_with != UpdateKernel.key(self._optimizer):
                 self._load()
             self._known = dict(attributes)
-        self._buffers.read_constants()
+        if constants := self._function.constants:
+            numbers = self._function.precision.array([constant.data for constant in constants], "a Value")
+            n = len(self._data)
+            self._numbers[n : n + len(numbers)] = numbers
 
     def _bind(self, batches: Batches) -> None:
         """Let the next steps be on these examples."""
@@ -151,7 +181,7 @@ class NativeLoop:
         arguments, self._programs = self._arguments, programs
         arguments.programs, arguments.n_programs = ctypes.addressof(programs), len(programs)
         if n > len(self._room[0]):
-            self._room = self._buffers.precision.zeros(n), array("q", [0]) * n, array("q", [0]) * n
+            self._room = self._function.precision.zeros(n), array("q", [0]) * n, array("q", [0]) * n
             arguments.y, arguments.indices, arguments.spare = map(address, self._room)
         arguments.bucket, arguments.slot = address(examples.bucket), address(examples.slot)
         arguments.order = None if len(calls) == 1 else address(batches.order)  # None for the order they were given in
@@ -172,13 +202,14 @@ class NativeLoop:
             self._rates[i] = rate
         arguments.steps, arguments.taken = n, attributes["steps"]
         gradients = arguments.g
-        with self._buffers.storage.lock, random_state(rng) if rng else NO_STATE as arguments.random:
+        with self._storage.lock, random_state(rng) if rng else NO_STATE as arguments.random:
             try:
                 done = self._train(self._address)
             finally:  # also on a Ctrl-C, which Python notices when C has taken the steps
                 attributes["steps"] = arguments.taken
                 if arguments.g != gradients:
-                    self._buffers.swap_gradients()
+                    self._grads, self._spare = self._spare, self._grads
+                    self._storage.buffers["grad"] = self._grads
         return self._losses[:done]
 
     def _kernel_call(self, batch: Batch, examples: Buckets) -> KernelCall:
@@ -187,6 +218,17 @@ class NativeLoop:
         if library not in self._work:
             self._work[library] = array("b", bytes(library.room))
         return KernelCall(library.function, ctypes.addressof(batch.pointers), address(self._work[library]))
+
+
+def ranges_of(indices: Sequence[int]) -> "array[int]":
+    """The indices as ranges: the first of each, and its length."""
+    found = array("q")
+    for i in sorted(indices):
+        if found and found[-2] + found[-1] == i:
+            found[-1] += 1
+        else:
+            found.extend((i, 1))
+    return found
 
 
 @contextmanager
@@ -198,3 +240,28 @@ def random_state(rng: Any) -> Iterator[int]:
         yield address(state)
     finally:
         rng.setstate((version, tuple(state), gauss))
+
+
+class Moments(Sequence[float]):
+    """A moment at some places of a buffer, in the order of the optimizer's parameters: usually also the buffer's."""
+
+    def __init__(self, numbers: Any, precision: Precision, places: Sequence[int]) -> None:
+        self._numbers, self._precision, self._places = numbers, precision, places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, i: Any) -> Any:
+        places: Any = self._places[i]
+        return [self._numbers[place] for place in places] if isinstance(i, slice) else self._numbers[places]
+
+    def __setitem__(self, i: Any, to: Any) -> None:
+        places, numbers = (self._places[i], to) if isinstance(i, slice) else ([self._places[i]], [to])
+        for place, number in list(zip(places, self._precision.array(numbers, "a moment"), strict=True)):
+            self._numbers[place] = number
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)  # so a copy of the optimizer has a list

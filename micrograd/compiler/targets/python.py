@@ -6,7 +6,6 @@
 
 import math
 import textwrap
-import traceback
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -18,7 +17,6 @@ from micrograd import scalar
 from micrograd.compiler.dataset import Batch
 from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import CallSpec, Ends, Graph, name_of
-from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.operations import IEEE
 from micrograd.compiler.frontend.tracer import Slice, Trace
 from micrograd.compiler.passes.expressions import Column, Node, expressions, numbers
@@ -30,7 +28,6 @@ from micrograd.support.trees import plain_numbers
 Numbers = Sequence[float]
 
 WIDTH = 60  # characters of a line, after which a long sum goes on in the next
-FILE = "<compiled by micrograd>"
 TEMPLATES = {**spellings("python"), **{f"**{n}": "{0} ** {1}" for n in range(2, 10)}}  # which is never complex
 IEEE_TEMPLATES = {**spellings("python"), **spellings("ieee")}
 """The same where nothing may raise an error."""
@@ -119,21 +116,13 @@ class PythonCall(NamedTuple):
     seed: float
     indices: Any
 
-    def run(self, parameters: Numbers) -> bool:
-        """Make the call. Returns True if it fails; then it adds no gradients."""
-        try:
-            self(parameters)
-        except (ArithmeticError, ValueError):
-            return True
-        return False
-
     @property
     def total(self) -> float:
         """The sum of the results, from left to right; sum() rounds differently since Python 3.12."""
         return reduce(add, self.results, -0.0)
 
-    def __call__(self, parameters: Numbers) -> None:
-        """Make the call with these numbers for the parameters."""
+    def run(self, parameters: Numbers) -> int:
+        """Make the call with these numbers for the parameters. Returns 0, or raises an error and adds no gradients."""
         function, kind, gradients, rows = self.function, self.kind, self.gradients, self.packed.rows(self.indices)
         parameters = parameters if are_plain(parameters) else plain_numbers(parameters)
         if kind == "backward":
@@ -145,23 +134,14 @@ class PythonCall(NamedTuple):
             value, gradient = function(parameters, rows[0])
             numbers = [value, *(0.0 + number for number in gradient)]  # no gradient is -0.0
         memoryview(self.results)[:] = array("d", numbers)
+        return 0
 
 
 def _compiled(graph: Graph, kind: CallSpec) -> Callable[..., Any]:
     space: dict[str, Any] = {**NAMESPACE, **(IEEE_NAMESPACE if graph.trace.ieee else {})}
-    exec(compile(_text(graph, kind), FILE, "exec"), space)
+    exec(_text(graph, kind), space)
     function: Callable[..., Any] = space[name_of(kind)]
     return function
-
-
-def explain(error: Exception, graph: Graph, kind: CallSpec, parameters: Numbers, packed: Batch) -> None:
-    """Raise an error of generated Python again, with the example, the operands and the line of the source."""
-    for frame, number in traceback.walk_tb(error.__traceback__):
-        if frame.f_code.co_filename == FILE:
-            reason = failure(graph, kind, parameters, packed) or error
-            line = _text(graph, kind).splitlines()[number - 1].strip()
-            number += source(graph).partition(f"def {name_of(kind)}(")[0].count("\n")
-            raise type(reason)(f"{reason}, in line {number} of the compiled code: {line}") from error
 
 
 def source(graph: Graph) -> str:
