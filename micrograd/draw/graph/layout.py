@@ -1,20 +1,18 @@
 """Layout: boxes in columns, from left to right.
 
-An edge that passes columns gets a lane in each. The boxes of a column are ordered, and then moved up and down, by the
-mean position of their neighbours (Sugiyama, Tagawa and Toda, 1981). In the end, such an edge passes all its columns at
-one height: the height of its source or its target, unless something is in the way.
+The boxes of a column are ordered, and then moved up and down, by the mean position of their neighbours (Sugiyama,
+Tagawa and Toda, 1981). An edge that passes columns does so at one height: the height of its source or its target,
+unless something is in the way.
 """
 
 import math
 from collections import Counter
 from collections.abc import Sequence
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 MARGIN = 10.0
 GAP = 12.0  # between the boxes of a column
-LANE = 10.0  # the height of a lane
-STIFF = 8  # how much more a lane weighs than a box, so that boxes make way for edges and not the other way round
 CLEAR = 5.0  # between an edge and what it passes
 SWEEPS = 4
 
@@ -51,26 +49,22 @@ def columns(inputs: Sequence[Sequence[int]]) -> list[int]:
 
 def place(sizes: Sequence[tuple[float, float]], columns: Sequence[int], edges: Sequence[Edge]) -> Placed:
     """Lay out boxes of these sizes in these columns, with edges that run from lower columns to higher ones."""
-    heights, column_of = [height for _, height in sizes], list(columns)
-    chains = _chains(edges, heights, column_of)
-    steps = sorted({step for chain in chains for step in pairwise(chain)})
-    before, after = ([list[int]() for _ in heights] for _ in range(2))
-    for a, b in steps:
-        before[b].append(a)
-        after[a].append(b)
-    orders = [list[int]() for _ in range(max(column_of) + 1)]
-    for box, column in enumerate(column_of):
-        orders[column].append(box)
+    before, after = ([list[int]() for _ in sizes] for _ in range(2))
+    for source, target, _ in edges:
+        before[target].append(source)
+        after[source].append(target)
+    orders = [[box for box, column in enumerate(columns) if column == k] for k in range(max(columns) + 1)]
     _order(orders, before, after)
-    sources = {lane: source for source, *lanes, _ in chains for lane in lanes}
-    ys = _heights(orders, before, after, heights, sources)
+    heights = [height for _, height in sizes]
+    ys = _heights(orders, before, after, heights)
     levels = _levels(edges, columns, heights, ys)
-    top = min(*levels, *(y - height / 2 for y, (_, height) in zip(ys, sizes, strict=False)), math.inf)
+    top = min(*levels, *(y - height / 2 for y, height in zip(ys, heights, strict=True)), math.inf)
     ys, levels = ([round(y - top + MARGIN, 1) for y in some] for some in (ys, levels))
-    bottom = max(*levels, *(y + height / 2 for y, (_, height) in zip(ys, sizes, strict=False)), 0.0)
+    bottom = max(*levels, *(y + height / 2 for y, height in zip(ys, heights, strict=True)), 0.0)
 
-    widths = [max((sizes[box][0] for box in order if box < len(sizes)), default=0.0) for order in orders]
-    crossing = Counter(column_of[a] for a, _ in steps)  # more edges between two columns need a wider gap
+    widths = [max((sizes[box][0] for box in order), default=0.0) for order in orders]
+    # More edges between two columns need a wider gap.
+    crossing = Counter(column for source, target, _ in edges for column in range(columns[source], columns[target]))
     gaps = (width + 30 + min(6 * math.sqrt(crossing[column]), 80) for column, width in enumerate(widths))
     lefts = list(accumulate(gaps, initial=MARGIN))
     corners = [
@@ -85,22 +79,6 @@ def place(sizes: Sequence[tuple[float, float]], columns: Sequence[int], edges: S
     return Placed(corners, passes, lefts[-2] + widths[-1] + MARGIN, bottom + MARGIN)
 
 
-def _chains(edges: Sequence[Edge], heights: list[float], column_of: list[int]) -> list[list[int]]:
-    """The boxes and lanes along each edge; new lanes are added to `heights` and `column_of`, as if they were boxes."""
-    lanes: dict[tuple[int, int], int] = {}  # of a box's edges in a column
-    chains: list[list[int]] = []
-    for source, target, _ in edges:
-        chain = [source]
-        for column in range(column_of[source] + 1, column_of[target]):
-            lane = lanes.setdefault((source, column), len(heights))
-            if lane == len(heights):
-                heights.append(LANE)
-                column_of.append(column)
-            chain.append(lane)
-        chains.append([*chain, target])
-    return chains
-
-
 def _order(orders: list[list[int]], before: list[list[int]], after: list[list[int]]) -> None:
     """Order the boxes of each column by the mean position of their neighbours, so that few edges cross."""
     place = {box: (i + 0.5) / len(order) for order in orders for i, box in enumerate(order)}
@@ -113,38 +91,33 @@ def _order(orders: list[list[int]], before: list[list[int]], after: list[list[in
 
 
 def _heights(
-    orders: list[list[int]],
-    before: list[list[int]],
-    after: list[list[int]],
-    heights: Sequence[float],
-    sources: dict[int, int],
+    orders: list[list[int]], before: list[list[int]], after: list[list[int]], heights: Sequence[float]
 ) -> list[float]:
-    """The middle of each box: as near as possible to the mean of its neighbours, and of a lane to its source's."""
+    """The middle of each box: as near as possible to the mean of its neighbours."""
     ys = [0.0] * len(heights)
-    weights = [1 + STIFF * (box in sources) for box in range(len(heights))]
     for order in orders:
-        _separate(order, heights, weights, ys)
-    both = [[sources[i]] if i in sources else a + b for i, (a, b) in enumerate(zip(before, after, strict=True))]
+        _separate(order, heights, ys)
+    both = [a + b for a, b in zip(before, after, strict=True)]
     for sweep, neighbours in enumerate([before, after, *[both] * (2 * SWEEPS - 1)]):
         for order in reversed(orders) if sweep % 2 else orders:
             for box in order:
                 ys[box] = _mean([ys[n] for n in neighbours[box]], ys[box])
-            _separate(order, heights, weights, ys)
+            _separate(order, heights, ys)
     return ys
 
 
-def _separate(order: Sequence[int], heights: Sequence[float], weights: Sequence[int], ys: list[float]) -> None:
+def _separate(order: Sequence[int], heights: Sequence[float], ys: list[float]) -> None:
     """Move the boxes of a column apart; a block of touching boxes goes to the mean of the wishes of its boxes."""
-    blocks: list[tuple[float, int, int]] = []  # the top of each, without the boxes above, its weight, its boxes
+    blocks: list[tuple[float, int]] = []  # the top of each, without the boxes above, and its boxes
     tops = accumulate((heights[box] + GAP for box in order), initial=0.0)
     offsets = [top + heights[box] / 2 for top, box in zip(tops, order, strict=False)]
     for box, offset in zip(order, offsets, strict=True):
-        wish, weight, n = ys[box] - offset, weights[box], 1
+        wish, n = ys[box] - offset, 1
         while blocks and blocks[-1][0] > wish:
-            earlier, its, m = blocks.pop()
-            wish, weight, n = (earlier * its + wish * weight) / (its + weight), its + weight, m + n
-        blocks.append((wish, weight, n))
-    shifts = [wish for wish, _, n in blocks for _ in range(n)]
+            earlier, m = blocks.pop()
+            wish, n = (earlier * m + wish * n) / (m + n), m + n
+        blocks.append((wish, n))
+    shifts = [wish for wish, n in blocks for _ in range(n)]
     for box, shift, offset in zip(order, shifts, offsets, strict=True):
         ys[box] = shift + offset
 

@@ -205,12 +205,6 @@ def test_an_edge_passes_cards_at_one_height_and_never_through_them(root, folded)
             assert not any(x < right and left < x + w and y < level < y + h for _, x, y, w, h, _ in found)
 
 
-def test_boxes_make_way_for_long_edges():
-    passing = re.findall(r'd="M\d+ (\d+)C[\d ]* (\d+)H', to_svg(recurrence(5), folded=False))
-    assert len(passing) == 8  # from w and u to all steps after the first
-    assert all(start == level for start, level in passing)
-
-
 def test_a_card_says_in_full_what_it_stands_for_where_the_pointer_rests():
     titles = [t.text for t in ElementTree.fromstring(to_svg(example())).iter(f"{SVG}title")]
     assert titles[0] == "The graph that leads to a Value: 4 Values, 2 operations"
