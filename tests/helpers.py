@@ -100,6 +100,25 @@ def eager(function, *args):
     return result.data, gradients[0] if len(args) == 1 else gradients
 
 
+def assert_as_engine(fast, function, *columns, tolerance=1e-12, start=0.0):
+    """A compiled function gives what the engine does for a batch: the values, their mean and the gradients of it.
+
+    The columns are those of `fast.map`; parameters have the gradient `start` before.
+    """
+    axes = fast.options.in_axes or [0] * len(columns)
+    n = len(columns[axes.index(0)])
+    examples = [[c if axis is None else c[i] for c, axis in zip(columns, axes, strict=True)] for i in range(n)]
+    for parameter in fast.parameters:
+        parameter.grad = start
+    results = [function(*map(leaves, example)) for example in examples]
+    mean(results).backward()
+    expected, values = grads(fast.parameters), [result.data for result in results]
+    for parameter in fast.parameters:
+        parameter.grad = start
+    assert_close([fast.backward(*columns), *fast.map(*columns)], [sum(values) / n, *values], tolerance)
+    assert_close(grads(fast.parameters), expected, tolerance)
+
+
 def moons(n=10):
     """Points and labels, and a network with its hinge loss."""
     rng = random.Random(1)

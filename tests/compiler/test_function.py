@@ -14,11 +14,22 @@ import pytest
 from hypothesis import given
 
 import micrograd
-from micrograd import Value, dot, functional, mean, nn, take, where
+from micrograd import Value, dot, functional, nn, take, where
 from micrograd.compiler import TraceError
 from micrograd.nn import MLP
 from micrograd.optim import SGD
-from tests.helpers import bits, close, eager, grads, graphs, moons, random_examples, run, value_and_gradient
+from tests.helpers import (
+    assert_as_engine,
+    bits,
+    close,
+    eager,
+    grads,
+    graphs,
+    moons,
+    random_examples,
+    run,
+    value_and_gradient,
+)
 from tests.operations import OPERATIONS
 
 # Values and gradients
@@ -67,14 +78,7 @@ def test_every_operation_compiles_to_python(operation):
 def test_any_number_of_examples_will_do(backend, n):
     model, loss, points, labels = moons(n)
     fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend=backend)
-    total = fast.backward(points, labels)
-    gradients = grads(model.parameters())
-    model.zero_grad()
-    losses = [loss(x, y) for x, y in zip(points, labels, strict=True)]
-    mean(losses).backward()
-    assert close(total, mean(losses).data)
-    assert close(gradients, grads(model.parameters()))
-    assert close(fast.map(points, labels), [v.data for v in losses])
+    assert_as_engine(fast, loss, points, labels)
 
 
 def test_gradients_add_up_over_calls(backend):

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import micrograd
-from micrograd import Backend, Value, dot, mean, take
+from micrograd import Backend, Value, dot, take
 from micrograd.compiler.native import library, toolchain
 from micrograd.compiler.native.library import CallArguments
 from micrograd.compiler.targets import c
 from micrograd.optim import SGD
-from tests.helpers import assert_close, grads, interrupt_while, large, moons, needs_compiler
+from tests.helpers import assert_as_engine, assert_close, grads, interrupt_while, large, moons, needs_compiler
 
 
 @pytest.fixture
@@ -80,15 +80,7 @@ def test_a_tile_may_be_full_in_part(n, tile, monkeypatch):
 
     batch = [[rng.randrange(5), *(rng.gauss(0, 1) for _ in range(6))] for _ in range(n)]
     fast = micrograd.compile(loss, (batch[0],), parameters=ps, backend="c")
-    total = fast.backward(batch)
-    gradients = grads(ps)
-    for p in ps:
-        p.grad = 0.0
-    expected = mean([loss(example) for example in batch])
-    expected.backward()
-    assert total == pytest.approx(expected.data, rel=1e-12)
-    assert_close(gradients, grads(ps))
-    assert_close(fast.map(batch), [loss(example).data for example in batch])
+    assert_as_engine(fast, loss, batch)
 
 
 def noisy(threads=3, n=40, seed=1):

@@ -11,7 +11,7 @@ import micrograd
 from micrograd import Backend, Value, dot, logsumexp, maximum, minimum, take, where
 from micrograd.compiler.passes import hoisted
 from micrograd.optim import SGD
-from tests.helpers import assert_close, grads, large, lookups, needs_compiler
+from tests.helpers import assert_as_engine, assert_close, grads, large, lookups, needs_compiler
 from tests.kernels import graph_of
 
 N = 4
@@ -117,13 +117,6 @@ def examples(n, size=N):
     return [[rng.uniform(-1, 1) for _ in range(size)] for _ in range(n)]
 
 
-def engine(function, points, w):
-    """The values, and the gradient of their mean."""
-    ys = [function(xs, w) for xs in points]
-    micrograd.mean(ys).backward()
-    return [y.data for y in ys], grads(w)
-
-
 @needs_compiler
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_values_and_gradients_equal_the_engines(program):
@@ -131,14 +124,7 @@ def test_values_and_gradients_equal_the_engines(program):
     fast = micrograd.compile(lambda xs: program(xs, w), (examples(1)[0],), parameters=w, backend="c")
     assert "before" in fast.stages
     for n in (1, 5, 33):
-        for p in w:
-            p.grad = 0.0
-        values, expected = engine(program, examples(n), w)
-        for p in w:
-            p.grad = 0.5
-        mean = fast.backward(examples(n))
-        assert_close([mean, *fast.map(examples(n))], [sum(values) / n, *values])
-        assert_close(grads(w), [grad + 0.5 for grad in expected])
+        assert_as_engine(fast, lambda xs: program(xs, w), examples(n), start=0.5)
 
 
 @needs_compiler
@@ -147,12 +133,7 @@ def test_threads_and_floats(options, monkeypatch):
     monkeypatch.setattr("micrograd.compiler.native.library.A_THREAD", 1)
     w, points = parameters(), examples(401)
     fast = micrograd.compile(lambda xs: mixture(xs, w), (points[0],), parameters=w, backend=Backend("c", **options))
-    values, expected = engine(mixture, points, w)
-    for p in w:
-        p.grad = 0.0
-    tolerance = 1e-5 if "precision" in options else 1e-12
-    assert_close([fast.backward(points)], [sum(values) / 401], tolerance)
-    assert_close(grads(w), expected, tolerance)
+    assert_as_engine(fast, lambda xs: mixture(xs, w), points, tolerance=1e-5 if "precision" in options else 1e-12)
 
 
 @needs_compiler
@@ -164,13 +145,8 @@ def test_shared_arguments_are_hoisted_like_parameters():
 
     shared = ([0.3, 0.7], 2.0)
     fast = micrograd.compile(function, (examples(1)[0], *shared), parameters=w, backend="c", in_axes=(0, None, None))
-    values, expected = engine(lambda xs, w: function(xs, [Value(x) for x in shared[0]], Value(2.0)), examples(9), w)
     assert "h[" in fast.stages["roll"]
-    for p in w:
-        p.grad = 0.0
-    assert_close([fast.backward(examples(9), *shared)], [sum(values) / 9])
-    assert_close(grads(w), expected)
-    assert_close(fast.map(examples(9), *shared), values)
+    assert_as_engine(fast, function, examples(9), *shared)
 
 
 @needs_compiler
@@ -225,11 +201,12 @@ def test_examples_of_several_shapes_share_a_step():
         return (dot([softplus(p) for p in w[: len(xs)]], xs) - 1) ** 2
 
     fast = micrograd.compile(loss, (points[0],), parameters=w, backend="c")
-    values, expected = engine(lambda xs, w: loss(xs), points, w)
-    before = [p.data for p in w]
+    expected = micrograd.mean(map(loss, points))
+    expected.backward()
+    before, gradients = [p.data for p in w], grads(w)
     with fast.training(SGD(w, learning_rate=1.0)) as step:
-        assert_close([step(points)], [sum(values) / 14])
-    assert_close([old - p.data for old, p in zip(before, w, strict=True)], expected)
+        assert_close([step(points)], [expected.data])
+    assert_close([old - p.data for old, p in zip(before, w, strict=True)], gradients)
 
 
 def test_a_network_stays_in_the_loop():
@@ -267,11 +244,7 @@ def test_examples_select_rows_of_parameters():
         return take(w[4:8], i) * w[0].exp() + dot(w[4:8], [softplus(p) for p in w[8:12]])
 
     fast = micrograd.compile(function, (0.0,), parameters=w, backend="c")
-    values, expected = engine(lambda i, w: function(Value(i)), indices, w)
-    for p in w:
-        p.grad = 0.0
-    assert_close([fast.backward(indices)], [sum(values) / 6])
-    assert_close(grads(w), expected)
+    assert_as_engine(fast, function, indices)
 
 
 @needs_compiler
@@ -287,8 +260,4 @@ def test_wide_layers_of_hoisted_weights_and_before_the_loop():
 
     leaves = [p for row in w for p in row]
     fast = micrograd.compile(function, (wide[0], shared), parameters=leaves, backend="c", in_axes=(0, None))
-    values, expected = engine(lambda xs, w: function(xs, shared), wide, leaves)
-    for p in leaves:
-        p.grad = 0.0
-    assert_close([fast.backward(wide, shared)], [sum(values) / 70], 1e-11)
-    assert_close(grads(leaves), expected, 1e-11)
+    assert_as_engine(fast, function, wide, shared, tolerance=1e-11)

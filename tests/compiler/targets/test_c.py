@@ -11,13 +11,14 @@ from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 import micrograd
-from micrograd import Backend, Value, dot, functional, mean, scalar, where
+from micrograd import Backend, Value, dot, functional, scalar, where
 from micrograd.compiler import passes
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.targets import c
 from micrograd.optim import SGD
 from tests.helpers import (
     NESTS,
+    assert_as_engine,
     assert_close,
     eager,
     flat,
@@ -181,15 +182,7 @@ def assert_trains_alike(model, loss, batch):
     """With examples one by one, and as many at once as there are lanes."""
     fast = micrograd.compile(loss, (batch[0],), parameters=model.parameters(), backend="c")
     for examples in (batch, batch * 3):
-        model.zero_grad()
-        total = fast.backward(examples)
-        gradients = grads(model.parameters())
-        model.zero_grad()
-        expected = mean([loss(x) for x in examples])
-        expected.backward()
-        assert total == pytest.approx(expected.data, rel=1e-12)
-        assert_close(gradients, grads(model.parameters()))
-        assert_close(fast.map(examples), [loss(x).data for x in examples])
+        assert_as_engine(fast, loss, examples)
     return fast
 
 
@@ -300,13 +293,8 @@ def test_the_largest_of_many_numbers_is_that_of_the_engine(precision):
         lambda xs: softmaxes(xs, ws), (batch[0],), parameters=parameters, backend=Backend(precision=precision)
     )
     for examples in (batch[:1], batch):
-        SGD(parameters, 0.1).zero_grad()
-        loss = mean([softmaxes(list(map(Value, xs)), ws) for xs in examples])
-        loss.backward()
-        expected = [loss.data, *grads(parameters)]
-        SGD(parameters, 0.1).zero_grad()
-        found = [fast.backward(examples), *grads(parameters)]
-        assert found == pytest.approx(expected, rel=1e-12 if precision == "double" else 1e-4, abs=1e-13)
+        tolerance = 1e-12 if precision == "double" else 1e-4
+        assert_as_engine(fast, lambda xs: softmaxes(xs, ws), examples, tolerance=tolerance)
 
 
 def test_results_and_arguments_are_copied_in_loops_however_many_they_are():
