@@ -72,6 +72,8 @@ static void product(const real *a, const real *b, long b_next, long b_example, c
         for (long e = 0; e < n; e++) {
             const real *from = b + b_next * j + b_example * (at ? at[e] : e);
             real *to = panel + e * PANEL;
+            __builtin_prefetch(from + PANEL, 0, 2); /* for the next panel */
+            __builtin_prefetch(from + PANEL + LANES, 0, 2);
             if (m == PANEL && b_next == 1) {
                 *(V *)to = *(const W *)from;
                 *(V *)(to + LANES) = *(const W *)(from + LANES);
