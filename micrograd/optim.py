@@ -8,8 +8,8 @@ import math
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, field, fields
-from functools import partial, wraps
-from typing import Any, ClassVar, ParamSpec, Self
+from functools import partial
+from typing import Any, ClassVar, Self
 
 from micrograd import scalar
 from micrograd.core.errors import shown
@@ -359,82 +359,69 @@ def unique_leaves(parameters: Iterable[Value], *, at_least: int = 0) -> list[Val
 
 Schedule = Callable[[int], float]
 """Takes the number of steps taken; returns the learning rate of the next."""
-P = ParamSpec("P")
 
 
 class _Schedule:
     """A schedule from this module. It is copied and pickled as the call that made it."""
 
-    def __init__(self, call: partial[Schedule], rate: Schedule) -> None:
-        self._call, self._rate = call, rate
+    def __init__(self, make: Callable[..., Schedule], arguments: tuple[Any, ...], rate: Schedule) -> None:
+        self._make, self.arguments, self._rate = make, arguments, rate
 
     def __call__(self, step: int) -> float:
         return self._rate(step)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return self._call, ()
+        return self._make, self.arguments
 
     def __repr__(self) -> str:
-        options = [f"{name}={option!r}" for name, option in self._call.keywords.items()]
-        return f"{self._call.func.__name__}({', '.join([*map(repr, self._call.args), *options])})"
+        return f"{self._make.__name__}({', '.join(map(repr, self.arguments))})"
 
 
-def _picklable(make: Callable[P, Schedule]) -> Callable[P, Schedule]:
-    """Decorate a function that returns a lambda, which cannot be pickled, so that it returns a `_Schedule`."""
-
-    @wraps(make)
-    def schedule(*args: P.args, **options: P.kwargs) -> Schedule:
-        return _Schedule(partial(schedule, *args, **options), make(*args, **options))
-
-    return schedule
-
-
-def depends_on_step_only(schedule: Schedule) -> bool:
+def depends_on_step_only(schedule: Any) -> bool:
     """Whether the rates depend on the number of steps alone; a user's function may depend on anything."""
-    if not isinstance(schedule, _Schedule):
-        return False
-    arguments = *schedule._call.args, *schedule._call.keywords.values()
-    return all(depends_on_step_only(argument) for argument in arguments if callable(argument))
+    return isinstance(schedule, _Schedule) and all(map(depends_on_step_only, filter(callable, schedule.arguments)))
 
 
-@_picklable
 def constant(learning_rate: float) -> Schedule:
     """The same rate at every step."""
     rate = number("learning_rate", learning_rate)
-    return lambda step: rate
+    return _Schedule(constant, (rate,), lambda step: rate)
 
 
-@_picklable
 def step(learning_rate: float, every: int, factor: float = 0.1) -> Schedule:
     """The rate, multiplied by `factor` every `every` steps."""
     rate, every, factor = number("learning_rate", learning_rate), count("every", every), number("factor", factor)
-    return lambda step: rate * factor ** (step // every)
+    return _Schedule(step, (rate, every, factor), lambda step: rate * factor ** (step // every))
 
 
-@_picklable
 def exponential(learning_rate: float, factor: float) -> Schedule:
     """The rate, multiplied by `factor` after each step."""
     rate, factor = number("learning_rate", learning_rate), number("factor", factor)
-    return lambda step: rate * factor**step
+    return _Schedule(exponential, (rate, factor), lambda step: rate * factor**step)
 
 
-@_picklable
 def linear(learning_rate: float, steps: int, final: float = 0.0) -> Schedule:
     """From the rate to `final` in a straight line over `steps` steps, then constant."""
     rate, steps, final = number("learning_rate", learning_rate), count("steps", steps), number("final", final)
-    return lambda step: rate + (final - rate) * (min(step, steps) / steps)
+    return _Schedule(linear, (rate, steps, final), lambda step: rate + (final - rate) * (min(step, steps) / steps))
 
 
-@_picklable
 def cosine(learning_rate: float, steps: int, final: float = 0.0) -> Schedule:
     """From the rate to `final` along half a cosine over `steps` steps, then constant (Loshchilov and Hutter, 2017)."""
     rate, steps, final = number("learning_rate", learning_rate), count("steps", steps), number("final", final)
-    return lambda step: final + (rate - final) * (1 + math.cos(math.pi * min(step, steps) / steps)) / 2
+
+    def at(step: int) -> float:
+        return final + (rate - final) * (1 + math.cos(math.pi * min(step, steps) / steps)) / 2
+
+    return _Schedule(cosine, (rate, steps, final), at)
 
 
-@_picklable
 def warmup(schedule: Schedule, steps: int) -> Schedule:
     """From near 0 to the first rate of `schedule` in a straight line over `steps` steps, then the schedule itself."""
     require_attributes("schedule", schedule, ["__call__"], "a schedule, such as constant(0.1)")
     steps = count("steps", steps)
-    return lambda step: schedule(0) * (step + 1) / (steps + 1) if step < steps else schedule(step - steps)
+
+    def at(step: int) -> float:
+        return schedule(0) * (step + 1) / (steps + 1) if step < steps else schedule(step - steps)
+
+    return _Schedule(warmup, (schedule, steps), at)

@@ -330,7 +330,7 @@ def test_optimizers_and_schedules_show_what_they_were_made_with():
     assert repr(optimizer) == (
         "Adam(4 parameters, learning_rate=0.5, betas=(0.85, 0.99), eps=1e-08, weight_decay=0.0, clip_grad_norm=None)"
     )
-    assert repr(warmup(cosine(0.1, steps=100), 10)) == "warmup(cosine(0.1, steps=100), 10)"
+    assert repr(warmup(cosine(0.1, steps=100), 10)) == "warmup(cosine(0.1, 100, 0.0), 10)"
 
 
 # Clipping
