@@ -1,12 +1,9 @@
 """The graph that leads to a Value as DOT text, the language of Graphviz: every Value, or folded to cards."""
 
 import json
-from collections.abc import Sequence
-from html import escape
 from itertools import groupby
 
 from micrograd.draw import text
-from micrograd.draw.graph.card import SIZES, Slot
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.svg import drawn, lines, tip, written
 from micrograd.draw.graph.views import Item, Views
@@ -62,12 +59,13 @@ def body(root: Value, limit: float) -> list[str]:
 
 def cards(root: Value, limit: float, rankdir: str) -> list[str]:
     """The lines of DOT for the cards of the folded graph and their edges; the weights have ports in LR alone."""
-    views, found = drawn(root, limit), ["\tnode [shape=box margin=0 width=0]\n", '\tgraph [ranksep="0.5"]\n']
+    views, found = drawn(root, limit), ['\tgraph [ranksep="0.5"]\n']
     for k, item in enumerate(views.views[0].items):
-        stack = " peripheries=2" * item.shape.stacked
-        fill = COLOURS[item.kind if item.kind in COLOURS else "node"][0]
-        words = tip(views, item).translate(ESCAPES)
-        found.append(f'\tc{k} [label=<{_table(views, item)}> fillcolor="{fill}"{stack} tooltip="{words}"]\n')
+        look = f'fillcolor="{COLOURS[item.kind if item.kind in COLOURS else "node"][0]}"'
+        look += " penwidth=1.8" * item.shape.stacked
+        label = _record(views, item)
+        label = f"{{{label}}}" if rankdir in ("LR", "RL") else label  # each brace turns the fields in it
+        found.append(f'\tc{k} [label="{label}" {look} tooltip="{tip(views, item).translate(ESCAPES)}"]\n')
     for edge, kind, thickness in lines(views):
         shape = views.views[0].items[edge.target].shape
         has_port = shape.divider and edge.port in shape.ports and rankdir == "LR"
@@ -77,24 +75,11 @@ def cards(root: Value, limit: float, rankdir: str) -> list[str]:
     return found
 
 
-def _table(views: Views, item: Item) -> str:
-    """A card as a table of HTML, as Graphviz reads it: its weights, if it has any, on the left of what it says."""
+def _record(views: Views, item: Item) -> str:
+    """A card as fields of a record, one for each row, with the weights, if it has any, beside the rest."""
+    sides: list[list[str]] = [[], []]
     slots = sorted(item.shape.slots, key=lambda slot: (slot.y, slot.x))
-    sides = [[slot for slot in slots if (slot.x < item.shape.divider) == is_left] for is_left in (True, False)]
-    cells = "<vr/>".join(f"<td>{_rows(views, item, side)}</td>" for side in sides if side)
-    return f'<table border="0" cellspacing="0" cellpadding="2"><tr>{cells}</tr></table>'
-
-
-def _rows(views: Views, item: Item, slots: Sequence[Slot]) -> str:
-    """The slots of one side of a card as a table: what ends at the right has a column of its own."""
-    rows = ""
-    for i, (_, row) in enumerate(groupby(slots, lambda slot: slot.y)):
-        texts = {"start": "", "end": ""}
-        for slot in row:
-            words, sign = written(views, item, slot)
-            colour = COLOURS[sign or ("soft" if slot.look in ("title", "word") else "ink")][0]
-            font = f'<font color="{colour}" point-size="{SIZES[slot.look]:g}">'
-            texts[slot.anchor] += f"{font}{escape(words.translate(text.CONTROLS)) or ' '} </font>"
-        right = f'<td align="right">{texts["end"]}</td>' if texts["end"] else ""
-        rows += f'<tr><td port="p{i}" align="left" colspan="{2 - bool(right)}">{texts["start"]}</td>{right}</tr>'
-    return f'<table border="0" cellborder="0" cellspacing="0" cellpadding="2">{rows}</table>'
+    for (_, side), row in groupby(slots, lambda slot: (slot.y, slot.x >= item.shape.divider)):
+        words = " ".join(written(views, item, slot)[0] for slot in row).translate(ESCAPES)
+        sides[side].append(words if side else f"<p{len(sides[0])}> {words}")
+    return "|".join(f"{{{'|'.join(rows)}}}" for rows in sides if rows)
