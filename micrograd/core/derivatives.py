@@ -20,7 +20,7 @@ from micrograd import scalar
 from micrograd.core import errors
 from micrograd.core.errors import raise_with_context
 from micrograd.core.gradients import topological_order
-from micrograd.core.levels import active_levels, check_active, normalize_leaves
+from micrograd.core.levels import active_levels, normalize_leaves
 from micrograd.engine import Value
 from micrograd.support.arrays import array_of
 from micrograd.support.collector import gc_paused
@@ -119,13 +119,7 @@ def constant_zero(x: Any) -> Any:
 @functools.cache
 def _variable(level: int) -> type[Value]:
     """The class of Values that a derivative inside `level` - 1 others gives to its function."""
-
-    def backward(self: Value, grad: Any = 1) -> None:
-        if isinstance(self.data, Value):
-            check_active(level)
-        Value.backward(self, grad)
-
-    return type(f"Value{level}", (Value,), {"__slots__": (), "_level": level, "backward": backward})
+    return type(f"Value{level}", (Value,), {"__slots__": (), "_level": level})
 
 
 class Sweeps:

@@ -8,7 +8,7 @@ from typing import Any
 
 from micrograd import scalar
 from micrograd.core.errors import raise_with_context
-from micrograd.core.levels import GRADIENT_LOCK, normalize_leaves
+from micrograd.core.levels import GRADIENT_LOCK, HasLevel, check_active, normalize_leaves
 
 Order = tuple[list[Any], list[Any]]
 """The nodes that a Value was computed from, each after its operands, with itself as the last; and the leaves."""
@@ -49,6 +49,8 @@ def backward_pass(root: Any) -> Iterator[Iterator[Any]]:
     twice doubles it exactly. Constants keep their old gradients. After an error in the block, all leaves do, and the
     error names the operation whose closure failed.
     """
+    if isinstance(root.data, HasLevel):
+        check_active(root._level)
     computed, leaves = topological_order(root)
     normalize_leaves(leaves)  # NumPy's numbers become Python's
     zero = scalar.zero(root.data)
