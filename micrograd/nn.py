@@ -229,8 +229,9 @@ def walk(root: Any, closed: Any = Value) -> Iterator[tuple[str, Any, dict[Any, A
             seen[id(part)] = part
             members = {} if isinstance(part, closed) else _members(part)
             yield path, part, members
-            for name, member in reversed(members.items()):  # so that the first comes off first
-                stack.append((f"{path}.{name}" if path else str(name), member))
+            if members:  # the last is put down first, so that the first comes off first
+                start = f"{path}." if path else ""
+                stack += [(f"{start}{name}", member) for name, member in reversed(members.items())]
 
 
 def _members(part: Any) -> dict[Any, Any]:

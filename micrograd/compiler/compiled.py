@@ -66,8 +66,7 @@ def compile(
         Leaf Values that get gradients; by default all that the function uses, its own `parameters()` first. The numbers
         of all leaf Values are read at each call; everything else that the function reads is constant.
     backend
-        "c" for C, "python" for Python, "auto" for C if there is a compiler, otherwise Python; or a `Backend`, to choose
-        the threads, the precision and the workers as well.
+        How the code runs: a `Backend`, or its name.
     finite
         True promises that no number in any call is infinite or NaN, and that no divisor is 0. Then products with 0.0
         and sums with 0.0 are not computed. If the promise is broken, a failure may go unnoticed.
@@ -133,7 +132,7 @@ class Compiled(Function):
             return mapped(self, batches, executor)
         packed = self._packed(batches)
         if out is not None:
-            check_out(out, (packed.n, *self._graph_of(packed).output_shape), self.precision.code)
+            check_out(out, (packed.n, *self._backends[packed.shapes].graph.output_shape), self.precision.code)
         room = None if out is None or packed.overlaps(out) else out.reshape(-1)
         numbers, *_ = self._run("forward", packed, out=room)
         if out is None:
@@ -161,7 +160,7 @@ class Compiled(Function):
                 self._gradients()  # raises its error before the work, not after it
             loss, gradients = mean(self, batches, executor)
         else:
-            packed = self._differentiable(batches)
+            packed = self._packed(batches, kind="backward")
             _, gradients, total = self._run("backward", packed, 1.0 / packed.n)
             loss = total / packed.n
         if out is not None:
@@ -218,7 +217,7 @@ class Compiled(Function):
         Raises TypeError if the function does not return a single Value; ValueError if the examples do not fit its
         arguments. `fun` raises ValueError if the vector does not have a number for each parameter.
         """
-        objective = Objective(self, self._differentiable(batches))
+        objective = Objective(self, self._packed(batches, kind="backward"))
         x0 = array("d", self._numbers()[: len(self.parameters)])
         return objective, as_ndarray(x0) if find_spec("numpy") else x0.tolist()
 
@@ -291,7 +290,7 @@ class Compiled(Function):
         Raises FloatingPointError, naming the first operation that produced one or failed, and its operands.
         """
         packed = self._one(args)
-        check(self._graph_of(packed), checked(self._numbers()), packed.rows()[0])
+        check(self._backends[packed.shapes].graph, checked(self._numbers()), packed.rows()[0])
 
     @property
     def pattern(self) -> tuple[list[int], list[int]]:

@@ -143,14 +143,16 @@ class Buckets:
         return self.size * batch.n / len(self)
 
     def part(self, numbers: range) -> "Buckets":
-        """The examples with these numbers; the part counts them from 0."""
+        """The examples with these numbers, and their share of a step; the part counts them from 0."""
         batches, members = [], []
         for bucket, batch in enumerate(self.batches):
             mine = [number for number in numbers if self.bucket[number] == bucket]
             if mine:
                 batches.append(batch.part(self.slot[mine[0]], self.slot[mine[-1]] + 1))
                 members.append([number - numbers.start for number in mine])
-        return Buckets(batches, members)
+        part = Buckets(batches, members)
+        part.size = self.size * len(numbers) / len(self)
+        return part
 
     def arguments(self, number: int) -> list[Any]:
         """The arguments of an example, as numbers and nested lists of numbers."""

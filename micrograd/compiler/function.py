@@ -70,7 +70,7 @@ class Function:
         self._singles = defaultdict[CallSpec, list[Single]](list)  # prepared by earlier calls, and free
         self._shapes = pack([(argument,) for argument in example_args]).shapes
         if self._finds_parameters and not self._entries:
-            self._add_leaves(lasting_leaves(self._function, example_args, self.leaves), self._shapes)
+            self._add_leaves(leaves_by_engine(self._function, example_args, self.leaves), self._shapes)
         self._compile(self._shapes)
 
     @property
@@ -138,9 +138,7 @@ class Function:
         except IndexError:  # this is the first call, or other threads use all of them
             single = None
         if single is None or not single.take(args):
-            packed = self._one(args)
-            if kind != "forward":
-                self._check_differentiable(packed)
+            packed = self._one(args, kind)
             single = Single(self._backends[packed.shapes], kind)
             single.take(args)
         numbers = self._numbers()
@@ -149,8 +147,8 @@ class Function:
         singles.append(single)  # from here on, another thread may take it
         return found
 
-    def _packed(self, batches: Sequence[Any], in_axes: Any = None) -> Batch:
-        """The batch for each argument as buffers, in shapes that the function is compiled for."""
+    def _packed(self, batches: Sequence[Any], in_axes: Any = None, kind: CallSpec = "forward") -> Batch:
+        """The batch for each argument as buffers, for a call of this kind."""
         if in_axes is not None and batches and isinstance(batches[0], (Batch, Iterator)):
             raise TypeError(
                 "in_axes selects rows of lists and arrays, not of packed examples or chunks: give it to pack"
@@ -161,15 +159,25 @@ class Function:
                 f"in_axes is {shown(in_axes)}, but compile was given {self._axes}: expected an entry for each "
                 "argument, None where compile was given None, else 0 or row indices, such as ([2, 0, 0],) for one"
             )
-        return self._compiled_for(pack(batches, self.precision, axes))
+        return self._compiled_for(pack(batches, self.precision, axes), kind)
 
-    def _one(self, args: Sequence[Any]) -> Batch:
+    def _one(self, args: Sequence[Any], kind: CallSpec = "forward") -> Batch:
         """One example as buffers."""
-        return self._compiled_for(pack([(arg,) for arg in args], self.precision, (0,) * len(self._axes)))
+        return self._compiled_for(pack([(arg,) for arg in args], self.precision, (0,) * len(self._axes)), kind)
 
-    def _compiled_for(self, packed: Batch) -> Batch:
+    def _compiled_for(self, packed: Batch, kind: CallSpec) -> Batch:
+        """The examples, once there is a graph for their shapes. Raises an error if a call of this kind needs gradients
+        that it does not have.
+        """
         if packed.shapes not in self._backends:
             self._compile(packed.shapes)
+        graph = self._backends[packed.shapes].graph
+        if kind != "forward" and not graph.is_differentiable:
+            came = f"the function returns a list of shape {graph.output_shape}, but a gradient needs a single Value"
+            if self._first_graph().is_differentiable:
+                remedy = "give arguments like the example's, such as x[0] for a number"
+                raise ShapeError(packed.shapes, self._shapes, f"{came}: {remedy}")
+            raise TypeError(f"{came}: return its mean, for instance")
         return packed
 
     def _are_chunks(self, batches: Sequence[Any]) -> bool:
@@ -187,7 +195,7 @@ class Function:
         if new > MANY_SHAPES:
             log.warning("compiling once for each of %d shapes of examples", new)
         for packed in examples.batches:
-            self._check_differentiable(self._compiled_for(packed))
+            self._compiled_for(packed, kind)
             self._backends[packed.shapes].start_build(kind, examples.share(packed))
         for packed in examples.batches:
             self._backends[packed.shapes].library(kind, examples.share(packed))
@@ -203,23 +211,17 @@ class Function:
 
     @gc_paused()  # until the graph is freed
     def _compile(self, shapes: Shapes) -> None:
-        """Trace the function for arguments of these shapes. The backend builds each function at its first call."""
-        graph = self._traced(shapes)
-        self._backends[shapes] = CBackend(graph, self.options) if self.in_c else PythonBackend(graph)
+        """Trace the function for arguments of these shapes. The backend builds each function at its first call.
 
-    def _traced(self, shapes: Shapes) -> Graph:
-        """The graph for arguments of these shapes. Raises ShapeError if the function does not take them."""
+        Raises ShapeError if the function does not take them.
+        """
         try:
             with notice("tracing the function"):
                 graph = self._graph(shapes)
-                found = surviving(graph.free)
-                # A Value that the function makes in each call dies with its graph, or is used in this trace alone.
-                again = set(surviving(self._graph(shapes).free)) if found else {}
-                if found := [leaf for leaf in found if leaf in again]:
+                if found := lasting(graph.survivors(), lambda: self._graph(shapes).survivors()):
                     self._add_leaves(found, shapes)
                     graph = self._graph(shapes)
                 graph.free.clear()
-                return graph
         except (TypeError, ValueError, LookupError, AttributeError) as error:
             if isinstance(error, TraceError):
                 raise
@@ -230,6 +232,7 @@ class Function:
             hint = "for a batch of examples, call map, as in fast.map(xs, ys); " if is_batch else ""
             why = f"{hint}there is no key {error}" if isinstance(error, KeyError) else f"{hint}{error}"
             raise ShapeError(shapes, self._shapes, why) from error
+        self._backends[shapes] = CBackend(graph, self.options) if self.in_c else PythonBackend(graph)
 
     def _graph(self, shapes: Shapes) -> Graph:
         return traced(self._function, shapes, self.leaves, len(self.constants), self.options)
@@ -247,26 +250,9 @@ class Function:
         if self._finds_parameters:
             self.parameters += found
 
-    def _graph_of(self, packed: Batch) -> Graph:
-        return self._backends[packed.shapes].graph
-
     def _first_graph(self) -> Graph:
         """The graph for arguments in the shapes of the example."""
         return self._backends[self._shapes].graph
-
-    def _check_differentiable(self, packed: Batch) -> Batch:
-        stored = self._graph_of(packed)
-        if not stored.is_differentiable:
-            came = f"the function returns a list of shape {stored.output_shape}, but a gradient needs a single Value"
-            if self._backends[self._shapes].graph.is_differentiable:
-                remedy = "give arguments like the example's, such as x[0] for a number"
-                raise ShapeError(packed.shapes, self._shapes, f"{came}: {remedy}")
-            raise TypeError(f"{came}: return its mean, for instance")
-        return packed
-
-    def _differentiable(self, batches: Sequence[Any]) -> Batch:
-        """The batch for each argument as buffers. Raises an error if there are no gradients to compute."""
-        return self._check_differentiable(self._packed(batches))
 
     # Calls
 
@@ -300,13 +286,13 @@ class Function:
             error, may_have_failed = raised, True
         if error or (may_have_failed and not self.options.ieee):
             numbers = checked(numbers, self.precision)
-            if error := failure(self._graph_of(packed), kind, numbers, packed) or error:
+            if error := failure(self._backends[packed.shapes].graph, kind, numbers, packed) or error:
                 raise error
 
     # What a training needs
 
     def _sums(
-        self, parameters: "array[float]", examples: Buckets, batch: Sequence[int], seed: float
+        self, examples: Buckets, parameters: "array[float]", batch: Sequence[int], seed: float
     ) -> tuple[float, "array[float]"]:
         """The sum of the values for a batch, or NaN if an operation may have failed, and its gradient, times `seed`."""
         gradients, total = self.precision.zeros(len(parameters)), 0.0
@@ -343,7 +329,7 @@ def _parameters_of(function: Any) -> list[Value]:
 
 def require_floats(leaves: Iterable[Value]) -> None:
     """Raise TypeError if a leaf holds a number of a registered kind."""
-    for leaf in leaves:
+    for leaf in leaves if scalar.REGISTERED else ():
         if scalar.registered(leaf.data) is not None:
             kind = type(leaf.data).__name__
             raise TypeError(
@@ -353,31 +339,29 @@ def require_floats(leaves: Iterable[Value]) -> None:
 
 
 @gc_paused()
-def lasting_leaves(function: Callable[..., Any], example_args: Sequence[Any], known: Iterable[Value]) -> list[Value]:
+def leaves_by_engine(function: Callable[..., Any], example_args: Sequence[Any], known: Iterable[Value]) -> list[Value]:
     """The leaf Values, besides the known ones, that the engine reads in each of two calls, in the order of first use.
 
     The calls leave no gradients behind, and the generators of random numbers where they were.
     """
-    leaves = set(known)
+    known = set(known)
+
+    def read() -> list[Value]:
+        arguments = [mapped(Value, as_lists(argument)) for argument in example_args]
+        with reads() as found, rounds_by(first_round):
+            function(*arguments)
+        others = known.union(flat(arguments))
+        return [leaf for leaf, *_ in found.values() if leaf not in others and is_free(leaf)]
+
     with suppress(Exception), generators_restored():  # the function may fail on the example's numbers
-        found = _leaves(function, example_args, leaves)
-        again = set(_leaves(function, example_args, leaves) if found else ())
-        return [leaf for leaf in found if leaf in again]
+        return lasting(read(), read)
     return []
 
 
-def _leaves(function: Callable[..., Any], args: Sequence[Any], known: set[Value]) -> list[Value]:
-    """The leaf Values that a call reads besides its arguments and the known ones."""
-    arguments = [mapped(Value, as_lists(argument)) for argument in args]
-    with reads() as found, rounds_by(first_round):
-        function(*arguments)
-    known = known.union(flat(arguments))
-    return [leaf for leaf, *_ in found.values() if leaf not in known and is_free(leaf)]
-
-
-def surviving(free: Sequence[Callable[[], Value | None]]) -> list[Value]:
-    """The Values that outlive the graph of a function that used them."""
-    return [leaf for each in free if (leaf := each()) is not None]
+def lasting(found: Sequence[Value], find: Callable[[], Sequence[Value]]) -> list[Value]:
+    """The Values found that are found again: others are made in each call, or used in that call alone."""
+    again = set(find() if found else ())
+    return [value for value in found if value in again]
 
 
 def _check_function(function: Any, example_args: Any) -> None:

@@ -78,10 +78,8 @@ class Training:
     def __call__(self, *batches: Any) -> float:
         """Take a step along the gradient of the mean loss of a batch, and return that loss; threads take turns.
 
-        The batch is what `pack` has made of it, or a list or array of examples for each argument, of one shape or
-        several. Raises FloatingPointError if the loss, or a parameter after the step, is infinite or NaN, and then
-        changes nothing; ValueError or TypeError if the examples do not fit the function's arguments; RuntimeError
-        outside of the block.
+        The batch is as for `map`, but may have examples of several shapes. Raises FloatingPointError if the loss, or a
+        parameter after the step, is infinite or NaN, and then changes nothing; RuntimeError outside of the block.
         """
         with self._turn:
             if self._block is None:
@@ -109,7 +107,7 @@ class Training:
         """
         function, batch = self._function, batches.next()
         sums = self.shards.sums if self.shards else function._sums
-        total, gradients = sums(function._array(), batches.examples, batch, 1.0 / len(batch))
+        total, gradients = sums(batches.examples, function._array(), batch, 1.0 / len(batch))
         if not math.isfinite(total + sum(gradients)):
             return []
         if self._in_c is None:
@@ -123,13 +121,10 @@ class Training:
     def values(self) -> list[float]:
         """The losses of the validation examples; the engine computes them if one fails or is not finite."""
         with suppress(ArithmeticError, ValueError):
-            numbers, examples = memoryview(self._function._array()), self.validation
-            run = partial(self._function._run, "forward", parameters=numbers)
-            losses, *others = found = [run(batch)[0].tolist() for batch in examples.batches]
-            if others:
-                losses = [found[bucket][slot] for bucket, slot in zip(examples.bucket, examples.slot, strict=True)]
+            run = partial(self._function._run, "forward", parameters=memoryview(self._function._array()))
+            losses = [loss for batch in self.validation.batches for loss in run(batch)[0].tolist()]
             if all(map(math.isfinite, losses)):
-                return losses  # type: ignore[no-any-return]
+                return losses
         return self._engine.values()  # type: ignore[no-any-return]
 
     def start_build(self) -> None:

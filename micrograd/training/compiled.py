@@ -55,11 +55,11 @@ def compiled(stack: ExitStack, engine: ModelEngine, backend: Backend, batches: B
                     training, function = begun(engine, backend, batches, trial.constants)
                 finally:
                     trial.call(0)  # this also replaces traced numbers that the model stored, such as activations
-                loss, _ = function._sums(function._array(), batches.examples, [0], 1.0)
+                loss, _ = function._sums(batches.examples, function._array(), [0], 1.0)
                 trial.compare(0, loss, 1e-6 if function.precision == DOUBLE else 1e-2)
         if not trial.differ:
             n = len(set(map(id, engine.parameters)))
-            graphs = map(function._graph_of, batches.examples.batches)
+            graphs = [function._backends[batch.shapes].graph for batch in batches.examples.batches]
             return stack.enter_context(training) if any(graph.has_gradients(n) for graph in graphs) else engine
         why = NOT_THE_SAME.format(*trial.differ)
     except Exception as error:

@@ -54,8 +54,7 @@ def fit(
         A function of one input, with `parameters()`; and a function of a prediction and its target, like most in
         `losses`, that returns the loss of this one example. A step follows the gradient of the mean over a batch.
     xs, ys
-        The inputs and targets of the examples: lists, arrays or tables with a row for each. The model and the loss get
-        rows as lists of Python's own numbers.
+        The inputs and targets of the examples: lists, arrays or tables. The model and the loss get rows as lists.
     epochs, batch_size, rng
         How many passes to make over the data; how many examples to a step, by default all; how to shuffle each pass.
     optimizer, schedule
@@ -68,10 +67,9 @@ def fit(
     progress
         Where to report progress: a stream; or True for the notebook that runs this program, or else stderr.
     backend
-        "eager" for the engine; "c" or "python" for generated code; or "auto" for C if there is a compiler, otherwise
-        Python, or the engine if the model cannot be compiled. A `Backend` adds threads, single precision or workers. A
-        model that is not the same at each call, as with dropout or a running mean, is trained by the engine, and the
-        log says why.
+        What takes the steps: a `Backend`, or its name. "auto" is the engine if the model cannot be compiled. A model
+        that is not the same at each call, as with dropout or a running mean, is trained by the engine, and the log says
+        why.
     """
     backend, parameters = Backend.of(backend), _checked(model, loss, optimizer, schedule, progress)
     data, validation = _examples(loss, xs, ys, validation, patience)
@@ -124,8 +122,8 @@ def _checked(model: Any, loss: Any, optimizer: Any, schedule: Any, progress: Any
     if isinstance(optimizer, Optimizer) and set(parameters).isdisjoint(optimizer.parameters):
         raise ValueError("the optimizer has none of the model's parameters: create it with model.parameters()")
     for parameter in parameters:
-        if (plain := as_lists(parameter.data)) is not parameter.data:
-            parameter.data = plain  # a NumPy number would impose its precision
+        if type(parameter.data) is not float:
+            parameter.data = as_lists(parameter.data)  # a NumPy number would impose its precision
     return parameters
 
 

@@ -10,15 +10,15 @@ import weakref
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import add
 from typing import Any
 
-from micrograd.compiler.dataset import Batch, Shapes
+from micrograd.compiler.dataset import Batch
 from micrograd.compiler.distributed.workers import Task, Workers
 from micrograd.compiler.function import Function
 from micrograd.core.errors import shown
-from micrograd.support.arrays import as_ndarray
+from micrograd.support.arrays import concatenated
 
 PREFETCH = 2  # chunks in flight for each worker, so that it does not wait for the next
 
@@ -27,20 +27,12 @@ _tokens: weakref.WeakKeyDictionary[Function, tuple[int, str]] = weakref.WeakKeyD
 
 
 def mapped(fast: Function, batches: Sequence[Any], executor: Any) -> Any:
-    """The function's values for many examples; for chunks, an iterator of a list for each."""
+    """The function's values for many examples; for chunks, an iterator with those of each."""
     found = _results(fast, values, batches, executor)
     if fast._are_chunks(batches):
-        return (_shaped(fast, *result) for result in found)
-    (shapes, as_arrays, n, numbers), *others = found
-    for *_, m, part in others:
-        n, numbers = n + m, numbers + part
-    return _shaped(fast, shapes, as_arrays, n, numbers)
-
-
-def _shaped(fast: Function, shapes: Shapes, as_arrays: bool, n: int, numbers: "array[float]") -> Any:
-    """The function's values for n examples of these shapes, as lists or arrays."""
-    flat = as_ndarray(numbers).astype(fast.precision.code, copy=False) if as_arrays else numbers
-    return fast._unflattened(shapes, n, flat)
+        return found
+    first, *others = found
+    return [*chain(first, *others)] if isinstance(first, list) else concatenated([first, *others])
 
 
 def mean(fast: Function, batches: Sequence[Any], executor: Any) -> tuple[float, Sequence[float]]:
@@ -114,14 +106,14 @@ def _noted(name: str) -> Iterator[None]:
 # What tasks do with a chunk
 
 
-def values(fast: Function, chunk: Batch, parameters: "array[float]") -> tuple[Any, bool, int, "array[float]"]:
-    """The function's values for a chunk, flat, after the arguments' shapes, whether one is an array, and the number."""
+def values(fast: Function, chunk: Batch, parameters: "array[float]") -> Any:
+    """The function's values for a chunk, in their shape."""
     numbers, *_ = fast._run("forward", chunk, parameters=parameters)
-    return chunk.shapes, chunk.as_arrays, chunk.n, array("d", numbers)
+    return fast._unflattened(chunk.shapes, chunk.n, numbers)
 
 
 def sums(fast: Function, chunk: Batch, parameters: "array[float]") -> tuple[float, "array[float]", int]:
     """The sum of the function's values for a chunk, its gradient, and the number of examples."""
-    fast._check_differentiable(chunk)
+    fast._compiled_for(chunk, "backward")
     losses, gradients, _ = fast._run("backward", chunk, parameters=parameters)
     return math.fsum(losses), array("d", gradients), chunk.n

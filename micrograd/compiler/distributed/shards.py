@@ -29,15 +29,14 @@ class Shards:
         self._token = uuid.uuid4().hex
 
     def sums(
-        self, parameters: "array[float]", examples: Buckets, batch: Sequence[int], seed: float
+        self, examples: Buckets, parameters: "array[float]", batch: Sequence[int], seed: float
     ) -> tuple[float, "array[float]"]:
         """The sum of the losses for a batch, or NaN if an operation may have failed, and its gradient, times `seed`.
 
         Each shard that has examples in the batch computes its share of both.
         """
-        share = examples.size / len(self._examples)
         tasks = [
-            Task(f"shard {k}", sum_losses, (parameters, numbers, seed, share), self._token,
+            Task(f"shard {k}", Function._sums, (parameters, numbers, seed), self._token,
                  {"program": self._function, f"shard {k}": self._examples[k]})
             for k, numbers in self._parts(batch)
         ]  # fmt: skip
@@ -53,11 +52,3 @@ class Shards:
             k = bisect_right(self._starts, i) - 1
             numbers[k].append(i - self._starts[k])
         return [(k, mine) for k, mine in enumerate(numbers) if mine]
-
-
-def sum_losses(
-    program: Function, examples: Buckets, parameters: "array[float]", numbers: Sequence[int], seed: float, size: float
-) -> tuple[float, "array[float]"]:
-    """The sum of losses and its gradient, times `seed`; code is built for `size`, the size of most batches."""
-    examples.size = size
-    return program._sums(parameters, examples, numbers, seed)

@@ -96,6 +96,10 @@ class Graph:
         of_each = self.trace.n_operands()
         return [sum(of_each[: self.forward_end]), sum(of_each)]
 
+    def survivors(self) -> list[Value]:
+        """The leaf Values in `free` that still exist."""
+        return [leaf for each in self.free if (leaf := each()) is not None]
+
     def has_gradients(self, n: int) -> bool:
         """Whether one of the first n parameters gets a gradient."""
         return min([*self.parameter_gradients, *[place.base for place, _ in self.rows]], default=n) < n

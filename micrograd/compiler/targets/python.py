@@ -85,15 +85,9 @@ class PythonBackend:
         return self._functions[kind]
 
     def call(
-        self,
-        kind: CallSpec,
-        packed: Batch,
-        results: Any,
-        gradients: Any = None,
-        seed: float = 1.0,
-        indices: Any = None,
-        size: float = 0,
-    ) -> "PythonCall":
+        self, kind: CallSpec, packed: Batch, results: Any, gradients: Any = None, seed: float = 1.0,
+        indices: Any = None, size: float = 0,
+    ) -> "PythonCall":  # fmt: skip
         """A call of a generated function for the examples with these indices, or all; see PythonCall."""
         return PythonCall(self.library(kind), kind, packed, results, gradients, seed, indices)
 
