@@ -48,16 +48,16 @@ def text(x: float, y: float, words: str, look: str = "", anchor: str = "") -> st
 def curves(history: History, caption: str, epochs: float) -> str:
     """The losses of a training run by epoch as an SVG element, to be shown with `shell.CHART_STYLE`.
 
-    The axis of the losses has the highest and the lowest one, and is logarithmic if all are above 0; that of the epochs
-    ends at `epochs`. A line marks where the training failed. Screen readers read the caption out.
+    The axis of the losses is logarithmic if all are above 0; that of the epochs ends at `epochs`. A line marks where
+    the training failed. Screen readers read the caption out.
     """
     lines = {"loss": history.losses} | ({"validation": history.validation_losses} if history.validation_losses else {})
     drawn = {name: _strokes(numbers) for name, numbers in lines.items()}
     finite = [loss for strokes in drawn.values() for stroke in strokes for _, loss in stroke]
     logarithmic = min(finite, default=0.0) > 0
     scaled = math.log10 if logarithmic else float
-    extremes = min(finite, default=1.0), max(finite, default=1.0)
-    low, high = widened(scaled(extremes[0]), scaled(extremes[1]), margin=0.05, least=0.5)
+    low, high = (scaled(bound(finite, default=1.0)) for bound in (min, max))
+    low, high = widened(low, high, margin=0.05, least=0.5)
     epochs = max(epochs, history.failure.epoch if history.failure else 0, 1)
 
     def x(epoch: float) -> float:
@@ -67,11 +67,11 @@ def curves(history: History, caption: str, epochs: float) -> str:
         return BOTTOM - (BOTTOM - TOP) * share(scaled(loss), low, high)
 
     parts = [text(LEFT, 18, signed(caption))]
-    for loss in dict.fromkeys(extremes):
-        parts.append(f'<path class="mg-grid" d="M{LEFT} {y(loss):.1f}H{RIGHT}"/>')
-        parts.append(text(LEFT - 7, y(loss) + 4, number(loss), "mg-soft", "end"))
-    for epoch in (0, epochs):
-        parts.append(text(x(epoch), BOTTOM + 16, f"{epoch:g}", "mg-soft", "middle"))
+    for row in _powers(low, high) if logarithmic else _ticks(low, high, 5):
+        parts.append(f'<path class="mg-grid" d="M{LEFT} {y(row):.1f}H{RIGHT}"/>')
+        parts.append(text(LEFT - 7, y(row) + 4, signed(f"{row:.8g}"), "mg-soft", "end"))
+    for tick in filter(float.is_integer, _ticks(0, epochs, 6)):
+        parts.append(text(x(tick), BOTTOM + 16, f"{tick:g}", "mg-soft", "middle"))
     words = "epoch" + "; losses on a logarithmic scale" * logarithmic
     parts.append(text((LEFT + RIGHT) / 2, HEIGHT - 5, words, "mg-soft", "middle"))
     ends = []
@@ -135,6 +135,25 @@ def _strokes(numbers: Sequence[float]) -> list[list[tuple[int, float]]]:
         strokes[-1] += [(start + i + 1, piece[i]) for i in sorted(ends)]
         strokes += [[]] * (not finite)
     return list(filter(None, strokes))
+
+
+def _powers(low: float, high: float) -> list[float]:
+    """Round numbers whose decimal logarithms lie between low and high."""
+    for factors in ((1,), (1, 3), (1, 2, 5)):
+        decades = range(math.floor(low), math.ceil(high) + 1)
+        numbers = [float(f"{factor}e{n}") for n in decades for factor in factors]
+        found = [x for x in numbers if 0 < x < math.inf and low <= math.log10(x) <= high]
+        if len(found) > 2:
+            return found[:: -(-len(found) // 6)]
+    return found if len(found) > 1 else _ticks(10**low, 10**high, 4)
+
+
+def _ticks(low: float, high: float, most: int) -> list[float]:
+    """Round numbers from low to high: multiples of 1, 2 or 5 times a power of ten."""
+    rough = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
+    return [i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def widened(low: float, high: float, margin: float, least: float) -> tuple[float, float]:
