@@ -91,6 +91,27 @@ def grads(tree):
     return [grads(branch) for branch in tree] if isinstance(tree, (list, tuple)) else tree.grad
 
 
+def own(value, gradient, name="own", kind=lambda x: Value):
+    """An operation of a user's own on one number, after which the gradient of x is `gradient(x, grad)`."""
+
+    def operation(x):
+        def _backward(grad):
+            x.grad = gradient(x, grad)
+
+        return kind(x)(value(x.data), (x,), name, _backward)
+
+    return operation
+
+
+def in_threads(work, n=8):
+    """Do the work of each number below n in a thread of its own, all at once."""
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def eager(function, *args):
     """What `value_and_grad` gives, as the engine computes it."""
     arguments = [leaves(arg) for arg in args]
@@ -299,11 +320,17 @@ def graphs(draw):
     return leaves, steps
 
 
-def run(leaves, steps, compute):
-    """The sum of all results, so that each is used, where `compute` does a step."""
+def results_of(leaves, steps, compute=lambda operation, *operands: operation.apply(*operands)):
+    """The leaves and the results of all steps, where `compute` does a step."""
     results = list(leaves)
     for operation, places in steps:
         results.append(compute(operation, *[results[place] for place in places]))
+    return results
+
+
+def run(leaves, steps, *compute):
+    """The sum of all results, so that each is used."""
+    results = results_of(leaves, steps, *compute)
     total = results[0]
     for result in results[1:]:
         total = total + result
@@ -313,7 +340,7 @@ def run(leaves, steps, compute):
 def value_and_gradient(leaves, steps):
     """What the engine computes for a random graph."""
     values = [Value(x) for x in leaves]
-    total = run(values, steps, lambda operation, *operands: operation.apply(*operands))
+    total = run(values, steps)
     total.backward()
     return total.data, [v.grad for v in values]
 

@@ -25,6 +25,7 @@ from tests.helpers import (
     eager,
     grads,
     graphs,
+    in_threads,
     moons,
     random_examples,
     run,
@@ -39,9 +40,7 @@ from tests.operations import OPERATIONS
 @random_examples(60)
 def test_random_graphs_agree_with_the_engine_to_the_last_bit(graph):
     numbers, steps = graph
-    fast = micrograd.compile(
-        lambda xs: run(xs, steps, lambda operation, *xs: operation.apply(*xs)), (numbers,), backend="python"
-    )
+    fast = micrograd.compile(lambda xs: run(xs, steps), (numbers,), backend="python")
     value, gradient = value_and_gradient(numbers, steps)
     assert bits(fast(numbers)) == bits(value)
     assert bits(fast.value_and_grad(numbers)) == bits((value, gradient))
@@ -52,10 +51,7 @@ def test_random_graphs_agree_with_the_engine_to_the_last_bit(graph):
 def test_parameters_get_the_gradients_of_the_engine_to_the_last_bit(graph):
     numbers, steps = graph
     parameters = [Value(number) for number in numbers]
-    fast = micrograd.compile(
-        lambda: run(parameters, steps, lambda operation, *xs: operation.apply(*xs)), (), parameters=parameters,
-        backend="python",
-    )  # fmt: skip
+    fast = micrograd.compile(lambda: run(parameters, steps), (), parameters=parameters, backend="python")
     assert bits((fast.backward(), grads(parameters))) == bits(value_and_gradient(numbers, steps))
 
 
@@ -63,7 +59,7 @@ def test_parameters_get_the_gradients_of_the_engine_to_the_last_bit(graph):
 @random_examples(40)
 def test_second_derivatives_of_random_graphs_agree_with_the_engine_to_the_last_bit(graph):
     numbers, steps = graph
-    hessian = functional.hessian(lambda xs: run(xs, steps, lambda operation, *xs: operation.apply(*xs)))
+    hessian = functional.hessian(lambda xs: run(xs, steps))
     assert micrograd.compile(hessian, (numbers,), backend="python")(numbers) == hessian(numbers)
 
 
@@ -529,7 +525,8 @@ def test_threads_get_the_numbers_of_one(backend):
     tasks[0][0].zero_grad()
     wrong, barrier = [], threading.Barrier(8)
 
-    def work(model, fast, points, labels):
+    def work(k):
+        model, fast, points, labels = tasks[k]
         barrier.wait()
         for _ in range(20):
             model.zero_grad()
@@ -539,11 +536,7 @@ def test_threads_get_the_numbers_of_one(backend):
                 wrong.append("map")
         barrier.wait()
 
-    threads = [threading.Thread(target=work, args=task) for task in tasks]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work)
     assert wrong == []
     assert all(grads(model.parameters()) == gradient for model, *_ in tasks)
 
@@ -564,9 +557,5 @@ def test_threads_that_make_single_calls_do_not_share_numbers(backend, request):
             if found != (6.0 * k, 6.0 * k, (6.0 * k, [6.0, 2.0 * k]), (float(k), [1.0])):
                 wrong.append(found)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work)
     assert wrong == []

@@ -176,7 +176,7 @@ def test_random_graphs_give_the_same_numbers_on_all_backends(graph, extremes):
     numbers, steps = graph
 
     def function(xs):
-        return run(xs, steps, lambda operation, *operands: operation.apply(*operands))
+        return run(xs, steps)
 
     points = np.array(
         [[*extremes, *numbers][: len(numbers)], numbers, np.roll(numbers, 1), *[[x] * len(numbers) for x in extremes]]

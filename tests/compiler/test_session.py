@@ -25,7 +25,8 @@ from micrograd.compiler.native import toolchain
 from micrograd.compiler.native.loop import Moments
 from micrograd.data import moons
 from micrograd.optim import SGD, Adam, AdamW, Optimizer
-from tests.helpers import has_compiler, needs_compiler
+from tests.helpers import has_compiler, in_threads, needs_compiler
+from tests.trainings import Given
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -421,13 +422,6 @@ def test_what_no_step_has_changed_is_the_object_that_it_was(backend):
 # Blocks
 
 
-def at_once(work):
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    return threads
-
-
 def test_threads_take_turns_with_the_steps_of_a_block(backend):
     w = [Value(0.1) for _ in range(5)]
     optimizer = SGD(w, 0.01)
@@ -441,12 +435,11 @@ def test_threads_take_turns_with_the_steps_of_a_block(backend):
                 step(packs[(i + k) % 2])
 
     with step:
-        for thread in at_once(partial(work, most=50)):
-            thread.join()
+        in_threads(partial(work, most=50), 4)
         assert optimizer.steps == 200
-        threads = at_once(work)
-    for thread in threads:
-        thread.join()
+        at_work = threading.Thread(target=in_threads, args=(work, 4))
+        at_work.start()
+    at_work.join()
     assert {type(parameter) for parameter in w} == {Value}
 
 
@@ -679,19 +672,6 @@ def test_a_rule_is_the_same_for_any_number_of_parameters(n, limit, backend):
     assert_close(states[1], states[0])
 
 
-class Ruling(Optimizer):
-    """A rule that a test gives."""
-
-    moments = {"kept": 0.0}  # noqa: RUF012
-
-    def __init__(self, parameters, given):
-        super().__init__(parameters, learning_rate=0.1)
-        self.given = given
-
-    def rule(self):
-        return self.given(self)
-
-
 def none(x, grad, kept):
     raise KeyError("none")
 
@@ -713,7 +693,7 @@ def test_a_rule_trains_in_every_way_that_it_can(name, way):
     rule, in_c, error = RULES[name]
     if way == "c" and not has_compiler():
         pytest.skip("there is no C compiler here")
-    eager, line = (Line(backend, lambda p: Ruling(p, rule)) for backend in ("python", way))
+    eager, line = (Line(backend, lambda p: Given(p, rule)) for backend in ("python", way))
     before = line.state()
     if error or (way == "c" and not in_c):
         with pytest.raises(error or TypeError), line.block as step:
@@ -740,7 +720,7 @@ def test_a_rule_trains_in_every_way_that_it_can(name, way):
 @pytest.mark.parametrize("n", [2, 9, 20])
 def test_an_operation_of_the_rule_that_fails_is_an_error(rule, kind, n, backend):
     parameters = [Value(1.0) for _ in range(n)]
-    optimizer = Ruling(parameters, rule)
+    optimizer = Given(parameters, rule)
     fast = micrograd.compile(lambda x: dot(parameters, x), ([0.0] * n,), parameters=parameters, backend=backend)
     with fast.training(optimizer) as step:
         for zero in range(n):

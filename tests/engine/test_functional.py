@@ -15,7 +15,18 @@ from mpmath import mp
 from micrograd import Value, dot, mean, promote, scalar, sum, where
 from micrograd.core.levels import active_levels
 from micrograd.functional import GradientError, grad, gradcheck, hessian, hvp, jacobian, jvp, value_and_grad, vjp
-from tests.helpers import assert_close, every_operation, every_point, flat, graphs, numbers, random_examples
+from tests import helpers
+from tests.helpers import (
+    assert_close,
+    every_operation,
+    every_point,
+    flat,
+    graphs,
+    in_threads,
+    numbers,
+    random_examples,
+    results_of,
+)
 
 
 def rosenbrock(p):
@@ -153,10 +164,7 @@ def test_random_functions_have_the_same_jacobian_forward_and_backward(graph, vec
     at, steps = graph
 
     def results(xs):
-        values = list(xs)
-        for operation, of in steps:
-            values.append(operation.apply(*[values[place] for place in of]))
-        return values
+        return results_of(xs, steps)
 
     rows = jacobian(results)(at)  # forward, as there are more results
     for i, row in enumerate(rows):
@@ -240,11 +248,7 @@ def test_threads_and_tasks_each_nest_on_their_own():
         barrier.wait(timeout=120)  # all are inside a derivative now
         return x * grad(lambda y: x + y)(1.0)
 
-    threads = [threading.Thread(target=lambda: found.append(grad(outer)(1.0))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(lambda k: found.append(grad(outer)(1.0)), 4)
 
     async def task():
         await asyncio.sleep(0)
@@ -523,14 +527,7 @@ def add(before, grad, slope):
 
 def own(f, slope, passed=add):
     """A user's operation on one number, whose `_backward` says that its derivative is the slope."""
-
-    def operation(x):
-        def _backward(grad):
-            x.grad = passed(x.grad, grad, slope(x.data))
-
-        return Value(f(x.data), (x,), "own", _backward)
-
-    return operation
+    return helpers.own(f, lambda x, grad: passed(x.grad, grad, slope(x.data)))
 
 
 def cube(slope, passed=add):

@@ -9,7 +9,7 @@ from hypothesis import given
 import micrograd
 from micrograd import Backend, Value, dot, hessian, jacobian, scalar, where
 from micrograd import sum as total
-from tests.helpers import assert_close, graphs, has_compiler, random_examples, run
+from tests.helpers import assert_close, graphs, has_compiler, random_examples, results_of, run
 
 np = pytest.importorskip("numpy")
 sparse = pytest.importorskip("scipy.sparse")
@@ -131,16 +131,7 @@ def test_derivatives_are_carried_in_the_direction_of_less_work(function, each):
 def test_sparse_derivatives_of_random_functions_are_the_dense_ones(graph):
     numbers, steps = graph
 
-    def results(xs):
-        values = list(xs)
-        for operation, of in steps:
-            values.append(operation.apply(*[values[place] for place in of]))
-        return values
-
-    def of_all(xs):
-        return run(xs, steps, lambda operation, *xs: operation.apply(*xs))
-
-    for dense in jacobian(results), hessian(of_all):
+    for dense in jacobian(lambda xs: results_of(xs, steps)), hessian(lambda xs: run(xs, steps)):
         fast = micrograd.compile(dense, (numbers,), backend="python", sparse=True)
         matrix, expected = fast(numbers).toarray(), np.array(dense(numbers))
         assert set(zip(*places(expected), strict=True)) <= set(zip(*fast.pattern, strict=True))

@@ -13,57 +13,30 @@ from micrograd import Value, scalar, where
 from micrograd.compiler.frontend.graph import traced
 from micrograd.compiler.frontend.tracer import Trace
 from micrograd.compiler.passes import length, program
-from tests.helpers import assert_close, close, eager, flat, moons
+from tests.helpers import assert_close, close, eager, flat, moons, own
 
 
-def gauss(x):
-    """An operation of a user's own, e^(-x^2), that needs `scalar` in both directions."""
-    result = scalar.exp(-x.data * x.data)
-
-    def _backward(grad):
-        x.grad += grad * (-2 * x.data * result)
-
-    return Value(result, (x,), "gauss", _backward)
+def bell(x):
+    return scalar.exp(-x * x)
 
 
-def leaky(x):
-    """Another one, which relies on a default."""
-
-    def _backward(grad):
-        x.grad += grad * scalar.where(x.data <= 0, 0.01, 1)
-
-    return Value(scalar.leaky_relu(x.data), (x,), "leaky", _backward)
+def is_inside(x):
+    return (x > -1) & (x < 1) | (x == 2)
 
 
-def staircase(x):
-    """And one that chooses with `and` and `or`."""
-    inside = (x.data > -1) & (x.data < 1) | (x.data == 2)
-
-    def _backward(grad):
-        x.grad += scalar.where(inside, grad, 0)
-
-    return Value(scalar.where(inside, x.data, -x.data), (x,), "staircase", _backward)
-
-
-def kindred(x):
-    """And one whose result is of the class of its operand."""
-
-    def _backward(grad):
-        x.grad += 3 * grad
-
-    return type(x)(3 * x.data, (x,), "kindred", _backward)
+OWN = {
+    "needs scalar in both directions": own(bell, lambda x, grad: x.grad + grad * (-2 * x.data * bell(x.data))),
+    "relies on a default": own(scalar.leaky_relu, lambda x, grad: x.grad + grad * scalar.where(x.data <= 0, 0.01, 1)),
+    "chooses with and and or": own(
+        lambda x: scalar.where(is_inside(x), x, -x), lambda x, grad: x.grad + scalar.where(is_inside(x.data), grad, 0)
+    ),
+    "is of the class of its operand": own(lambda x: 3 * x, lambda x, grad: x.grad + 3 * grad, kind=type),
+}
 
 
 def with_gradient(of):
     """An operation of a user's own, 2x, whose closure adds `of(grad, x)`."""
-
-    def operation(x):
-        def _backward(grad):
-            x.grad += of(grad, x.data)
-
-        return Value(x.data * 2, (x,), "own", _backward)
-
-    return operation
+    return own(lambda x: x * 2, lambda x, grad: x.grad + of(grad, x.data))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +100,7 @@ def test_what_a_backward_within_the_function_adds_counts_once_for_each_example(b
         assert w.grad == pytest.approx(sum(slopes[0]) + sum(slopes[1]) / n, rel=1e-12)
 
 
-@pytest.mark.parametrize("operation", [gauss, leaky, staircase, kindred])
+@pytest.mark.parametrize("operation", OWN.values(), ids=OWN)
 def test_a_users_operation_compiles(backend, operation):
     fast = micrograd.compile(operation, (1.0,), backend=backend)
     for x in (-1.5, -0.5, 0.0, 0.5, 2.0, 3.0):
@@ -247,12 +220,7 @@ def test_a_choice_that_is_made_before_the_call_is_followed_only_where_it_does_no
 
 
 def test_a_closure_that_reads_a_gradient_midway_gets_what_the_engine_gives_it(backend):
-    def capped(x):
-        def _backward(grad):
-            x.grad = scalar.where(x.grad + grad > 0.5, 0.5, x.grad + grad)
-
-        return Value(x.data * 1.0, (x,), "capped", _backward)
-
+    capped = own(lambda x: x * 1.0, lambda x, grad: scalar.where(x.grad + grad > 0.5, 0.5, x.grad + grad))
     w = Value(0.3)
 
     def function(x):

@@ -11,7 +11,7 @@ from micrograd import Value, logsumexp, mean, take
 from micrograd.compiler.frontend.graph import traced
 from micrograd.reductions import sum as total
 from micrograd.support.trees import shape_of
-from tests.helpers import assert_as_engine, flat, needs_compiler
+from tests.helpers import assert_as_engine, flat, needs_compiler, own
 from tests.javascript import in_node, needs_node
 
 WEIGHTS = [0.5, -1.0, 2.0, 2.0, 0.25, -3.0, 0.75, 1.5, -0.5, 1.0]
@@ -132,13 +132,8 @@ def test_an_error_in_a_row_names_the_operation_that_failed() -> None:
         fast([1.0, -2.0, 3.0])
 
 
-def halved(x: Value) -> Value:
-    """A user's operation. Its closure reads a gradient midway."""
-
-    def _backward(grad: Any) -> None:
-        x.grad += grad * 0.5 + 0 * x.grad
-
-    return Value(x.data * 0.5, (x,), "half", _backward)
+halved = own(lambda x: x * 0.5, lambda x, grad: x.grad + (grad * 0.5 + 0 * x.grad))
+"""A user's operation. Its closure reads a gradient midway."""
 
 
 @pytest.mark.parametrize("backend", ["python", pytest.param("c", marks=needs_compiler)])

@@ -11,7 +11,7 @@ from micrograd import Value, compile, dot, grad, logsumexp, maximum, minimum, sc
 from micrograd.compiler import passes
 from tests.compiler.targets.test_export import run_exported
 from tests.fuzz import scans
-from tests.helpers import assert_as_engine, flat, needs_compiler
+from tests.helpers import assert_as_engine, flat, needs_compiler, own
 from tests.javascript import in_node, needs_node
 
 N = 12
@@ -249,13 +249,8 @@ def test_what_a_step_stores_elsewhere_is_traced_round_by_round(backend):
     assert fast(1.5) == close(function(1.5))
 
 
-def doubled(x):
-    """An operation of the user's own, whose closure might read gradients midway."""
-
-    def backward(grad):
-        x.grad += 2 * grad
-
-    return Value(2 * x.data, (x,), "doubled", backward)
+doubled = own(lambda x: 2 * x, lambda x, grad: x.grad + 2 * grad)
+"""An operation of the user's own, whose closure might read gradients midway."""
 
 
 @pytest.mark.parametrize(

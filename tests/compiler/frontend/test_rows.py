@@ -14,7 +14,7 @@ from micrograd.compiler.frontend.graph import Graph, traced
 from micrograd.compiler.frontend.tracer import Symbol, Trace
 from micrograd.compiler.passes import program
 from micrograd.support.trees import shape_of
-from tests.helpers import assert_as_engine, grads
+from tests.helpers import assert_as_engine, grads, own
 
 
 def values(n: int) -> list[Value]:
@@ -155,13 +155,8 @@ def partial_sums(x: Any, ws: list[Value]) -> list[Any]:
     return totals
 
 
-def half_reading_grad(x: Value) -> Value:
-    """x / 2, as a user's own operation whose closure reads the gradient of x."""
-
-    def _backward(grad: Any) -> None:
-        x.grad += grad * 0.5 + 0.0 * x.grad
-
-    return Value(x.data * 0.5, (x,), "half", _backward)
+half_reading_grad = own(lambda x: x * 0.5, lambda x, grad: x.grad + (grad * 0.5 + 0.0 * x.grad))
+"""x / 2, as a user's own operation whose closure reads the gradient of x."""
 
 
 NO_DOTS: dict[str, Any] = {
@@ -296,12 +291,7 @@ def test_what_only_shares_the_number_of_a_parameter_has_none_of_its_gradient() -
     ws = values(3)
     check(lambda i: take([w.detach() for w in ws], i) * 3.0 + ws[0], (1.0,), ws)
 
-    def reversed_gradient(w: Value) -> Value:
-        def backward(grad: Any) -> None:
-            w.grad -= grad
-
-        return Value(w.data, (w,), "reversed", backward)
-
+    reversed_gradient = own(lambda w: w, lambda w, grad: w.grad - grad)
     check(lambda i: take(list(map(reversed_gradient, ws)), i) * 3.0 + ws[0], (1.0,), ws)
 
 
@@ -464,18 +454,8 @@ def test_a_gradient_read_midway_does_not_change_later() -> None:
     ws = values(2)
     kept = []
 
-    def keeping(y: Value) -> Value:
-        def backward(grad: Any) -> None:
-            kept.append(ws[0].grad)
-            y.grad += grad
-
-        return Value(y.data * 1, (y,), "keeping", backward)
-
-    def using(y: Value) -> Value:
-        def backward(grad: Any) -> None:
-            y.grad += grad * kept[-1]
-
-        return Value(y.data * 1, (y,), "using", backward)
+    keeping = own(lambda y: y * 1, lambda y, grad: kept.append(ws[0].grad) or y.grad + grad)
+    using = own(lambda y: y * 1, lambda y, grad: y.grad + grad * kept[-1])
 
     def function(x: Any) -> Any:
         inner = using(dot(ws, [x, x * x]))

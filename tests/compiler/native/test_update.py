@@ -7,24 +7,11 @@ import pytest
 from micrograd import Value
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.native.update import UpdateKernel
-from micrograd.optim import SGD, Optimizer
+from micrograd.optim import SGD
 from tests.helpers import has_compiler
-from tests.trainings import Setting, close
+from tests.trainings import Given, Setting, close
 
 pytestmark = pytest.mark.usefixtures("cache")
-
-
-class Given(Optimizer):
-    """An optimizer with a rule that a test gives."""
-
-    moments = {"kept": 0.0}  # noqa: RUF012
-
-    def __init__(self, parameters, given):
-        super().__init__(parameters, learning_rate=0.1)
-        self.given, self.calls = given, 0
-
-    def rule(self):
-        return self.given(self)
 
 
 def counting(self):

@@ -44,10 +44,6 @@ def optimized(monkeypatch):
     monkeypatch.setenv("CC", "cc")
 
 
-def apply(operation, *operands):
-    return operation.apply(*operands)
-
-
 @needs_compiler
 @given(st.lists(graphs(), min_size=8, max_size=8))
 @random_examples(2, phases=[Phase.generate])  # a smaller example would take minutes of C
@@ -56,7 +52,7 @@ def test_random_graphs_agree_with_the_engine(several):
     parameters = [[Value(x) for x in numbers] for numbers, _ in several]
 
     def total(leaves):
-        return micrograd.sum([run(xs, steps, apply) for xs, (_, steps) in zip(leaves, several, strict=True)])
+        return micrograd.sum([run(xs, steps) for xs, (_, steps) in zip(leaves, several, strict=True)])
 
     leaves = [numbers for numbers, _ in several]
     value, expected = eager(total, leaves)
@@ -76,7 +72,7 @@ def test_random_graphs_agree_with_the_engine(several):
 def test_second_derivatives_of_random_graphs_agree_with_the_engine(several):
     def hessians(leaves):
         return [
-            functional.hessian(lambda xs, steps=steps: run(xs, steps, apply))(xs)
+            functional.hessian(lambda xs, steps=steps: run(xs, steps))(xs)
             for xs, (_, steps) in zip(leaves, several, strict=True)
         ]
 
