@@ -74,6 +74,12 @@ def own_cache(tmp_path, monkeypatch):
     return tmp_path / "cache" / "micrograd"
 
 
+@pytest.fixture
+def optimized(monkeypatch):
+    """The C compiler, and not the one without optimization."""
+    monkeypatch.setenv("CC", "cc")
+
+
 @pytest.fixture(params=["python", "c"])
 def backend(request):
     """What a function is compiled to."""

@@ -2,11 +2,9 @@
 
 import itertools
 import math
-import os
 import random
 import re
 import struct
-import subprocess
 
 import numpy as np
 import pytest
@@ -18,6 +16,7 @@ from micrograd.compiler.native import toolchain
 from micrograd.losses import cross_entropy
 from micrograd.nn import MLP
 from micrograd.optim import SGD, Adam, Optimizer
+from tests.compiler.targets.test_export import run_exported
 from tests.helpers import CompiledOperation, eager, flat, has_compiler
 from tests.operations import OPERATIONS
 
@@ -142,20 +141,10 @@ def test_an_exported_file_is_strict_c99_of_that_type_alone(network, tmp_path, na
     assert not re.search(rf"\b{other}\b", text)
     assert f"const {type} *p" in text
     assert text == fast.c_source
-    x = ", ".join(map(repr, [*xs[0], ys[0]]))
-    (tmp_path / "main.c").write_text(
-        f'#include <stdio.h>\n#include "model.h"\nint main(void)\n{{\n    const {type} x[] = {{{x}}};\n'
-        f"    static {type} g[{len(model.parameters())}], y[7];\n    model_backward(model_parameters, x, g, y);\n"
-        '    for (int i = 0; i < 7; i++)\n        printf("%.17g\\n", (double)y[i]);\n    return 0;\n}\n'
-    )
-    command = toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH")).command
-    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-Wno-error=overflow"]
-    flags += ["-Wdouble-promotion"] if name == "single" else []
-    subprocess.run([*command, *flags, "-c", "model.c"], cwd=tmp_path, check=True)
-    subprocess.run([*command, "main.c", "model.o", "-o", "program", "-lm"], cwd=tmp_path, check=True)
-    numbers = subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=True).stdout.split()
+    flags = ["-Wno-error=overflow", *["-Wdouble-promotion"] * (name == "single")]
+    _, *numbers = run_exported(fast, tmp_path, [*xs[0], ys[0]], 1, len(model.parameters()), flags=flags, real=type)
     value, gradient = fast.value_and_grad(xs[0], ys[0])
-    assert close(list(map(float, numbers)), flat([value, gradient]), 32 if name == "single" else 1e-7)
+    assert close(numbers[:7], flat([value, gradient]), 32 if name == "single" else 1e-7)
 
 
 def test_floats_of_numpy_are_used_where_they_lie():

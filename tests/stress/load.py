@@ -1,15 +1,18 @@
-"""Graphs of any size, and the memory that each takes, measured in its own process."""
+"""Graphs of any size, and trainings of any length: the memory that each takes, measured in its own process."""
 
 import gc
 import math
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
 
-from micrograd import Value, nn, sum
-from tests.stress.memory import peak
+import micrograd
+from micrograd import Value, data, losses, mean, nn, optim, sum
 
 Check = Callable[[], bool]
+WARM_UP = 100  # steps, until the allocator has all it needs
 
 
 def chain(n: int) -> tuple[Value, Check]:
@@ -41,19 +44,58 @@ def network(n: int) -> tuple[Value, Check]:
 GRAPHS = {"chain": chain, "fan": fan, "network": network}
 
 
-def measure(kind: str, n: int) -> int:
+def memory(field: str) -> int:
+    """The bytes that Linux reports of this process: "VmRSS", which it has in use, or "VmHWM", the most so far."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024
+    raise OSError(f"Linux reports no {field}")
+
+
+def graph(kind: str, n: int) -> int:
     """The bytes that a graph of size n takes, forward and backward."""
     gc.disable()  # as `fit` does
-    before = peak()
+    before = memory("VmHWM")
     root, check = GRAPHS[kind](n)
     root.backward()
-    memory = peak() - before
+    taken = memory("VmHWM") - before
     if not check():
         raise AssertionError(f"the gradients of a {kind} of {n} are wrong")
-    return memory
+    return taken
 
 
-def measured(kind: str, n: int) -> int:
-    """`measure` in a process of its own, whose peak is that of this graph alone."""
-    program = f"from tests.stress.load import *; print(measure({kind!r}, {n}))"
+def training(way: str, steps: int) -> int:
+    """By how many bytes the memory grows after the first hundred steps, with the collector off."""
+    gc.disable()
+    xs, ys = data.moons(20, rng=1)
+    model = nn.MLP(2, [8, 1], rng=1)
+    optimizer = optim.Adam(model.parameters(), learning_rate=0.01)
+
+    def loss(x, y):
+        return losses.mse_loss(model(x), y)
+
+    def engine() -> None:
+        optimizer.zero_grad()
+        mean(loss(x, y) for x, y in zip(xs, ys, strict=True)).backward()
+        optimizer.step()
+
+    def compiled() -> None:
+        optimizer.zero_grad()
+        fast.backward(xs, ys)
+        optimizer.step()
+
+    fast = micrograd.compile(loss, (xs[0], ys[0]), parameters=model.parameters())
+    before = 0
+    with fast.training(optimizer) if way == "block" else nullcontext() as step:
+        ways = {"eager": engine, "compiled": compiled, "block": lambda: step(xs, ys)}
+        for i in range(steps):
+            if i == WARM_UP:
+                before = memory("VmRSS")
+            ways[way]()
+        return memory("VmRSS") - before
+
+
+def measured(what: Callable[..., int], *arguments: object) -> int:
+    """A graph or a training in a process of its own, whose memory is its alone."""
+    program = f"from tests.stress.load import *; print({what.__name__}{arguments!r})"
     return int(subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True).stdout)

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import micrograd
-from tests.stress import load, memory
+from tests.stress import load
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads the memory from /proc")
 
@@ -52,11 +52,11 @@ def test_the_work_of_a_network_is_the_same_for_each_weight():
 @linux
 @pytest.mark.parametrize(("kind", "bytes"), [("chain", 700), ("fan", 400), ("network", 400)])
 def test_a_node_takes_some_hundred_bytes(kind, bytes):
-    assert load.measured(kind, 100_000) / 100_000 < bytes
+    assert load.measured(load.graph, kind, 100_000) / 100_000 < bytes
 
 
 @linux
 @pytest.mark.long
 @pytest.mark.parametrize(("way", "steps"), [("eager", 1000), ("compiled", 1000), ("block", 20_000)])
 def test_a_long_training_takes_no_more_memory_than_a_short_one(way, steps):
-    assert memory.growth(steps, way) < memory.MIB
+    assert load.measured(load.training, way, steps) < 1 << 20

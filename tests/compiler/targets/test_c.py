@@ -38,12 +38,6 @@ UNLIKE = [Value.sin, Value.cos, Value.tanh, Value.erf, Value.asinh, Value.atan]
 """Operations of which no loop is made."""
 
 
-@pytest.fixture
-def optimized(monkeypatch):
-    """The C compiler, and not the one without optimization."""
-    monkeypatch.setenv("CC", "cc")
-
-
 @needs_compiler
 @given(st.lists(graphs(), min_size=8, max_size=8))
 @random_examples(2, phases=[Phase.generate])  # a smaller example would take minutes of C

@@ -11,12 +11,6 @@ from micrograd.optim import SGD
 from tests.helpers import needs_compiler
 
 
-@pytest.fixture
-def optimized(monkeypatch):
-    """The C compiler, and not the one without optimization."""
-    monkeypatch.setenv("CC", "cc")
-
-
 @needs_compiler
 @pytest.mark.parametrize("name", ["exp", "tanh"])
 def test_vectorized_functions_are_within_two_ulps_of_those_of_math(name):

@@ -21,12 +21,12 @@ MAIN = """#include <stdio.h>
 
 int main(void)
 {
-    double x[%(inputs)d] = {%(x)s};
-    double y[%(size)d], g[%(parameters)d + 1] = {0.0};
+    %(real)s x[%(inputs)d] = {%(x)s};
+    %(real)s y[%(size)d], g[%(parameters)d + 1] = {0.0};
     int i;
     model_forward(model_parameters, x, y);
     for (i = 0; i < %(outputs)d; i++)
-        printf("%%.17g\\n", y[i]);
+        printf("%%.17g\\n", (double)y[i]);
     %(backward)s
     return 0;
 }
@@ -36,18 +36,19 @@ int main(void)
 BACKWARD = """model_backward(model_parameters, x, g, y);
     model_backward(model_parameters, x, g, y);
     for (i = 0; i < %d; i++)
-        printf("%%.17g\\n", y[i]);
+        printf("%%.17g\\n", (double)y[i]);
     for (i = 0; i < %d; i++)
-        printf("%%.17g\\n", g[i]);"""
+        printf("%%.17g\\n", (double)g[i]);"""
 
 
-def run_exported(fast, directory, x, outputs, parameters, differentiable=True, flags=()):
+def run_exported(fast, directory, x, outputs, parameters, differentiable=True, flags=(), real="double"):
     """The numbers that a small program gets from the exported file; the gradients are those of two calls."""
     fast.export_c(directory / "model.c")
     size = 1 + len(x)
     text = MAIN % {
         "inputs": max(len(x), 1), "x": ", ".join(map(repr, x)) or "0.0", "size": max(size, outputs), "outputs": outputs,
-        "parameters": parameters, "backward": BACKWARD % (size, parameters) if differentiable else "(void)g;",
+        "real": real, "parameters": parameters,
+        "backward": BACKWARD % (size, parameters) if differentiable else "(void)g;",
     }  # fmt: skip
     (directory / "main.c").write_text(text)
     command = toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH")).command
