@@ -31,7 +31,6 @@ from tests.helpers import (
     run,
     value_and_gradient,
 )
-from tests.operations import OPERATIONS
 
 # Values and gradients
 
@@ -61,13 +60,6 @@ def test_second_derivatives_of_random_graphs_agree_with_the_engine_to_the_last_b
     numbers, steps = graph
     hessian = functional.hessian(lambda xs: run(xs, steps))
     assert micrograd.compile(hessian, (numbers,), backend="python")(numbers) == hessian(numbers)
-
-
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-def test_every_operation_compiles_to_python(operation):
-    fast = micrograd.compile(lambda xs: operation.apply(*xs), (list(operation.points[0]),), backend="python")
-    for point in operation.points + operation.edges:
-        assert fast.value_and_grad(list(point)) == eager(lambda xs: operation.apply(*xs), list(point))
 
 
 @pytest.mark.parametrize("n", [1, 3, 4, 5, 8, 9, 17, 20])

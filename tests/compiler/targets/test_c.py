@@ -11,7 +11,7 @@ from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 import micrograd
-from micrograd import Backend, Value, dot, functional, scalar, where
+from micrograd import Backend, Value, dot, functional, where
 from micrograd.compiler import passes
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.targets import c
@@ -32,7 +32,6 @@ from tests.helpers import (
     run,
     softmaxes,
 )  # fmt: skip
-from tests.operations import FUNCTIONS, OPERATIONS
 
 UNLIKE = [Value.sin, Value.cos, Value.tanh, Value.erf, Value.asinh, Value.atan]
 """Operations of which no loop is made."""
@@ -77,24 +76,6 @@ def test_second_derivatives_of_random_graphs_agree_with_the_engine(several):
         assert_close([x for row in matrix for x in row], [x for row in expected for x in row])
 
 
-def every_operation(xs):
-    return [operation.apply(*x) for operation, x in zip(OPERATIONS, xs, strict=True)]
-
-
-@needs_compiler
-def test_every_operation_compiles_and_agrees_with_the_engine():
-    points = [operation.points + operation.edges for operation in OPERATIONS]
-    rounds = [[list(p[k % len(p)]) for p in points] for k in range(max(map(len, points)))]
-    values = micrograd.compile(every_operation, (rounds[0],), backend="c").map(rounds)
-    total = micrograd.compile(lambda xs: micrograd.sum(every_operation(xs)), (rounds[0],), backend="c")
-    for xs, row in zip(rounds, values, strict=True):
-        _, gradients = total.value_and_grad(xs)
-        for operation, x, value, gradient in zip(OPERATIONS, xs, row, gradients, strict=True):
-            expected = eager(lambda x, operation=operation: operation.apply(*x), x)
-            assert value == pytest.approx(expected[0], rel=1e-12), operation.name
-            assert gradient == pytest.approx(expected[1], rel=1e-12), operation.name
-
-
 @needs_compiler
 @pytest.mark.parametrize("n", [1, 3, 7, 8, 9, 17])
 def test_a_derivative_that_does_not_exist_is_an_error_in_any_place_of_a_batch_and_poisons_nothing(n):
@@ -110,62 +91,6 @@ def test_a_derivative_that_does_not_exist_is_an_error_in_any_place_of_a_batch_an
         with pytest.raises(ZeroDivisionError, match=rf"of sqrt\(0\.0\) cannot be taken{counted}"):
             other.backward([1.0 if k == place else 0.0 for k in range(n)])
         assert p.grad == 0.25
-
-
-HARD = (-math.inf, -1e300, -1000.0, -2.0, -1.0, -0.0, 0.0, 0.5, 1.0, 2.0, 10.0, 1000.0, 1e300, math.inf, math.nan)
-CALLED = {row.name: row.apply for row in FUNCTIONS if row.name in scalar.FUNCTIONS and row.arity == 1}
-HARDEST = CALLED | {
-    "1 / x": lambda x: 1 / x,
-    "x * 1e308": lambda x: x * 1e308,
-    "x - x": lambda x: x - x,
-    "x % 2": lambda x: x % 2,
-    "2 % x": lambda x: 2 % x,
-    "x ** -1": lambda x: x**-1,
-    "x ** 0.5": lambda x: x**0.5,
-    "x ** 3": lambda x: x**3,
-}
-
-
-@pytest.fixture(scope="module")
-def all_results():
-    """By backend, all functions compiled into one, of an operand each; and operands at which there is a number."""
-    usual = [1.5 if name == "acosh" else 0.5 for name in HARDEST]
-
-    def function(xs):
-        return [function(x) for function, x in zip(HARDEST.values(), xs, strict=True)]
-
-    return usual, [micrograd.compile(function, (usual,), backend=backend) for backend in ("c", "python")]
-
-
-@needs_compiler
-@pytest.mark.parametrize("name", sorted(c.CALLS.keys() & CALLED.keys()))
-def test_what_python_raises_c_raises_where_the_function_is_alone(name):
-    """Among others, it is checked on their account."""
-    fast = micrograd.compile(CALLED[name], (1.5 if name == "acosh" else 0.5,), backend="c")
-    for x in HARD:
-        alone, python = outcome(lambda: fast(x)), outcome(lambda: scalar.FUNCTIONS[name](x))  # noqa: B023
-        assert alone[0] == python[0], x
-
-
-@needs_compiler
-@pytest.mark.parametrize("name", HARDEST)
-def test_what_python_raises_c_raises_too(name, all_results):
-    usual, compiled = all_results
-    k = list(HARDEST).index(name)
-    for x in HARD:
-        xs = [*usual[:k], x, *usual[k + 1 :]]
-        for call in (lambda fast: fast(xs), lambda fast: fast.map([usual] * 5 + [xs])[-1]):  # noqa: B023
-            c, python = (outcome(lambda: call(fast)) for fast in compiled)  # noqa: B023
-            assert c == python
-
-
-def outcome(call):
-    """What the call returns, to twelve digits, or the error."""
-    try:
-        result = call()
-    except (ArithmeticError, ValueError) as error:
-        return type(error), str(error).partition(", in line ")[0]
-    return [f"{x:.12g}" for x in (result if isinstance(result, list) else [result])]
 
 
 def assert_trains_alike(model, loss, batch):
