@@ -65,18 +65,10 @@ def learn(backend: str, n: int, epochs: int, momentum: float, traced: bool) -> M
         model = nn.MLP(SIZES[0], list(SIZES[1:]), activation="relu")
         set_weights(model.parameters(), SIZES, MOST)
         history = fit(
-            model,
-            losses.cross_entropy,
-            xs,
-            ys,
-            epochs=epochs,
-            batch_size=BATCH_SIZE,
+            model, losses.cross_entropy, xs, ys, epochs=epochs, batch_size=BATCH_SIZE,
             optimizer=optim.SGD(model.parameters(), LEARNING_RATE, momentum=momentum),
-            schedule=schedule,
-            rng=0,
-            progress=False,
-            backend=backend,
-        )
+            schedule=schedule, rng=0, progress=False, backend=backend,
+        )  # fmt: skip
         return history.losses[-1]
 
     return timed(train) if traced else from_first_step(train, LEARNING_RATE)

@@ -22,10 +22,7 @@ from tests.benchmarks.values import scalar_engine, their_training, their_value
 
 WIDTH, HEADS, CONTEXT, VOCABULARY = 16, 4, 16, 27
 BLOCK = {
-    "queries": (WIDTH, WIDTH),
-    "keys": (WIDTH, WIDTH),
-    "values": (WIDTH, WIDTH),
-    "attended": (WIDTH, WIDTH),
+    **dict.fromkeys(("queries", "keys", "values", "attended"), (WIDTH, WIDTH)),
     "widen": (4 * WIDTH, WIDTH),
     "narrow": (WIDTH, 4 * WIDTH),
 }
@@ -189,18 +186,9 @@ def our_fit(backend: str) -> Measure:
     def train(schedule: Callable[[int], float]) -> float:
         gpt.restart()
         history = fit(
-            gpt,
-            gpt.loss,
-            xs,
-            ys,
-            epochs=EPOCHS,
-            batch_size=1,
-            optimizer=Adam(gpt.parameters(), **ADAM),
-            schedule=schedule,
-            rng=0,
-            progress=False,
-            backend=backend,
-        )
+            gpt, gpt.loss, xs, ys, epochs=EPOCHS, batch_size=1, optimizer=Adam(gpt.parameters(), **ADAM),
+            schedule=schedule, rng=0, progress=False, backend=backend,
+        )  # fmt: skip
         return history.losses[-1]
 
     return from_first_step(train, ADAM_RATE, EPOCHS * len(xs))

@@ -17,13 +17,7 @@ from tests.benchmarks.harness import Benchmark, Contestant, Measure, Measured
 
 LIBRARIES = ("numpy", "torch", "scikit-learn", "jax")
 BASE, C = "micrograd 0.1.0", "compiled to C"
-RIVALS = (
-    "NumPy by hand",
-    "PyTorch",
-    "PyTorch, tightest calls",
-    "PyTorch, batches by index",
-    "MLPClassifier",
-)
+RIVALS = ("NumPy by hand", "PyTorch", "PyTorch, tightest calls", "PyTorch, batches by index", "MLPClassifier")
 """The contestants that charts show beside ours: with micrograd 0.1.0, and with C."""
 
 

@@ -110,17 +110,8 @@ def test_fit_learns_what_it_learns_in_doubles(network, make):
             parameter.data = number
         optimizer = make(model.parameters())
         optimizer.clip_grad_norm = 1.0
-        options = {"epochs": 20, "batch_size": 10, "rng": 5, "progress": False}
-        history = fit(
-            model,
-            cross_entropy,
-            xs,
-            ys,
-            optimizer=optimizer,
-            validation=(xs, ys),
-            backend=Backend("c", precision=name),
-            **options,
-        )
+        options = {"epochs": 20, "batch_size": 10, "rng": 5, "progress": False, "backend": Backend("c", precision=name)}
+        history = fit(model, cross_entropy, xs, ys, optimizer=optimizer, validation=(xs, ys), **options)
         found.append((history, [p.data for p in model.parameters()], optimizer))
     (double, expected, _), (single, numbers, optimizer) = found
     assert single.losses == pytest.approx(double.losses, rel=1e-4)

@@ -100,18 +100,7 @@ IN_INTERVALS = [
     if operation.name.split("(")[0].split()[0]
     in {
         *OF_INTERVALS,
-        "sigmoid",
-        "softplus",
-        "silu",
-        "leaky_relu",
-        "relu",
-        "abs",
-        "neg",
-        "x",
-        "where",
-        "dot",
-        "sum",
-        "mean",
+        *["sigmoid", "softplus", "silu", "leaky_relu", "relu", "abs", "neg", "x", "where", "dot", "sum", "mean"],
     }
     and "//" not in operation.name
     and "%" not in operation.name

@@ -74,17 +74,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     steps = options.epochs * math.ceil(len(xs) / BATCH_SIZE)
     start = time.perf_counter()
     fit(
-        model,
-        cross_entropy,
-        xs,
-        ys,
-        epochs=options.epochs,
-        batch_size=BATCH_SIZE,
+        model, cross_entropy, xs, ys, epochs=options.epochs, batch_size=BATCH_SIZE,
         optimizer=optim.SGD(model.parameters(), options.learning_rate, momentum=0.9),
-        schedule=optim.cosine(options.learning_rate, steps),
-        rng=options.seed,
-        backend=options.backend,
-    )
+        schedule=optim.cosine(options.learning_rate, steps), rng=options.seed, backend=options.backend,
+    )  # fmt: skip
     seconds = time.perf_counter() - start
     share = accuracy([model(x) for x in test_xs], test_ys)
     print(f"{share:.2%} are read correctly, the target being {options.target:.0%}, after {seconds:.1f} s")

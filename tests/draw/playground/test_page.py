@@ -724,13 +724,8 @@ def test_layers_units_and_activations_are_chosen_by_clicks_keys_and_scripts(show
     tab = shown(Network, choices=FEW, optimizer=lambda p: optim.SGD(p, 0.1))
     assert tab.locator(".unit").count() == 2 + 1
     seen = []
-    for click in (
-        "more layers",
-        "fewer units of layer 1",
-        "more units of layer 1",
-        "more layers",
-        "more units of layer 2",
-    ):
+    more, fewer = "more layers", "fewer units of layer 1"
+    for click in (more, fewer, "more units of layer 1", more, "more units of layer 2"):
         tab.locator(f'[aria-label="{click}"]').press("Enter")
         until(tab, f"document.activeElement.getAttribute('aria-label') === '{click}'")
         seen.append(tab.locator(".stepper output:visible").all_inner_texts())
