@@ -176,7 +176,7 @@ def test_a_training_goes_on_in_c_where_a_number_on_the_way_overflows(monkeypatch
         backend=Backend("c", threads, "single"),
     )  # fmt: skip
     with fast.training(SGD([weight], learning_rate=0.1)) as step:
-        monkeypatch.setattr("micrograd.compiler.stepping.StepLoop.take", None)
+        monkeypatch.setattr("micrograd.compiler.stepping.Engine.take", None)
         assert step([200.0] * 100) == 0.5
     assert weight.data == pytest.approx(0.4)
 

@@ -94,14 +94,11 @@ def test_jacobians_hessians_and_their_products_have_fifty_digits():
 # Intervals
 
 RNG = random.Random(0)
+OF_ARITHMETIC = "sigmoid", "softplus", "silu", "leaky_relu", "relu", "abs", "neg", "x", "where", "dot", "sum", "mean"
 IN_INTERVALS = [
     operation
     for operation in OPERATIONS
-    if operation.name.split("(")[0].split()[0]
-    in {
-        *OF_INTERVALS,
-        *["sigmoid", "softplus", "silu", "leaky_relu", "relu", "abs", "neg", "x", "where", "dot", "sum", "mean"],
-    }
+    if operation.name.split("(")[0].split()[0] in (*OF_INTERVALS, *OF_ARITHMETIC)
     and "//" not in operation.name
     and "%" not in operation.name
 ]

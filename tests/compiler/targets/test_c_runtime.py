@@ -138,6 +138,6 @@ def test_a_training_on_masked_numbers_stays_in_c(monkeypatch):
         backend="c",
     )
     with fast.training(SGD([w], 0.1)) as step:
-        monkeypatch.setattr("micrograd.compiler.stepping.StepLoop.take", None)
+        monkeypatch.setattr("micrograd.compiler.stepping.Engine.take", None)
         assert step([math.nan, 1.0] * 10) == pytest.approx(0.125)
     assert w.data == pytest.approx(0.55)
