@@ -83,7 +83,9 @@ class Scatter(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """Steps, terms of a sum, or a reference, repeated for a number of rounds; in any order if it is `parallel`.
+    """Steps, terms of a sum, or a reference, repeated for a number of rounds.
+
+    If it is `parallel`, they may run in any order; at first, in which order they add to sums matters, too.
 
     In a case of a switch, `rounds` may be a tuple: a number for each time that the case runs.
     """

@@ -46,6 +46,7 @@ class Loop(NamedTuple):
     rows: tuple[tuple[Slice, int], ...] = ()
     n_sums: int = 0
     forward: int = -1  # the line of the forward loop, if this is a backward one
+    is_sum: bool = False  # whether rounds only add to the state, so that they may run in any order
 
     @property
     def ends(self) -> list[int]:
@@ -191,7 +192,7 @@ class _Body:
         lines = tuple([trace.result(value.data) for value in self.results])
         state, xs = _ids(self.state), _ids(self.x)
         operands = [_stack(trace, [value.data for value in column]) for column in (first, *columns)]
-        line = self._loop(Loop(n, state, xs, lines), operands)
+        line = self._loop(Loop(n, state, xs, lines, is_sum=_only_adds(trace, state, lines)), operands)
         sent: dict[int, Any] = {}  # the gradients of the results
 
         def _backward(_: Any) -> None:
@@ -233,7 +234,8 @@ class _Body:
         ends = tuple([trace.id(grads[value]) for value in (*self.state, *[self.x[j] for j in of_x])])
         operands = [_stack(trace, each) for each in ([sent.get(j, 0) for j in range(n)], *[ys[j] for j in used])]
         s_ids, x_ids = (tuple([symbol.id for symbol in each]) for each in (state, xs))
-        loop = Loop(rounds, s_ids, x_ids, ends, array, sums, tuple(rows.values()), at, forward)
+        is_sum = trace.loops[forward].is_sum
+        loop = Loop(rounds, s_ids, x_ids, ends, array, sums, tuple(rows.values()), at, forward, is_sum)
         line = self._loop(loop, [*operands, forward])
         for i, value in enumerate((*first, *numbers)):
             value.grad += trace.item(line, i)
@@ -270,6 +272,26 @@ def inside(trace: Trace, leaves: Iterable[int], end: int) -> set[int]:
         if not found.isdisjoint(trace.operands[line]):
             found.add(line)
     return found
+
+
+def _only_adds(trace: Trace, state: Sequence[int], results: Sequence[int]) -> bool:
+    """Whether a round adds numbers to its state that do not depend on the state, and uses it for nothing else."""
+    sums = {line: result for line, result in zip(state, results, strict=False) if line != result}
+    found = inside(trace, sums, len(trace.ops)) if sums else set()
+    added = [line for line in trace.live(results) if line in found]
+    return (
+        sorted(added) == sorted(sums.values())
+        and found.isdisjoint(results[len(state) :])
+        and all(
+            _adds_to(trace, line, of) and found.intersection(trace.operands[line]) == {of} for of, line in sums.items()
+        )
+    )
+
+
+def _adds_to(trace: Trace, line: int, number: int) -> bool:
+    """Whether a line adds something to this number, once."""
+    op, operands = trace.ops[line], trace.operands[line]
+    return operands.count(number) == 1 and (operands[0] == number if op in ("-", "dot") else op == "+")
 
 
 def reached(trace: Trace, ends: Iterable[int], is_end: Callable[[int], bool]) -> list[int]:

@@ -175,8 +175,8 @@ def expressions(
 
 
 def _kept(trace: Trace, loop: Loop) -> list[int]:
-    """The lines of a forward loop that its backward loop needs; conditions and rows are computed again."""
-    if loop.forward < 0:
+    """The lines of a forward loop that its backward loop needs; conditions, rows and sums are computed again."""
+    if loop.forward < 0 or loop.is_sum:
         return []
     forward = trace.loops[loop.forward]
     its = inside(trace, (*forward.state, *forward.xs), loop.forward)

@@ -21,14 +21,19 @@ def fuse(steps: Sequence[Step], around: tuple[int, ...] = ()) -> Kernel:
         else:
             found.append(step)
     return [
-        Loop(step.rounds, tuple(fuse(step.body, (*around, step.rounds)))) if isinstance(step, Loop) else step
+        step._replace(body=tuple(fuse(step.body, (*around, step.rounds)))) if isinstance(step, Loop) else step
         for step in found
     ]
 
 
 def _may_join(first: Loop, second: Loop, around: tuple[int, ...]) -> bool:
     """Whether no round of the second loop accesses what a later round of the first does, unless both only read it."""
-    if first.rounds != second.rounds or sum(1 for _ in innermost(first)) > MOST_STEPS:
+    if (
+        first.parallel
+        or second.parallel
+        or first.rounds != second.rounds
+        or sum(1 for _ in innermost(first)) > MOST_STEPS
+    ):
         return False
     return not _meet(first, second, around)
 

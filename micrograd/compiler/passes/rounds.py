@@ -7,15 +7,21 @@ are added up in place.
 While a round is turned into steps, the name of an array that advances from round to round begins with its stride.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain
+from typing import Any
 
 from micrograd.compiler.frontend.tracer import Slice
-from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Step, Sum, Term, replace
+from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Step, Sum, Term, innermost, refs, replace, span
 from micrograd.compiler.passes.expressions import Column, Node
 from micrograd.compiler.passes.fuse import fuse
+from micrograd.compiler.passes.jam import later
 from micrograd.compiler.passes.roll import reroll
 from micrograd.compiler.passes.vectorize import Layout, Levels, Place, by_level
+
+LANES = range(64, 8, -8)  # rounds of a strip, best if they divide all: half of 64 take 1.05 to 1.2 times as long
+ROOM = 1 << 17  # numbers of a strip, which then stay in the cache
 
 
 def steps_of(node: Node, layout: Layout) -> Kernel:
@@ -24,8 +30,8 @@ def steps_of(node: Node, layout: Layout) -> Kernel:
     assert its
     loop, prefix, to = its.loop, f"{layout.prefix}{node.line}_", layout.rows[node.line]
     rounds, n = loop.rounds, len(loop.state)
-    states = Slice(f"{prefix}s", 0, n, rounds)
-    in_order = _reversed if loop.forward >= 0 else lambda place: place
+    states = Slice(f"{prefix}s", 0, 0 if loop.is_sum else n, rounds)
+    in_order = _reversed if loop.forward >= 0 and not loop.is_sum else lambda place: place
     first, *columns = node.columns
     before = [*_copies(Slice(states.array, 0, 1, n), first, layout)]
     leaves = {line: states._replace(base=i) for i, line in enumerate(loop.state)}
@@ -36,8 +42,8 @@ def steps_of(node: Node, layout: Layout) -> Kernel:
             before += _copies(slices[0], column, layout)
         leaves[line] = in_order(slices[0])
     if loop.forward >= 0:
-        leaves |= {line: _reversed(place) for line, place in layout.kept[loop.forward].items()}
-    results = [(line, states._replace(base=n + i)) for i, line in enumerate(loop.results[:n])]
+        leaves |= {line: in_order(place) for line, place in layout.kept[loop.forward].items()}
+    results = [(line, states._replace(base=states.step + i)) for i, line in enumerate(loop.results[:n])]
     for j, line in its.outputs.items():
         place = Slice(to.array, to.base + n + loop.n_sums + j, loop.n_outputs, rounds)
         results.append((line, in_order(place)))
@@ -50,11 +56,17 @@ def steps_of(node: Node, layout: Layout) -> Kernel:
         kept = {*its.kept}.difference(dict(results))
         own.keeps, others = kept - in_rows, sorted(kept & in_rows)
         results += [(line, Slice(f"{prefix}n", i, len(others), rounds)) for i, line in enumerate(others)]
+    copies: Kernel = []
+    used = {*chain(*[each.operands for each in its.nodes])}
+    if loop.is_sum:  # each x to its own place, since numbers far apart make no vector
+        for i, line in enumerate(line for line, place in leaves.items() if place.step > 1 and line in used):
+            copies.append(Assign(Ref(f"{prefix}tx", i), Ref(*own[line])))
+            own[line] = f"{prefix}tx", i
     own.kept_in, _ = _each(node, Slice(f"{prefix}k", 0, len(own.keeps), rounds))
     ends = [(line, _each(node, place)) for line, place in results]
     for line, to_be in ends:
         own.setdefault(line, to_be)
-    body = reroll(fuse(by_level(Levels(its.nodes), own, steps_of)))
+    body = reroll([*copies, *fuse(by_level(Levels(its.nodes), own, steps_of))])
     if loop.forward < 0:
         kept_here = [(line, Slice(f"{prefix}k", own[line][1], len(own.keeps), rounds)) for line in own.keeps]
         layout.kept[node.line] = leaves | {line: place for line, place in (*results, *kept_here) if line in its.kept}
@@ -64,10 +76,73 @@ def steps_of(node: Node, layout: Layout) -> Kernel:
     )
     after: Kernel = []
     if any(i < n for i in its.positions):
-        after += _copy(Slice(to.array, to.base, 1, n), Slice(states.array, rounds * n, 1, n))
+        after += _copy(Slice(to.array, to.base, 1, n), Slice(states.array, rounds * states.step, 1, n))
     if any(n <= i < n + loop.n_sums for i in its.positions):
         before += _copy(Slice(to.array, to.base + n, 1, loop.n_sums), Slice("=0.0", 0, 0, loop.n_sums))
-    return [*before, Loop(rounds, body), *after]
+    return [*before, Loop(rounds, body, loop.is_sum), *after]
+
+
+def in_lanes(kernel: Sequence[Step]) -> Kernel:
+    """The kernel with the rounds of loops that run in any order in lanes: each step takes a strip of rounds at a time.
+
+    What one round computes for another step has a number for each lane then, and sums add up all lanes.
+    """
+    return [each for step in kernel for each in (_strips(step) if isinstance(step, Loop) else [step])]
+
+
+def _strips(loop: Loop) -> Kernel:
+    """A loop as one over whole strips, and what is left; or as it is, if it is short or its order matters."""
+    if not loop.parallel:
+        return [loop]
+    own = {step.target.array for step, _ in innermost(loop) if not (step.target.strides[0] or _adds(step))}
+    ends = [(ref.array, span(ref, rounds)[1] + 1) for ref, rounds in refs(loop) if ref.array in own]
+    room = sum(dict(sorted(ends)).values())
+    sizes = [n for n in LANES if 2 * n <= loop.rounds and n * room <= ROOM]
+    if not sizes:
+        return [loop]
+    lanes = next((n for n in sizes if loop.rounds % n == 0), sizes[0])
+    strips, left = divmod(loop.rounds, lanes)
+    found: Kernel = [Loop(strips, tuple([_in_lanes(step, own, lanes) for step in loop.body]))]
+    if left:
+        last = later(loop.body, strips * lanes)
+        found.append(Loop(1, tuple([_in_lanes(step, own, left) for step in last])))
+    return found
+
+
+def _in_lanes(part: Any, own: set[str], lanes: int, depth: int = 1) -> Any:
+    """A step within so many loops, or a term of a sum over all rounds, with a loop over so many lanes inside.
+
+    The intermediate results of a round are in its `own` arrays.
+    """
+    if isinstance(part, Loop):
+        return part._replace(body=tuple([_in_lanes(each, own, lanes, depth + 1) for each in part.body]))
+    if isinstance(part, Assign) and not (part.target.strides[0] or part.target.array in own):
+        assert isinstance(part.value, Sum)
+        so_far = Term("+", (part.target,))
+        terms = [each if each == so_far else _in_lanes(each, own, lanes, depth) for each in part.value.terms]
+        return Assign(part.target, Sum(tuple(terms)))
+    if isinstance(part, Term) and len(part.factors) == 1 and not _varies(part.factors[0], own):
+        return Term(part.sign, (*part.factors, Ref(f"={float(lanes)}")))
+
+    def lane(ref: Ref) -> Ref:
+        if not ref.strides:
+            return ref
+        is_own = ref.array in own
+        outer, *inner = [lanes * stride if is_own else stride for stride in ref.strides]
+        inner.insert(depth - 1, 1 if is_own else outer)
+        return Ref(ref.array, ref.base * lanes if is_own else ref.base, (0 if is_own else lanes * outer, *inner))
+
+    return Loop(lanes, (replace(part, lane),))
+
+
+def _adds(step: Any) -> bool:
+    """Whether a step adds to its target."""
+    return isinstance(step.value, Sum) and Term("+", (step.target,)) in step.value.terms
+
+
+def _varies(ref: Ref, own: set[str]) -> bool:
+    """Whether a reference reads another number in each round."""
+    return ref.array in own or any(ref.strides[:1])
 
 
 def _mark(node: Node) -> str:

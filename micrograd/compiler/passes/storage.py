@@ -16,6 +16,9 @@ Range = tuple[str, int, int]
 """Elements of an array that are kept together: its name, the first, and the end."""
 
 
+LINE = 8  # numbers in a cache line
+
+
 def allocate(kernel: Kernel, most: int, size: Callable[[Kernel], int] = length) -> tuple[list[Kernel], int]:
     """The kernel in parts of at most this size, or of a single step, with an array t; and how many elements t has.
 
@@ -108,12 +111,14 @@ def _slots(lives: dict[Range, tuple[int, int]]) -> tuple[dict[Range, int], int]:
         while in_use and in_use[0][0] < begin:
             insort(gaps, heappop(in_use)[1:])
         size = found[2] - found[1]
+        size += -size % LINE if size >= LINE else 0
         at = bisect_left(gaps, (size,))
         if at < len(gaps):
             room, slots[found] = gaps.pop(at)
             if room > size:
                 insort(gaps, (room - size, slots[found] + size))
         else:
+            n += -n % LINE if size >= LINE else 0
             slots[found], n = n, n + size
         heappush(in_use, (end, size, slots[found]))
     return slots, n

@@ -48,6 +48,7 @@ from micrograd.compiler.passes.interchange import interchanged
 from micrograd.compiler.passes.jam import jam
 from micrograd.compiler.passes.layers import with_layers
 from micrograd.compiler.passes.products import Product, argument, split
+from micrograd.compiler.passes.rounds import in_lanes
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
 from micrograd.compiler.targets.c_runtime import CALLS, FOR_DOUBLES, FOR_TILES, PARTS, definitions, refused
@@ -124,7 +125,7 @@ class Writer(Printer):
             kernel, self.products, self.block = split(kernel, program.sizes)
             kernel = [_for_all(step, program.sizes, shared) for step in kernel] if any(shared) else kernel
         after = [product.step() for product in self.products]
-        layers = kernel if once else with_layers(kernel) if vectors else interchanged(kernel)
+        layers = kernel if once else with_layers(kernel) if vectors else interchanged(in_lanes(kernel))
         parts, self.temporaries = allocate(layers, LINES)
         steps = [in_steps(part, dots=dots, totals=vectors and not once) for part in parts]
         if dots and precision == DOUBLE:

@@ -358,7 +358,7 @@ static inline void gather(T *to, const column *x, int64_t arguments, int64_t siz
 }
 
 /* PART run */
-enum { WORK = (NUMBERS * sizeof(T) + 64) / sizeof(real) + MORE };
+enum { WORK = (NUMBERS * sizeof(T) + 128) / sizeof(real) + MORE };
 
 /* Computes the examples from `first` on, up to `end`. */
 static int computed(const call *c, real *g, real *work, int64_t first, int64_t end)
@@ -367,7 +367,7 @@ static int computed(const call *c, real *g, real *work, int64_t first, int64_t e
     const column *x = c->x;
 CLEAR
     T *xs = (T *)(((uintptr_t)work + 63) & ~(uintptr_t)63), *ys = xs + INPUTS;
-    T *t = ys + OUTPUTS, seeds;
+    T *t = (T *)(((uintptr_t)(ys + OUTPUTS) + 63) & ~(uintptr_t)63), seeds;
 ROOM
     M failed = {0}; /* in each lane, an odd number after an error, and 2 after an overflow of floats */
     int64_t all[EXAMPLES] = {0}, *examples = all; /* the examples of a block, and of a tile */

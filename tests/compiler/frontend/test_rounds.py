@@ -113,7 +113,24 @@ def unused(w, s, xs):
     return state + c
 
 
-PROGRAMS = [constant, unused, mixed, nested, two, looked_up, outside, of_constants, until, shared]
+def rows(w, s, xs):
+    """Sums over rows, which run in lanes; what one of them computes for each row, another takes as its rows."""
+    scale = w[0].exp()
+
+    def step(sums, x):
+        h = [dot(w[3 * i : 3 * i + 3], [*s, x[0]], x[1]).tanh() for i in range(2)]
+        inner, _ = scan(lambda t, v: (t * 0.5 + v * x[1], None), h[0], w)
+        chosen = take(w[:5], where(x[0] > 0, 1, 3)) * scale - logsumexp([*h, inner])
+        return {"sum": sums["sum"] + chosen, "less": sums["less"] - h[1] * inner, "as it is": sums["as it is"]}, [
+            x[1] * v for v in h
+        ]
+
+    sums, ys = scan(step, {"sum": s[0], "less": 0.0, "as it is": s[1]}, xs)
+    total, _ = scan(lambda t, yx: (dot(yx["y"], yx["x"], t), None), sums["less"], {"y": ys, "x": xs})
+    return sums["sum"] * total * sums["as it is"]
+
+
+PROGRAMS = [constant, unused, mixed, nested, two, looked_up, outside, of_constants, until, shared, rows]
 each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 each_backend = pytest.mark.parametrize("backend", ["python", pytest.param("c", marks=needs_compiler)])
 
@@ -168,6 +185,20 @@ def test_values_and_gradients_are_those_of_the_engine(program, backend):
     assert fast(*example) == close(value)
     found, (of_s, of_xs) = fast.value_and_grad(*example, argnum=(0, 1))
     assert [found, *of_s, *flat(of_xs)] == close([value, *of_x])
+    assert fast.backward(*[[each] for each in example]) == close(value)
+    assert [v.grad for v in w] == close(of_w)
+
+
+@needs_compiler
+@pytest.mark.parametrize("n", [40, 100, 130])
+def test_sums_over_many_rows_run_in_strips(n):
+    w = parameters()
+    example = numbers(2, n)
+    fast = compile(partial(rows, w), example, parameters=w, backend="c")
+    assert fast(*example) == close(rows(w, *example).data)
+    value, of_w, of_x = engine(rows, *example)
+    found, gradients = fast.value_and_grad(*example, argnum=(0, 1))
+    assert [found, *flat(gradients)] == close([value, *of_x])
     assert fast.backward(*[[each] for each in example]) == close(value)
     assert [v.grad for v in w] == close(of_w)
 
