@@ -54,7 +54,6 @@ def place(sizes: Sequence[tuple[float, float]], columns: Sequence[int], edges: S
         before[target].append(source)
         after[source].append(target)
     orders = [[box for box, column in enumerate(columns) if column == k] for k in range(max(columns) + 1)]
-    _order(orders, before, after)
     heights = [height for _, height in sizes]
     ys = _heights(orders, before, after, heights)
     levels = _levels(edges, columns, heights, ys)
@@ -79,29 +78,20 @@ def place(sizes: Sequence[tuple[float, float]], columns: Sequence[int], edges: S
     return Placed(corners, passes, lefts[-2] + widths[-1] + MARGIN, bottom + MARGIN)
 
 
-def _order(orders: list[list[int]], before: list[list[int]], after: list[list[int]]) -> None:
-    """Order the boxes of each column by the mean position of their neighbours, so that few edges cross."""
-    place = {box: (i + 0.5) / len(order) for order in orders for i, box in enumerate(order)}
-    for sweep in range(SWEEPS):
-        neighbours = after if sweep % 2 else before
-        for order in reversed(orders) if sweep % 2 else orders:
-            means = {box: _mean([place[n] for n in neighbours[box]], place[box]) for box in order}
-            order.sort(key=means.__getitem__)
-            place.update((box, (i + 0.5) / len(order)) for i, box in enumerate(order))
-
-
 def _heights(
     orders: list[list[int]], before: list[list[int]], after: list[list[int]], heights: Sequence[float]
 ) -> list[float]:
-    """The middle of each box: as near as possible to the mean of its neighbours."""
+    """The middle of each box: as near as possible to the mean of its neighbours. At first, this orders the columns."""
     ys = [0.0] * len(heights)
     for order in orders:
         _separate(order, heights, ys)
     both = [a + b for a, b in zip(before, after, strict=True)]
-    for sweep, neighbours in enumerate([before, after, *[both] * (2 * SWEEPS - 1)]):
+    for sweep, neighbours in enumerate([before, after] * (SWEEPS // 2) + [both] * (2 * SWEEPS)):
         for order in reversed(orders) if sweep % 2 else orders:
             for box in order:
                 ys[box] = _mean([ys[n] for n in neighbours[box]], ys[box])
+            if sweep < SWEEPS:
+                order.sort(key=ys.__getitem__)
             _separate(order, heights, ys)
     return ys
 
