@@ -286,7 +286,7 @@ def bits(tree):
 
 
 def close(x, expected):
-    """Agreement as C is held to it, where Python is held to the last bit."""
+    """Agreement up to rounding."""
     return pytest.approx(expected, rel=1e-12, abs=1e-14) == x
 
 

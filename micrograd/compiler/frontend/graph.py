@@ -146,8 +146,7 @@ def traced(
     """The graph of a function of arguments of these shapes. The last `n_constants` parameters get no gradients.
 
     Sums of products written with operators become dots. The backward pass goes level by level, which puts similar
-    operations next to each other; for the backend "python" it goes in the engine's order, and its sums equal the
-    engine's to the last bit.
+    operations next to each other, if all closures are this package's own; otherwise it goes in the engine's order.
     """
     trace, n = Trace(finite=options.finite, ieee=options.ieee), len(parameters)
     graph = Graph(trace, shapes, n, n - n_constants)
@@ -157,7 +156,7 @@ def traced(
     index = dict(zip(parameters, range(len(parameters)), strict=True))
     with symbols(index, partial(trace.leaf, "p")) as numbers:
         trace.rows = Rows(trace, index, graph.n_trained, numbers["data"].assigned)
-        tracing = _Tracing(graph, inputs, index, is_rolled=not options.backend.in_python)
+        tracing = _Tracing(graph, inputs, index)
         try:
             result = tracing.forward(function, numbers["data"].assigned)
             if graph.output_shape == ():
@@ -174,8 +173,8 @@ def traced(
 class _Tracing:
     """The state of tracing a function, until its graph is complete."""
 
-    def __init__(self, graph: Graph, inputs: list[Value], index: dict[Value, int], *, is_rolled: bool) -> None:
-        self.graph, self.inputs, self.index, self.is_rolled = graph, inputs, index, is_rolled
+    def __init__(self, graph: Graph, inputs: list[Value], index: dict[Value, int]) -> None:
+        self.graph, self.inputs, self.index = graph, inputs, index
         self.first_use: dict[Value, int] = {}  # for each sum that became a dot, the first line that uses it
         self.order: Order = [], []  # of the result's backward pass
         self.own_closures = False  # whether this package defined all closures in it
@@ -194,17 +193,14 @@ class _Tracing:
         graph.output_shape = shape_of(result)
         values = flat(result)
         operands = tuple([value for value in values if isinstance(value, Value)])
-        is_single = graph.output_shape == ()
-        rows.add_up = self.is_rolled and is_single
+        rows.add_up = graph.output_shape == ()
         nodes, leaves = order_of(operands)
         _check_symbolic(nodes)
         self.own_closures = have_own_closures(nodes)
-        if is_single and not (rows.add_up and self.own_closures):
+        if rows.add_up and not self.own_closures:
             rows.add_up = False
-            if self.own_closures:
-                rows.find_alone(nodes)
             nodes, leaves = order_of(operands)
-        elif is_single:
+        elif rows.add_up:
             if _merge_equal(nodes):
                 nodes, leaves = order_of(operands)
             if join_products(trace, nodes, operands, self.first_use):
@@ -224,8 +220,7 @@ class _Tracing:
         for each in (*nodes, *others):
             if type(each.data) not in (Symbol, RowSymbol):
                 self.grads.setdefault(each, each.grad)
-        is_result = nodes is self.order[0]
-        if self.is_rolled and (self.own_closures if is_result else have_own_closures(nodes)):
+        if self.own_closures if nodes is self.order[0] else have_own_closures(nodes):
             nodes = _in_order(nodes, self.first_use, len(self.graph.trace.ops))
         return nodes, leaves
 

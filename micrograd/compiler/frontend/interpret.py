@@ -1,19 +1,32 @@
 """Runs graphs one operation at a time, for error messages."""
 
 import math
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any
 
-from micrograd import scalar
 from micrograd.compiler.frontend.graph import CallSpec, Graph
 from micrograd.compiler.frontend.operations import CONDITIONS, OPERATIONS
 from micrograd.compiler.frontend.tracer import Trace
 from micrograd.core.errors import WHERE_HINT
 
 Step = tuple[int, list[Any], Any]
-"""A line, the numbers of its operands, and the result, or the error in place of it."""
+"""A line, the numbers of its operands, and the result, or the error in place of it: no step after it counts."""
+
+ON_ROWS: dict[str, Callable[..., Any]] = {
+    **OPERATIONS,
+    "sum": partial(reduce, operator.add),
+    "axpy": lambda start, number, row: _added(start, [number * x for x in row]),
+    "scatter": lambda start, index, number, row: _added(
+        start, [number if i == index else 0.0 for i in range(len(row))]
+    ),
+}
+
+
+def _added(start: Any, terms: list[Any]) -> list[Any]:
+    return [a + b for a, b in zip(start if isinstance(start, list) else repeat(start), terms, strict=False)]
 
 
 def evaluate(graph: Graph, results: Sequence[int], numbers: dict[Any, Any]) -> Iterator[Step]:
@@ -33,11 +46,14 @@ def _carry_out(trace: Trace, lines: Sequence[int], numbers: dict[Any, Any]) -> I
             yield from _loop(trace, id, list(map(number_of, of)), numbers)
         elif op != "stack":
             operands = list(map(number_of, of))
-            if id in trace.maps:
-                each = [operand if isinstance(operand, list) else [operand] * trace.maps[id] for operand in operands]
-                numbers[id] = list(map(partial(_result, op), *each))
-            else:
-                numbers[id] = _result(op, *operands)
+            try:
+                if size := trace.maps.get(id):
+                    each = [operand if isinstance(operand, list) else [operand] * size for operand in operands]
+                    numbers[id] = list(map(OPERATIONS[op], *each))
+                else:
+                    numbers[id] = ON_ROWS[op](*operands)
+            except (ArithmeticError, ValueError) as error:
+                numbers[id] = error
             yield id, operands, numbers[id]
 
 
@@ -59,40 +75,17 @@ def _loop(trace: Trace, line: int, operands: Sequence[Any], numbers: dict[Any, A
         inner = numbers | leaves | inner
         for id, of, outcome in _carry_out(trace, its, inner):
             if isinstance(outcome, Exception):
-                inner[id] = outcome = type(outcome)(f"{outcome}, in round {i} of scan(), counted from 0")
+                outcome = type(outcome)(f"{outcome}, in round {i} of scan(), counted from 0")
             yield id, of, outcome
         for k, total in enumerate(loop.sums):
             totals[k] = inner[total]
         for row, total in loop.rows:
-            totals[row.base : row.base + row.size] = map(partial(_result, "+"), totals[row.base :], inner[total])
+            totals[row.base : row.base + row.size] = _added(inner[total], totals[row.base : row.base + row.size])
         state, ys[i] = [
             [inner[end] for end in ends] for ends in (loop.results[: len(state)], loop.results[len(state) :])
         ]
     numbers[line, "rounds"] = begun
     numbers[line] = [*state, *totals, *chain(*ys)]
-
-
-def _result(op: str, *operands: Any) -> Any:
-    """The result of an operation; or its error, or the error of an operand."""
-    if op == "dot":
-        start, ws, xs = operands
-        return reduce(partial(_result, "+"), map(partial(_result, "*"), ws, xs), start)
-    if op == "sum":
-        return reduce(partial(_result, "+"), *operands)
-    if op in ("axpy", "scatter"):
-        start, one, other, *row = operands
-        if op == "axpy":
-            terms = [_result("*", one, x) for x in other]
-        else:
-            terms = [scalar.where(one == i, other, 0) for i in range(len(row[0]))]
-        starts = start if isinstance(start, list) else [start] * len(terms)
-        return list(map(partial(_result, "+"), starts, terms))
-    numbers = operands[0] if op == "max" else operands
-    failed = next((number for number in numbers if isinstance(number, Exception)), None)
-    try:
-        return failed or OPERATIONS[op](*operands)
-    except (ArithmeticError, ValueError) as error:
-        return error
 
 
 def _inputs(graph: Graph, parameters: Sequence[float], x: Sequence[float]) -> dict[int, Any]:

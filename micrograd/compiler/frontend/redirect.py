@@ -25,6 +25,7 @@ from micrograd.engine import Value
 from micrograd.support.signals import finish
 
 _SLOTS: Any = {"data": Value.data, "grad": Value.grad}  # where a plain Value keeps its numbers
+_new = object.__new__
 _get_data, _set_data = _SLOTS["data"].__get__, _SLOTS["data"].__set__
 
 Used = dict[int, tuple[Value, Any, Any]]
@@ -264,24 +265,29 @@ def _change_class(values: set[Value], change: Callable[[Any], Any]) -> None:
 @cache
 def _class_for(kind: Any) -> Any:
     """The class that Values of a class have while they are not plain."""
-    return stand_in(kind, _plain_class=kind, **{name: _property(name) for name in _SLOTS})
+    plain = _new(kind)
+
+    def node(data: Any, *operation: Any) -> Any:
+        is_traced = kind is Value and type(data) is not float and is_tracing()
+        return (_NODE if is_traced else plain)._node(data, *operation)
+
+    members = {name: _property(name) for name in _SLOTS}
+    return stand_in(kind, _plain_class=kind, _node=staticmethod(node), **members)
 
 
 def stand_in(kind: Any, **members: Any) -> Any:
-    """A subclass with these members. Values computed from its instances have the class `kind` itself.
-
-    Its methods refer to `kind`, since another thread may change the class of `self` while one runs.
-    """
+    """A subclass with these members. Values computed from its instances have the class `kind` itself."""
 
     def new(cls: Any, *operation: Any, **label: Any) -> Any:
         return kind(*operation, **label)
 
-    def node(self: Any, *operation: Any) -> Any:
-        result = kind._node(self, *operation)
-        result.__class__ = kind
-        return result
+    members = {"__slots__": (), "__new__": new, "_node": _new(kind)._node} | members
+    return type(kind.__name__, (kind,), members)
 
-    return type(kind.__name__, (kind,), {"__slots__": (), "__new__": new, "_node": node} | members)
+
+Node = stand_in(Value, data=Value.data, _node=Value._node)
+"""The class of Values that are computed while a function is traced; no read of one is noted."""
+_NODE = _new(Node)
 
 
 def _property(name: str) -> property:

@@ -129,10 +129,8 @@ scalar.ZEROS[RowSymbol] = 0
 class Row(Value):
     """Several Values as one operand. `place` is their slice of the parameters, if they are one."""
 
-    __slots__ = ("_distinct", "_rows", "_sum", "is_alone", "place", "values")
+    __slots__ = ("_rows", "_sum", "place", "values")
 
-    is_alone: bool  # nothing else uses its values: their gradients are the sums of what it gets, in that order
-    _distinct: frozenset[Value]
     _rows: "Rows"
     _sum: Any
     place: Slice | None
@@ -140,13 +138,13 @@ class Row(Value):
 
     def __init__(self, rows: "Rows", values: tuple[Value, ...], line: int, place: Slice | None = None) -> None:
         self._rows, self.values, self.place = rows, values, place
-        self.data, self._sum, self._distinct = RowSymbol(rows.trace, line), 0, frozenset()
-        self._op, self.label, self._is_constant, self.is_alone = "row", "", False, False
+        self.data, self._sum = RowSymbol(rows.trace, line), 0
+        self._op, self.label, self._is_constant = "row", "", False
 
     @property
     def _prev(self) -> tuple[Value, ...]:
         """What it passes its gradient on to."""
-        return () if self.place and (self.is_alone or self._rows.add_up) else self.values
+        return () if self.place and self._rows.add_up else self.values
 
     @_prev.setter
     def _prev(self, values: tuple[Value, ...]) -> None:
@@ -175,14 +173,6 @@ class Row(Value):
         elif type(grad) is not RowSymbol and not self.place:
             _send(repeat(grad), self.values)
 
-    def overlaps(self, other: "Row") -> bool:
-        """Whether the rows share Values, without being the same."""
-        if self is other:
-            return False
-        if not self._distinct:  # this takes time, and most rows never need it
-            self._distinct = frozenset(self.values)
-        return not self._distinct.isdisjoint(other.values)
-
 
 def _send(gradients: Iterable[Any], values: Sequence[Value]) -> None:
     for value, gradient in zip(values, gradients, strict=False):
@@ -192,9 +182,8 @@ def _send(gradients: Iterable[Any], values: Sequence[Value]) -> None:
 class Rows:
     """The Rows of a trace; `assigned` has the parameters whose numbers the traced function has set.
 
-    If they `add_up`, the gradients sent to a Row become one row. Otherwise only a Row that is alone adds them up, since
-    this gives the engine's sums; the others pass each on at once, for closures that read gradients midway. In the
-    `final` backward pass, what `take` sends to a slice of parameters stays there in any case.
+    If they `add_up`, the gradients sent to a Row become one row. Otherwise each is passed on at once, for closures that
+    read gradients midway. What `take` sends to a slice of parameters stays there in the `final` backward pass only.
     """
 
     def __init__(self, trace: Trace, index: dict[Value, int], n_trained: int, assigned: dict[Value, Any]) -> None:
@@ -204,10 +193,10 @@ class Rows:
         self._found: dict[Any, Row] = {}  # slices, and stacks by their lines
 
     def of(self, *operands: tuple[Value, ...]) -> Sequence[tuple[Value, ...]]:
-        """Each as a tuple of one Row; or all unchanged, if they are short, overlap, or are not all traced."""
+        """Each as a tuple of one Row; or all unchanged, if they are short or not all traced."""
         if len(operands[0]) >= SHORTEST_ROW and operands[0][0]._level == 0:
             rows = [row for values in operands if (row := self._row(values)) is not None]
-            if len(rows) == len(operands) and not rows[-1].overlaps(rows[0]):
+            if len(rows) == len(operands):
                 return [(row,) for row in rows]
         return operands
 
@@ -248,18 +237,11 @@ class Rows:
             row = self._found[lines] = Row(self, values, trace.stack(lines))
         return row
 
-    def find_alone(self, nodes: Sequence[Value]) -> None:
-        """Note which Rows are alone, in a graph of these nodes."""
-        uses = Counter(map(id, chain.from_iterable([node._prev for node in nodes])))
-        for node in nodes:
-            if isinstance(node, Row):
-                node.is_alone = {*map(uses.__getitem__, map(id, node.values))} == {1}
-
     def keeps(self, row: Row, total: Any) -> bool:
         """Whether a Row adds up what is sent to it, instead of passing it on at once."""
         if type(total) is RowSymbol and self.trace.ops[total.id] == "scatter":
             return self.final and row.place is not None
-        return self.add_up or row.is_alone
+        return self.add_up
 
     def clear(self) -> None:
         """Forget the Rows, since they refer to this object."""

@@ -39,7 +39,7 @@ from micrograd.compiler.frontend.operations import (
     LOGIC,
     OPERATIONS,
 )
-from micrograd.compiler.frontend.redirect import stand_in
+from micrograd.compiler.frontend.redirect import Node, stand_in
 from micrograd.core.errors import PACKAGE, users_line
 from micrograd.engine import Value
 
@@ -151,31 +151,21 @@ class Symbol:
 
 
 def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any]:
-    is_sum, is_logic, commutes = name == "+", name in LOGIC, name in COMMUTATIVE
+    is_sum, is_logic = name == "+", name in LOGIC
 
     def method(self: Symbol, other: Any) -> Any:
         trace, kind = self.trace, type(other)
         if kind is Symbol and other.trace is trace:
-            a, b = lines = self.id, other.id
-            if a in trace.constants or b in trace.constants:
-                return trace.add(name, lines)
-            # What `add` would do, written out: tracing spends most of its time here.
-            new = len(trace.ops)
-            line = trace.known[name].setdefault((b, a) if commutes and a > b else lines, new)
-            if line == new:
-                trace.ops.append(name)
-                trace.operands.append(lines)
-            symbol = _new(Symbol)
-            symbol.trace, symbol.id = trace, line
-            return symbol
-        if is_sum and kind is int and other == 0:  # where gradients start
-            return self
-        if kind is not float and (isinstance(other, Value) or not isinstance(other, (int, Real))):
-            return NotImplemented
-        if is_logic and other not in (0, 1):
-            return NotImplemented  # & and | combine bits, and a condition has one
-        line = trace.id(other)
-        return trace.add(name, (line, self.id) if reflected else (self.id, line))
+            b = other.id
+        else:
+            if is_sum and kind is int and other == 0:  # where gradients start
+                return self
+            if kind is not float and (isinstance(other, Value) or not isinstance(other, (int, Real))):
+                return NotImplemented
+            if is_logic and other not in (0, 1):
+                return NotImplemented  # & and | combine bits, and a condition has one
+            b = trace.id(other)
+        return trace.add(name, (b, self.id) if reflected else (self.id, b))
 
     return method
 
@@ -205,8 +195,8 @@ for _name in ("neg", "abs"):
 Real.register(Symbol)  # so that a Value takes it for a number
 
 
-Argument = stand_in(Value, __hash__=_hash, data=Value.data)
-"""The class of Values that stand for arguments; no read of one is noted. Values computed from one are plain Values."""
+Argument = stand_in(Node, __hash__=_hash)
+"""The class of Values that stand for arguments."""
 scalar.ZEROS[Symbol] = 0
 
 
@@ -308,7 +298,7 @@ class Trace:
                 f"{users_line()}: another thread computes with traced numbers, but a function is traced in one thread "
                 "only: run all of it in the thread that compiles it"
             )
-        value = number if type(number) is bool else float(number)
+        value = number if type(number) is float or type(number) is bool else float(number)
         key = value if value and value is not True else repr(value)  # which tells -0.0 from 0.0, and True from 1.0
         line = self.known["constant"].get(key)
         if line is None:
@@ -361,12 +351,11 @@ class Trace:
 
     def add(self, op: str, lines: tuple[int, ...]) -> Symbol:
         """The result of an operation on lines: a Symbol even if it is constant, to show that it was traced."""
-        known = self.known[op]
-        key = (lines[1], lines[0]) if op in COMMUTATIVE and lines[0] > lines[1] else lines
+        known, a, b = self.known[op], lines[0], lines[-1]
+        key = (b, a) if a > b and op in COMMUTATIVE else lines
         line = known.get(key)
         if line is None:
-            constants = self.constants
-            if lines[0] in constants or lines[-1] in constants:
+            if a in self.constants or b in self.constants:
                 line = self._simplified(op, lines)
             if line is None:
                 line = len(self.ops)
