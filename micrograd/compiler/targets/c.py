@@ -108,19 +108,21 @@ class Writer(Printer):
         once: bool = False,
         shared: Sequence[bool] = (),
     ) -> None:
-        self.vectors, self.checks, self.once, self.literal = vectors, checks, once, precision.literal
+        self.vectors, self.once, self.literal, self.constants = vectors, once, precision.literal, program.constants
         self.type, self.for_lane, self.lane = "real", "", ""
         if vectors:
             self.type, self.for_lane, self.lane = ("V", "", "") if once else ("T", "FOR_LANES ", "[k]")
         self.uniform = {*"pcghdu", *"y" * once}  # arrays with one number for all lanes
-        self.is_hoisted = once or program.before is not None
         self.templates = templates(precision, vectors=vectors, checks=checks)
-        self.constants = program.constants
+        example, result = ("T", "real") if once else (self.type, self.type)
+        types = {"p": "const real *", "x": f"const {example} *", "seed": f"const {example} ", "g": "real *"}
+        types |= {"y": f"{result} *", "t": f"{self.type} *"}
+        if vectors or dots:  # in a library
+            types |= {"failed": "M *", "h": "const real *", "d": "real *", "block": "R *", "u": "const real *"}
+        self.parameters = {name: f"{type.replace('*', '*restrict ')}{name}" for name, type in types.items()}
         self.straight = sum(not isinstance(step, Loop) for step in program.kernel)
-        self.products: list[Product] = []
         self.shared = shared if vectors else ()
-        self.block = 0
-        kernel = program.kernel
+        kernel, self.products, self.block = program.kernel, list[Product](), 0
         if vectors and not once:
             kernel, self.products, self.block = split(kernel, program.sizes)
             kernel = [_for_all(step, program.sizes, shared) for step in kernel] if any(shared) else kernel
@@ -133,18 +135,6 @@ class Writer(Printer):
         self.parts = [jam(part) if vectors else part for part in steps]
         self.passes = {"products": [kernel, after], "layers": [layers], "storage": parts, "sums": steps}
         self.passes["jam"] = self.parts
-        self.parameters = self._parameters()
-
-    def _parameters(self) -> dict[str, str]:
-        """The declarations of a function's parameters."""
-        example, result = ("T", "real") if self.once else (self.type, self.type)
-        types = {"p": "const real *", "x": f"const {example} *", "seed": f"const {example} ", "g": "real *"}
-        types |= {"y": f"{result} *", "t": f"{self.type} *"}
-        types |= {"failed": "M *"} if self.checks else {}
-        types |= {"h": "const real *", "d": "real *"} if self.is_hoisted else {}
-        types |= {"block": "R *"} if self.products else {}
-        types |= {"u": "const real *"} if any(self.shared) else {}
-        return {name: f"{type.replace('*', '*restrict ')}{name}" for name, type in types.items()}
 
     def function_of(self, name: str, lines: Iterable[str]) -> str:
         """A function of these lines, which may leave some of its parameters unused."""
@@ -157,10 +147,10 @@ class Writer(Printer):
         lines = textwrap.wrap(text, 116, break_on_hyphens=False)
         return "\n".join(block(f"static const {kind} {name}[] =", lines)) + ";\n\n"
 
-    def products_source(self, name: str, sizes: Sequence[int]) -> str:
+    def products_source(self, sizes: Sequence[int]) -> str:
         """A function that adds the products of n examples of a block to gradients, if there are any."""
         lines = [line for product in self.products for line in self._product(product, sizes)]
-        head = f"static void {name}(const column *x, const int64_t *examples, const real *block, real *g, long n)"
+        head = "static void products(const column *x, const int64_t *examples, const real *block, real *g, long n)"
         start = "int64_t room[BLOCK];", "(void)x; (void)examples; (void)room;"
         return "\n".join([*block(head, [*start, *lines]), "\n"]) if lines else ""
 
@@ -189,17 +179,15 @@ class Writer(Printer):
     def statement(self, step: Assign | Accumulate, is_new: bool) -> Iterator[str]:
         """The lines of a step: what is added to a gradient is the total of a variable's lanes."""
         target, text = self.ref(step.target), self.value(step.value)
+        sign = "+=" if isinstance(step, Accumulate) else "="
         if self.vectors and step.target.array in self.uniform:
             number = f"({text})[0]" if self.once else f"total({text.removesuffix(self.lane)})"
-            yield f"{target[2:-1]} {'+=' if isinstance(step, Accumulate) else '='} {number};"
-        elif isinstance(step, Accumulate):
-            yield f"{target} += {text};"
-        elif not is_new:
-            yield f"{self.for_lane}{target} = {text};"
-        elif self.vectors:
-            yield from (f"{self.type} {step.target.array};", f"{self.for_lane}{target} = {text};")
+            yield f"{target[2:-1]} {sign} {number};"
+        elif is_new and not self.for_lane:
+            yield f"{self.type} {target} {sign} {text};"
         else:
-            yield f"real {target} = {text};"
+            yield from [f"{self.type} {step.target.array};"] * is_new
+            yield f"{self.for_lane}{target} {sign} {text};"
 
     def take(self, index: Any, first: Ref, step: int, size: int) -> Call:
         """The number at an index; where each lane has numbers of its own, those of its lane."""
@@ -278,88 +266,63 @@ def library_source(
     `shared` says which arguments all examples share. Up to `threads` threads share the examples, if each gets at least
     `least` of them.
     """
-    ieee = graph.trace.ieee
-    shared = shared or [False] * len(graph.sizes)
-    writer = Writer(program, precision, vectors=tile > 0, dots=tile == 0, checks=not ieee, shared=shared)
-    gather = once = ""
-    k = offset = 0
-    for (size, is_shared), alike in groupby(zip(graph.sizes, shared, strict=True)):
-        count = len(list(alike))
-        line = f"gather(xs + {offset}, x + {k}, {count}, {size}, examples);\n"
-        if not tile and len(graph.sizes) == 1:  # a single argument, which may be long, needs no copy
-            line = f"xs = (T *)numbers_of(x, examples[0], {size});\n"
-        if is_shared and tile:
-            line += f"    for (long i = {offset}; i < {offset + count * size}; i++)\n        u[i] = xs[i][0][0];\n"
-        once, gather = (f"{once}    {line}", gather) if is_shared else (once, f"{gather}        {line}")
-        k, offset = k + count, offset + count * size
-    overflow = "0"
-    if not ieee and (precision != DOUBLE or "**" in program.operations):
-        overflow = f"fetestexcept(FE_OVERFLOW) ? {1 if precision == DOUBLE else 2} : 0"
-    arguments = "" if ieee else ", &failed"
-    body, products = writer.source("one"), writer.products_source("products", graph.sizes)
-    more = f"{writer.block} * ROW" if products else "0"
-    before = after = ""
-    if program.before and program.after:
-        first, last = (
-            Writer(part, precision, vectors=True, checks=not ieee, once=True)
-            for part in (program.before, program.after)
-        )
-        body = first.source("before") + body + last.source("after")
-        n, n_held = max(first.temporaries, last.temporaries), program.before.n_results
-        before = (
-            f"    V *once = (V *)(block + {more});\n    real *h = (real *)(once + {n}), *d = h + {n_held};\n"
-            f"    for (int64_t i = 0; i < {program.n_sums}; i++)\n        d[i] = 0;\n"
-            f"    before(p, xs, 0, g, h, once{arguments}, 0, 0);\n"
-        )
-        more += f" + LANES * {n} + {n_held + program.n_sums}"
-        arguments += ", h, d"
-        after = f"    after(p, xs, 0, g, 0, once{arguments});\n"
-    if products:
-        arguments += ", (R *)(block + (examples - all))"
-    room = f"    real *const block = (real *)(t + {writer.temporaries});\n" if products or before else ""
-    if any(writer.shared):
-        room = f"    real *const block = (real *)(t + {writer.temporaries}), *const u = block + {more};\n"
-        more, arguments = f"{more} + {offset}", f"{arguments}, u"
-    has_layers = "layer(" in body
+    checks, shared = not graph.trace.ieee, shared or [False] * len(graph.sizes)
+    writer = Writer(program, precision, vectors=tile > 0, dots=tile == 0, checks=checks, shared=shared)
+    hoisted = {"before": program.before, "after": program.after}
+    once = {
+        name: Writer(part, precision, vectors=True, checks=checks, once=True) for name, part in hoisted.items() if part
+    }
+    body = "".join([each.source(name) for name, each in {**once, "one": writer}.items()])
+    products, has_layers = writer.products_source(graph.sizes), "layer(" in body
     text = "\n".join([
-        "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n" + "#include <string.h>\n" * (threads > 1),
+        "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n#include <string.h>\n",
         PARTS["no_patterns"] + PARTS["passes"],
         f"typedef {precision.type} real;\n",
         PARTS["vectors"] + PARTS["tiles"] if tile else PARTS["doubles"],
-        PARTS["block"] if products else "",
+        PARTS["call"],
+        PARTS["block"] if products else PARTS["no_block"],
         definitions(body, precision, vectors=tile > 0),
         PARTS["contract"] if has_layers or products else "",
         PARTS["layer"] if has_layers else "",
         body,
-        PARTS["call"] + (PARTS["gather"] if "gather(" in gather + once else ""),
-        PARTS["rows"] + PARTS["product"] + products if products else "",
+        PARTS["product"] + products if products else "",
         PARTS["run"],
         PARTS["add"] + PARTS["threads"] if threads > 1 else PARTS["one_thread"],
     ])  # fmt: skip
+    copies = _copies(graph.sizes, shared, one_by_one=tile == 0)
+    calls = {name.upper(): PARTS[name] if part else "" for name, part in hoisted.items()}
+    may_overflow = checks and (precision != DOUBLE or "**" in program.operations)
     return filled(
-        text,
+        filled(text, ALIKE=copies[True], EACH=copies[False], **calls),
         PASSES=FOR_TILES if tile else FOR_DOUBLES,
-        NUMBERS=offset + program.n_results + writer.temporaries,
-        OFTEN=offset + program.n_results + writer.temporaries - sum(compress(graph.sizes, writer.shared)),
-        SIZES="".join(f"FITS({n}) ? {n} : " for n in TILES if 1 < n <= tile and writer.straight <= MANY_LINES),
-        LIMIT=CACHE,
         INTEGER=precision.integer,
-        INPUTS=offset,
+        LIMIT=CACHE,
+        TILES=tile if writer.straight <= MANY_LINES else 1,
+        INPUTS=sum(graph.sizes),
+        SHARED=sum(compress(graph.sizes, writer.shared)),
         OUTPUTS=program.n_results,
         VALUES=len(graph.outputs),
-        CLEAR="" if overflow == "0" else "    feclearexcept(FE_OVERFLOW);\n",
-        SHARED=once,
-        GATHER=gather,
-        ARGUMENTS=arguments,
-        BEFORE=before,
-        AFTER=after,
-        MORE=more,
-        PRODUCTS=PARTS["block_ends"] if products else "",
-        ROOM=room,
-        EXAMPLES="BLOCK" if products else "WIDTH",
+        TEMPORARIES=writer.temporaries,
         ITEMS=writer.block,
-        RESULT=overflow,
+        HOISTED=max([0, *(each.temporaries for each in once.values())]),
+        HELD=program.before.n_results if program.before else 0,
+        TOTALS=program.n_sums,
+        OVERFLOWS=may_overflow + (may_overflow and precision != DOUBLE),
         THREADS=threads,
         LEAST=least,
         COUNT=graph.n_parameters,
     )
+
+
+def _copies(sizes: Sequence[int], shared: Sequence[bool], one_by_one: bool) -> dict[bool, str]:
+    """The lines that copy arguments into lanes: those that all examples share, and those of each example."""
+    lines = {True: "", False: ""}
+    k = offset = 0
+    for (size, is_shared), alike in groupby(zip(sizes, shared, strict=True)):
+        count = len(list(alike))
+        line = f"gather(xs + {offset}, x + {k}, {count}, {size}, examples);"
+        if one_by_one and len(sizes) == 1:  # a single argument, which may be long, needs no copy
+            line = f"xs = (T *)numbers_of(x, examples[0], {size});"
+        lines[is_shared] += f"    {line}\n"
+        k, offset = k + count, offset + count * size
+    return lines

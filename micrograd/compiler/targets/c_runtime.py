@@ -6,11 +6,13 @@ from functools import cache
 from micrograd import scalar
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.operations import IEEE
-from micrograd.compiler.targets.spelling import filled, parts
+from micrograd.compiler.targets.spelling import filled, parts, used
 
 CALLS = {name: function.arity for name, function in scalar.FUNCTIONS.items() if not function.composed}
 """The functions of the C library that kernels call, and of how many numbers each is."""
 INSTRUCTIONS = ("sqrt", "fabs", "floor")  # of a processor
+OF_NUMBERS = "chosen", "larger", "remainder_", "take_at", "add_at"
+OF_VECTORS = "larger", "take_at", "take", "add_at", "exp", "tanh"
 
 FAST_COMPILE = '"no-tree-bit-ccp", "ira-region=one"'
 FOR_TILES = f'"O1", "tree-loop-vectorize", {FAST_COMPILE}'
@@ -42,40 +44,27 @@ def refused(name: str, precision: Precision = DOUBLE) -> list[str]:
 
 
 def definitions(body: str, precision: Precision = DOUBLE, *, vectors: bool) -> str:
-    """The functions that the C library lacks: those that the body calls, and those that these call in turn."""
-    known = {
-        f"{name}{precision.suffix}": PARTS[name] for name in ("chosen", "larger", "remainder_", "take_at", "add_at")
-    }
-    known |= _of_vectors(precision) if vectors else {name: PARTS[name] for name in ("row_exp", "row_tanh")}
-    known |= _checked(precision, "v_" if vectors else "", "" if vectors else precision.suffix)
-    text = ""
-    for name, definition in reversed(known.items()):
-        if any(f"{before}{name}(" in each for before in " (" for each in (text, body)):
-            text = f"{filled(definition, SUFFIX=precision.suffix)}\n{text}"
-    return text
+    """The functions that the C library lacks: those that the body calls, and those that these call in turn.
 
-
-def _of_vectors(precision: Precision) -> dict[str, str]:
-    """The functions of vectors: in double precision, exp and tanh compute all lanes at once; others, lane by lane."""
-    known = {}
-    for name, n in (CALLS | {"remainder_": 2, "pow": 2, "fabs": 1}).items():
-        kind = "inline" if name in INSTRUCTIONS else "CALLS_LIBM"
-        call = f"{name}{precision.suffix}({', '.join(['a[l]', 'b[l]'][:n])})"
-        known[f"v_{name}"] = f"static {kind} V v_{name}({', '.join(['V a', 'V b'][:n])}) LANE_BY_LANE({call})\n"
-    own = ("v_larger", "v_take_at", "v_take", "v_add_at", *("v_exp", "v_tanh") * (precision == DOUBLE))
-    return known | {name: PARTS[name] for name in own}
-
-
-def _checked(precision: Precision, prefix: str, suffix: str) -> dict[str, str]:
-    """Functions that note the results that are errors in Python."""
-    known = {}
+    Of functions of vectors, exp and tanh in double precision compute all lanes at once; others, lane by lane.
+    """
+    prefix, suffix = ("v_", "") if vectors else ("", precision.suffix)
+    texts = {f"{name}{precision.suffix}": PARTS[name] for name in OF_NUMBERS}
+    if vectors:
+        for name, n in (CALLS | {"remainder_": 2, "pow": 2, "fabs": 1}).items():
+            kind = "inline" if name in INSTRUCTIONS else "CALLS_LIBM"
+            call = f"{name}SUFFIX({', '.join(['a[l]', 'b[l]'][:n])})"
+            texts[f"v_{name}"] = f"static {kind} V v_{name}({', '.join(['V a', 'V b'][:n])}) LANE_BY_LANE({call})\n"
+        names = OF_VECTORS[: None if precision == DOUBLE else -2]
+        texts |= {f"v_{name}": PARTS[f"v_{name}"] for name in names}
+    else:
+        texts |= {name: PARTS[name] for name in ("row_exp", "row_tanh")}
+    texts = {name: filled(text, SUFFIX=precision.suffix) for name, text in texts.items()}
     for name, of in {**dict(zip(CALLS, CALLS, strict=True)), "row_exp": "exp"}.items():
-        rules = " | ".join(refused(of, precision))
-        call = f"{name}(x)" if name != of else f"{prefix}{name}{suffix}(x)"
-        inline = "inline" if name == of else "inline __attribute__((always_inline))"  # else no loop over it has vectors
-        known[f"checked_{name}"] = (
-            f"static {inline} V checked_{name}(V x, M *failed)\n{{\n    const V r = {call};\n"
-            f"    *failed |= {rules};\n    return r;\n}}\n"
-        )
-    own = {name: PARTS[name] for name in ("checked_quotient", "checked_remainder", "checked_pow", "checked_index")}
-    return known | {name: filled(text, PREFIX=prefix, SUFFIX=suffix) for name, text in own.items()}
+        call = f"{prefix}{name}{suffix}" if name == of else name
+        kind = "inline" if name == of else "inline __attribute__((always_inline))"  # else no loop over it has vectors
+        words = {"KIND": kind, "NAME": name, "CALL": call, "RULES": " | ".join(refused(of, precision))}
+        texts[f"checked_{name}"] = filled(PARTS["checked"], **words)
+    for name in ("quotient", "remainder", "pow", "index"):
+        texts[f"checked_{name}"] = filled(PARTS[f"checked_{name}"], PREFIX=prefix, SUFFIX=suffix)
+    return used({name: f"{text}\n" for name, text in texts.items()}, body)

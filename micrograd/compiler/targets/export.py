@@ -4,8 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from functools import partial
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import Graph
@@ -13,11 +12,13 @@ from micrograd.compiler.passes import program
 from micrograd.compiler.passes.expressions import Node
 from micrograd.compiler.targets import c, javascript
 from micrograd.compiler.targets.c_runtime import PARTS, definitions
-from micrograd.compiler.targets.spelling import indented, source, terms, total
+from micrograd.compiler.targets.spelling import block, filled, indented, parts, terms, total, used
 from micrograd.support.trees import Shape, described
 
 if TYPE_CHECKING:
     from micrograd.compiler.native.update import UpdateKernel
+
+HEADER, MODULE = parts("header.h"), parts("module.js")
 
 
 def export_c(
@@ -36,15 +37,24 @@ def export_c(
     bodies = []
     for kind, writer in writers.items():
         takes, g = ("real *g, real *y", "g") if kind == "backward" else ("real *y", "0")
-        bodies.append(
-            f"{writer.source(f'{kind}_one')}void {name}_{kind}(const real *p, const real *x, {takes})\n{{\n"
-            f"    real t[{max(writer.temporaries, 1)}];\n    {kind}_one(p, x, 1, {g}, y, t);\n}}\n"
-        )
+        lines = [f"real t[{max(writer.temporaries, 1)}];", f"{kind}_one(p, x, 1, {g}, y, t);"]
+        head = f"void {name}_{kind}(const real *p, const real *x, {takes})"
+        bodies.append(writer.source(f"{kind}_one") + "\n".join([*block(head, lines), ""]))
     body = "\n".join(bodies)
     numbers = ",\n".join(f"    {precision.literal(number)}" for number in parameters) or "    0 /* there are none */"
     array = f"const real {name}_parameters[] = {{\n{numbers}\n}};\n"
-    header = _header(graph, name, precision, precision.size * max(writer.temporaries for writer in writers.values()))
     start = f"\n#include <math.h>\n\n{PARTS['no_patterns']}\ntypedef {precision.type} real;\n\n{array}\n"
+    header = filled(
+        "\n".join([HEADER["start"], *[HEADER["backward"]] * graph.is_differentiable, HEADER["end"]]),
+        GUARD=name.upper(),
+        NAME=name,
+        TYPE=precision.type,
+        COUNT=graph.n_parameters,
+        INPUTS=sum(graph.sizes),
+        ROOM=f"{precision.size * max(writer.temporaries for writer in writers.values()):,}",
+        ARGUMENTS=arguments(graph, "\n     {}: argument {}"),
+        RETURNED=f"{len(graph.outputs)}{of_shape(graph.output_shape)}",
+    )
     return header, f"{start}{definitions(body, precision, vectors=False)}\n{body}"
 
 
@@ -57,43 +67,25 @@ def _checked(stem: str) -> str:
     return name
 
 
-def _header(graph: Graph, name: str, precision: Precision, room: int) -> str:
-    """The header: it documents the functions; `room` is the number of bytes in their arrays on the stack."""
-    words: dict[str, Any] = {"NAME": name, "TYPE": precision.type, "COUNT": graph.n_parameters, "ROOM": f"{room:,}"}
-    n = len(graph.argument_gradients)
-    gradient = f", {_span('y', n, 1)} its gradient with respect to the inputs" if n else ""
-    backward = source("backward.h", SUMS=_span("g", graph.n_parameters), GRADIENT=gradient, **words)
-    return source(
-        "header.h",
-        GUARD=f"MICROGRAD_{name.upper()}_H",
-        PLACES=arguments(graph, "\n     {}: argument {}"),
-        OUTPUT=_span("y", len(graph.outputs)) + of_shape(graph.output_shape),
-        BACKWARD=f"{backward}\n" if graph.is_differentiable else "",
-        **words,
-    )
-
-
 def export_js(graph: Graph, parameters: Sequence[float], rule: "UpdateKernel | None" = None) -> str:
     """The text of a module, with gradients if there are any, and with a training step if there is a rule."""
-    names = "forwardOne", "backwardOne", "valueAndGradOne"
-    writers = {name: javascript.Writer(graph, graph.ends(kind)) for name, kind in zip(names, graph.kinds, strict=False)}
+    names = ("forward", "backward", "valueAndGrad")[: len(graph.kinds)]
+    writers = [javascript.Writer(graph, graph.ends(kind)) for kind in graph.kinds]
     n = sum(graph.sizes)
-    head = source(
-        "head.js",
-        USAGE="" if rule is None else f"\n{source('usage.js')}",
+    head = filled(
+        "\n".join([MODULE["head"], *map(MODULE.__getitem__, names)]),
+        USAGE="" if rule is None else MODULE["usage"],
         INPUTS=n,
         OUTPUTS=len(graph.outputs),
         ARGUMENTS=arguments(graph, "\n    {}, argument {}"),
         SHAPE=of_shape(graph.output_shape),
         PARAMETERS=javascript.array_of(parameters),
         RESULTS=max(len(graph.outputs), 1 + n),
-        TEMPORARIES=max(writer.temporaries for writer in writers.values()),
+        TEMPORARIES=max(writer.temporaries for writer in writers),
     )
-    fixed = list(javascript.functions("module.js").values())[: 2 + len(writers)]  # two for all, one for each kind
-    code = "".join(
-        [*fixed, "" if rule is None else _js_update(rule), *(writer.source(name) for name, writer in writers.items())]
-    )
-    return f"{head}\n{code}{javascript.library(code)}".rstrip() + "\n"
+    code = "" if rule is None else f"{_js_update(rule)}\n"
+    code += "".join([writer.source(f"{name}One") for name, writer in zip(names, writers, strict=True)])
+    return f"{head}\n{code}{used(javascript.LIBRARY, code)}".rstrip() + "\n"
 
 
 def _js_update(rule: "UpdateKernel") -> str:
@@ -114,23 +106,19 @@ def _js_update(rule: "UpdateKernel") -> str:
     lines = [*start, "for (let i = 0; i < p.length; i++) {", *indented(body), "}"]
     state = ["steps: 0", *(f"{moment}: new Float64Array(parameters.length)" for moment in names)]
     rate = javascript.literal(float(rule.learning_rate))
-    return source("update.js", RATE=rate, STATE=", ".join(state), BODY="".join(f"  {line}\n" for line in lines)) + "\n"
+    return filled(MODULE["update"], RATE=rate, STATE=", ".join(state), BODY="".join(f"  {line}\n" for line in lines))
 
 
 def arguments(graph: Graph, line: str) -> str:
     """A line for each argument, of its place among the inputs and its number."""
-    starts = accumulate(graph.sizes, initial=0)
-    places = enumerate(zip(starts, graph.sizes, graph.shapes, strict=False), 1)
-    return "".join(line.format(_span("x", n, at), k) + of_shape(shape) for k, (at, n, shape) in places if n)
+    text, end = "", 0
+    for k, (n, shape) in enumerate(zip(graph.sizes, graph.shapes, strict=True), 1):
+        first, end = end, end + n
+        place = f"x[{first}] to x[{end - 1}]" if n > 1 else f"x[{first}]"
+        text += (line.format(place, k) + of_shape(shape)) * (n > 0)
+    return text
 
 
 def of_shape(shape: Shape) -> str:
     """The words for a nested shape; no key of a dict in them may end the comment that they stand in."""
     return f", of shape {described(shape)}".replace("*", r"\x2a") if len(shape) > 1 else ""
-
-
-def _span(array: str, n: int, first: int = 0) -> str:
-    """The words for n numbers of an array."""
-    if n < 2:
-        return f"{array}[{first}]" if n else "nothing"
-    return f"{array}[{first}] to {array}[{first + n - 1}]"

@@ -38,7 +38,7 @@ def functions(name: str) -> dict[str, str]:
 INLINED = functions("inlined.js")
 LIBRARY = functions("functions.js") | {"TANH": INLINED.pop("TANH")}
 """The functions that JavaScript lacks, and the tables of those that are inlined."""
-INLINED = {name: "".join(text.splitlines(keepends=True)[2:-2]) for name, text in INLINED.items()}
+INLINED = {name: textwrap.dedent("\n".join(text.splitlines()[2:-2])) for name, text in INLINED.items()}
 TEMPLATES = spellings("javascript") | {
     name: f"Math.{name}({{0}}{', {1}' * (function.arity - 1)})"
     for name, function in FUNCTIONS.items()
@@ -52,15 +52,6 @@ CONSTANTS = {"inf": "Infinity", "-inf": "(-Infinity)", "nan": "NaN", "True": "tr
 def literal(number: float) -> str:
     """A constant as JavaScript writes it, to the last bit."""
     return CONSTANTS.get(repr(number)) or signed(repr(number))
-
-
-def library(code: str) -> str:
-    """The functions and tables of LIBRARY that this code uses, and those that these use in turn."""
-    called = set[str]()
-    while more := {name for name in LIBRARY.keys() - called if re.search(rf"\b{name}[(\[]", code)}:
-        called |= more
-        code += "".join(LIBRARY[name] for name in more)
-    return "".join(text for name, text in LIBRARY.items() if name in called)
 
 
 class Writer(Printer):

@@ -7,9 +7,10 @@
 import math
 import textwrap
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import reduce
+from itertools import count
 from operator import add
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from micrograd.compiler.dataset import Batch
 from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import CallSpec, Ends, Graph, name_of
 from micrograd.compiler.frontend.operations import IEEE
-from micrograd.compiler.frontend.tracer import Slice, Trace
+from micrograd.compiler.frontend.tracer import Slice
 from micrograd.compiler.passes.expressions import Column, Node, expressions, numbers
 from micrograd.compiler.targets.spelling import indented, signed, spellings, terms, total
 from micrograd.support.arrays import are_plain
@@ -146,7 +147,8 @@ def source(graph: Graph) -> str:
 def _text(graph: Graph, kind: CallSpec) -> str:
     """The function for calls of a kind."""
     ends = graph.ends(kind)
-    lines, names = _write(graph, ends)
+    writer = _Writer(graph, ends)
+    lines, names = writer.lines, writer.names
     results = [names[id] for id in ends.returned]
     takes, doc = "p, x", "The outputs for the parameters p and one example x, all flat."
     if kind == "backward":
@@ -165,127 +167,110 @@ def _text(graph: Graph, kind: CallSpec) -> str:
     return f"def {name_of(kind)}({takes}):\n" + textwrap.indent("\n".join([f'"""{doc}"""', *body]), "    ") + "\n"
 
 
-def _names(graph: Graph, nodes: Sequence[Node], scattered: Collection[int]) -> dict[Any, str]:
-    """The name of each line, and of each number of a slice, by its array and its index."""
-    trace = graph.trace
-    taken: set[str] = set()  # two nodes may have equal data, but each has a gradient of its own
-    names: dict[Any, str] = {
-        id: f"g[{i}]" if array == "g" and i in scattered else array if array == "seed" else f"{array}{i}"
-        for id, (array, i) in trace.leaves.items()
-    }
-    names |= {("g", i): f"g[{i}]" if i in scattered else f"g{i}" for i in range(graph.n_parameters)}
-    names |= {place: f"{row.array}{place[1]}" for row in trace.slices.values() for place in row.places}
-    names |= {id: f"p[{row.base}" for id, row in trace.slices.items()}  # of which `take_at` has a number
-    names |= {id: signed(repr(number)) for id, number in trace.constants.items()}
-    for count, node in enumerate(nodes):
-        id, of = node.line, graph.gradients.get(node.line)
-        if node.parameter >= 0:
-            names.setdefault(id, names["g", node.parameter])
-        elif of in names and f"d{names[of]}" not in taken:
-            names[id] = f"d{names[of]}"
-            taken.add(names[id])
-        else:
-            names[id] = f"t{count}"
-        if id in trace.items:
-            names[trace.operands[id][0], trace.items[id]] = names[id]
-    return names
+class _Writer:
+    """The `lines` that compute some ends of a graph.
 
-
-def _operation_line(node: Node, graph: Graph) -> int:
-    """The line of the operation that computes a node; for a number of a row, the line of the row."""
-    line: int = node.line[0] if isinstance(node.line, tuple) else node.line
-    return graph.trace.operands[line][0] if line in graph.trace.items else line
-
-
-def _write(graph: Graph, ends: Ends) -> tuple[list[str], dict[Any, str]]:
-    """The body of a function, and the name of each line in it."""
-    results = [*ends.returned, *ends.gradients.values()]
-    found = expressions(graph.trace, results, ends.rows, named=graph.gradients, in_order=True)
-    nodes = [single for node in found.nodes for single in node.singly()]
-    scattered = {i for row, *_ in found.scatters for i in row.indices}
-    names = _names(graph, nodes, scattered)
-    templates = IEEE_TEMPLATES if graph.trace.ieee else TEMPLATES
-    lines: list[str] = []
-    first = next((node.line for node in nodes if _operation_line(node, graph) >= graph.forward_end), None)
-    for node in nodes:
-        if node.line == first:
-            lines.append("# forward ends here, backward begins")
-        if node.round:
-            lines += _rounds(node, graph.trace, names, templates)
-        else:
-            name = names[("g", node.parameter) if node.parameter >= 0 else node.line]
-            lines += _assignments(name, node, names, templates)
-    lines += [f"add_at(g, {row.indices!r}, {names[i]}, {names[gradient]})" for row, i, gradient in found.scatters]
-    return lines, names
-
-
-def _assignments(name: str, node: Node, names: Mapping[Any, str], templates: Mapping[str, str]) -> Iterator[str]:
-    """What computes a node: a long sum in several lines."""
-    parts = terms(node, names.__getitem__, templates)
-    if node.parameter >= 0:
-        parts.insert(0, f"+ {name}")
-    while parts:
-        n = 1
-        while n < len(parts) and sum(map(len, parts[: n + 1])) <= WIDTH:
-            n += 1
-        yield f"{name} = {total(parts[:n])}"
-        parts[:n] = [f"+ {name}"] if n < len(parts) else []
-
-
-def _rounds(node: Node, trace: Trace, names: dict[Any, str], templates: Mapping[str, str]) -> Iterator[str]:
-    """A loop. `names` gets the names of its results.
-
-    A forward loop stores the numbers that each round begins with, and the backward loop computes the rest again.
+    `names` has the name of each line of the trace, and of each number of a row, by its array or line and its index.
     """
-    its, line = node.round, node.line
-    assert its
-    loop, n = its.loop, len(its.loop.state)
-    first, *columns = node.columns
-    state, xs = [list(map(names.__getitem__, lines)) for lines in (loop.state, loop.xs)]
-    outputs, sums = {j: f"y{line}_{j}" for j in its.outputs}, [f"{loop.of_sums}{i}" for i in range(loop.n_sums)]
-    rows = [_row(column, names) for column, _ in zip(columns, xs, strict=False)]
-    if loop.forward >= 0:
-        rows = [f"reversed({row})" for row in (*rows, f"rounds{loop.forward}")]
-        forward = trace.loops[loop.forward]
-        xs.append(_list(map(names.__getitem__, (*forward.state, *forward.xs))))
-    yield f"{_list(state)} = {_list(map(names.__getitem__, numbers(first)))}"
-    yield from (f"{name} = 0.0" for name in sums)
-    yield from (f"{name} = []" for name in (*outputs.values(), *[f"rounds{line}"] * (loop.forward < 0)))
-    yield f"for {', '.join(xs)}, in zip({', '.join(rows)}):" if rows else f"for _ in range({loop.rounds}):"
-    if loop.forward < 0:
-        yield f"    rounds{line}.append({_list(state + xs)})"
-    for each in (single for inner in its.nodes for single in inner.singly()):
-        if each.round:
-            yield from indented(_rounds(each, trace, names, templates))
-            continue
-        if each.parameter < 0:
+
+    def __init__(self, graph: Graph, ends: Ends) -> None:
+        self.trace = trace = graph.trace
+        self.templates = IEEE_TEMPLATES if trace.ieee else TEMPLATES
+        results = [*ends.returned, *ends.gradients.values()]
+        found = expressions(trace, results, ends.rows, named=graph.gradients, in_order=True)
+        scattered = {i for row, *_ in found.scatters for i in row.indices}
+        names: dict[Any, str] = {("g", i): f"g[{i}]" if i in scattered else f"g{i}" for i in range(graph.n_parameters)}
+        names |= {id: names.get((array, i), f"{array}{i}") for id, (array, i) in trace.leaves.items()}
+        names |= {id: array for id, (array, _) in trace.leaves.items() if array == "seed"}
+        names |= {place: f"{row.array}{place[1]}" for row in trace.slices.values() for place in row.places}
+        names |= {id: f"p[{row.base}" for id, row in trace.slices.items()}  # of which `take_at` has a number
+        self.names = names | {id: signed(repr(number)) for id, number in trace.constants.items()}
+        numbers, taken = count(), set[str]()
+
+        def name(node: Node) -> str:
+            if node.parameter >= 0:
+                return self.names["g", node.parameter]
+            of = self.names.get(graph.gradients.get(node.line), "")
+            if not of.isidentifier() or of in taken:  # two nodes may have equal data, but each has its gradient
+                return f"t{next(numbers)}"
+            taken.add(of)
+            return f"d{of}"
+
+        forward = [node for node in found.nodes if node.line < graph.forward_end]
+        self.lines = [*self._computed(forward, name)]
+        if len(forward) < len(found.nodes):
+            self.lines += ["# forward ends here, backward begins"]
+        self.lines += self._computed(found.nodes[len(forward) :], name)
+        for row, i, gradient in found.scatters:
+            self.lines.append(f"add_at(g, {row.indices!r}, {self.names[i]}, {self.names[gradient]})")
+
+    def _computed(self, nodes: Iterable[Node], name: Callable[[Node], str]) -> Iterator[str]:
+        """What computes nodes, whose results get names."""
+        for node in (single for several in nodes for single in several.singly()):
+            if node.round:
+                yield from self._loop(node)
+                continue
+            its = name(node)
+            if node.parameter < 0:
+                self.names[node.line] = its
+                if node.line in self.trace.items:
+                    self.names[self.trace.operands[node.line][0], self.trace.items[node.line]] = its
+            self.names.setdefault(node.line, its)
+            parts = ["+ " + its] * (node.parameter >= 0) + terms(node, self.names.__getitem__, self.templates)
+            while parts:  # a long sum goes on in the next line
+                n = 1
+                while n < len(parts) and sum(map(len, parts[: n + 1])) <= WIDTH:
+                    n += 1
+                yield f"{its} = {total(parts[:n])}"
+                parts[:n] = [f"+ {its}"] if n < len(parts) else []
+
+    def _loop(self, node: Node) -> Iterator[str]:
+        """A loop.
+
+        A forward loop stores the numbers that each round begins with, and the backward loop computes the rest again.
+        """
+        its, line, names = node.round, node.line, self.names
+        assert its
+        loop, n = its.loop, len(its.loop.state)
+        first, *columns = node.columns
+        state, xs = [list(map(names.__getitem__, lines)) for lines in (loop.state, loop.xs)]
+        outputs, sums = {j: f"y{line}_{j}" for j in its.outputs}, [f"{loop.of_sums}{i}" for i in range(loop.n_sums)]
+        rows = [self._row(column) for column, _ in zip(columns, xs, strict=False)]
+        if loop.forward >= 0:
+            rows = [f"reversed({row})" for row in (*rows, f"rounds{loop.forward}")]
+            forward = self.trace.loops[loop.forward]
+            xs.append(_list(map(names.__getitem__, (*forward.state, *forward.xs))))
+
+        def name(each: Node) -> str:
             key = each.line if isinstance(each.line, tuple) else (each.line,)
-            names[each.line] = name = f"r{'_'.join(map(str, key))}"
-            if each.line in trace.items:
-                names[trace.operands[each.line][0], trace.items[each.line]] = name
-        else:
-            name = sums[each.parameter]
-        yield from indented(_assignments(name, each, names, templates))
-    yield from (f"    {name}.append({names[its.outputs[j]]})" for j, name in outputs.items())
-    yield f"    {_list(state)} = {_list(names[result] for result in loop.results[:n])}"
-    yield from (f"{name}.reverse()" for name in outputs.values() if loop.forward >= 0)
-    for item, i in zip(node.items, its.positions, strict=True):
-        if i < n:  # a backward loop computes the forward states again, under their names
-            names[item] = f"r{item}"
-            yield f"r{item} = {state[i]}"
-        elif i < n + loop.n_sums:
-            names[item] = sums[i - n]
-        else:
-            at, j = divmod(i - n - loop.n_sums, loop.n_outputs)
-            names[item] = f"{outputs[j]}[{at}]"
+            return f"r{'_'.join(map(str, key))}" if each.parameter < 0 else sums[each.parameter]
 
+        yield f"{_list(state)} = {_list(map(names.__getitem__, numbers(first)))}"
+        yield from (f"{name} = 0.0" for name in sums)
+        yield from (f"{name} = []" for name in (*outputs.values(), *[f"rounds{line}"] * (loop.forward < 0)))
+        yield f"for {', '.join(xs)}, in zip({', '.join(rows)}):" if rows else f"for _ in range({loop.rounds}):"
+        if loop.forward < 0:
+            yield f"    rounds{line}.append({_list(state + xs)})"
+        yield from indented(self._computed(its.nodes, name))
+        yield from (f"    {name}.append({names[its.outputs[j]]})" for j, name in outputs.items())
+        yield f"    {_list(state)} = {_list(names[result] for result in loop.results[:n])}"
+        yield from (f"{name}.reverse()" for name in outputs.values() if loop.forward >= 0)
+        for item, i in zip(node.items, its.positions, strict=True):
+            if i < n:  # a backward loop computes the forward states again, under their names
+                names[item] = f"r{item}"
+                yield f"r{item} = {state[i]}"
+            elif i < n + loop.n_sums:
+                names[item] = sums[i - n]
+            else:
+                at, j = divmod(i - n - loop.n_sums, loop.n_outputs)
+                names[item] = f"{outputs[j]}[{at}]"
 
-def _row(column: Column, names: Mapping[Any, str]) -> str:
-    """The numbers of a column as a list."""
-    if isinstance(column, Slice):
-        return f"{column.array}[{column.base} : {column.indices[-1] + 1} : {column.step}]"
-    found = [names[each] for each in numbers(column)]
-    return f"{_list(found[:1])} * {len(found)}" if len({*found}) == 1 else _list(found)
+    def _row(self, column: Column) -> str:
+        """The numbers of a column as a list."""
+        if isinstance(column, Slice):
+            return f"{column.array}[{column.base} : {column.indices[-1] + 1} : {column.step}]"
+        found = [self.names[each] for each in numbers(column)]
+        return f"{_list(found[:1])} * {len(found)}" if len({*found}) == 1 else _list(found)
 
 
 def _unpack(graph: Graph, *arrays: str) -> list[str]:

@@ -44,6 +44,14 @@ static void add_atSUFFIX(real *row, long step, long size, real index, real gradi
         row[step * (long)index] += gradient;
 }
 
+/* PART checked */
+static KIND V checked_NAME(V x, M *failed)
+{
+    const V r = CALL(x);
+    *failed |= RULES;
+    return r;
+}
+
 /* PART checked_quotient */
 static inline V checked_quotient(V x, V y, M *failed)
 {
@@ -172,8 +180,8 @@ static inline void v_add_at(real *row, long step, long size, V index, V gradient
 
 /* PART tiles */
 /* As many vectors of examples as stay in the cache with all their numbers: from there, each weight is read once. */
-#define FITS(vectors) ((vectors) * OFTEN * BYTES <= LIMIT)
-#define TILE (SIZES1)
+#define FITS(vectors) (TILES >= vectors && vectors * (INPUTS - SHARED + OUTPUTS + TEMPORARIES) * BYTES <= LIMIT)
+#define TILE (FITS(4) ? 4 : FITS(2) ? 2 : 1)
 #define WIDTH (LANES * TILE)
 #define FOR_LANES _Pragma("GCC unroll 8") for (int k = 0; k < TILE; k++)
 typedef V T[TILE]; /* a number for each example of a tile */
@@ -319,7 +327,6 @@ enum { FEWEST = WIDTH > 32 ? WIDTH : 32, FITTING = 2 * LIMIT / (ITEMS * sizeof(r
 enum { BLOCK = FITTING > 128 ? 128 : FITTING > FEWEST ? FITTING : FEWEST, ROW = BLOCK + LANES };
 typedef V R[ROW / LANES];
 
-/* PART rows */
 /* The rows of an argument that these examples have. */
 static inline const int64_t *rows(const column *x, const int64_t *examples, int64_t n, int64_t *room)
 {
@@ -328,14 +335,20 @@ static inline const int64_t *rows(const column *x, const int64_t *examples, int6
     return x->rows ? room : examples;
 }
 
-/* PART block_ends */
-        examples += WIDTH;
-        if (examples == all + BLOCK || b + m == end) {
-            products(x, all, block, g, examples - all);
-            examples = all;
-        }
+/* PART no_block */
+enum { BLOCK = WIDTH, ROW = 0 };
+typedef V R;
+#define products(x, examples, block, g, n) ((void)(x))
 
-/* PART gather */
+/* PART before */
+    for (int64_t i = 0; i < TOTALS; i++)
+        d[i] = 0;
+    before(p, xs, 0, g, h, once, &failed, 0, 0, 0, 0);
+
+/* PART after */
+    after(p, xs, 0, g, 0, once, &failed, h, d, 0, 0);
+
+/* PART run */
 /* Copies arguments of one size into lanes, each of which has one of the examples: whole rows, eight at a time. In parts
    of 64 numbers, 512 examples of 784-128-10 take 1.03 times as long. */
 static inline void gather(T *to, const column *x, int64_t arguments, int64_t size, const int64_t *examples)
@@ -357,21 +370,26 @@ static inline void gather(T *to, const column *x, int64_t arguments, int64_t siz
         }
 }
 
-/* PART run */
-enum { WORK = (NUMBERS * sizeof(T) + 128) / sizeof(real) + MORE };
+enum { OF_A_TILE = (sizeof(T) * (INPUTS + OUTPUTS + TEMPORARIES) + 128) / sizeof(real), OF_A_BLOCK = ITEMS * ROW };
+enum { WORK = OF_A_TILE + OF_A_BLOCK + LANES * HOISTED + HELD + TOTALS + (SHARED ? INPUTS : 0) };
 
 /* Computes the examples from `first` on, up to `end`. */
 static int computed(const call *c, real *g, real *work, int64_t first, int64_t end)
 {
     const real *p = c->p;
     const column *x = c->x;
-CLEAR
-    T *xs = (T *)(((uintptr_t)work + 63) & ~(uintptr_t)63), *ys = xs + INPUTS;
-    T *t = (T *)(((uintptr_t)(ys + OUTPUTS) + 63) & ~(uintptr_t)63), seeds;
-ROOM
+    T *xs = (T *)(((uintptr_t)work + 63) & ~(uintptr_t)63), *ys = xs + INPUTS, seeds;
+    T *t = (T *)(((uintptr_t)(ys + OUTPUTS) + 63) & ~(uintptr_t)63);
+    real *const block = (real *)(t + TEMPORARIES);
+    V *const once = (V *)(block + OF_A_BLOCK); /* what is computed once for all examples, what they read, their sums */
+    real *const h = (real *)(once + HOISTED), *const d = h + HELD, *const u = d + TOTALS;
     M failed = {0}; /* in each lane, an odd number after an error, and 2 after an overflow of floats */
-    int64_t all[EXAMPLES] = {0}, *examples = all; /* the examples of a block, and of a tile */
-SHARED
+    int64_t all[BLOCK] = {0}, *examples = all; /* the examples of a block, and of a tile */
+    if (OVERFLOWS)
+        feclearexcept(FE_OVERFLOW);
+ALIKE
+    for (int64_t i = 0; SHARED && i < INPUTS; i++)
+        u[i] = ((const real *)&xs[i])[0];
 BEFORE
     for (int64_t b = first, m = (end - first - 1) % WIDTH + 1; b < end; b += m, m = WIDTH) {
         /* Lanes that are left over share an example, and the seed of its gradient. A power of two of lanes share one,
@@ -387,17 +405,21 @@ BEFORE
         }
         for (int64_t l = 0; l < WIDTH; l++)
             ((real *)&seeds)[l] = c->seed / lanes[of[l]];
-GATHER
+EACH
         if (WIDTH == 1)
             ys = (T *)(c->y + b * OUTPUTS);
-        one(p, xs, seeds, g, ys, tARGUMENTS);
+        one(p, xs, seeds, g, ys, t, &failed, h, d, (R *)(block + (examples - all)), u);
         for (int64_t l = 0; l < m; l++)
             for (int64_t i = 0; i < OUTPUTS; i++)
                 c->y[(b + l) * OUTPUTS + i] = ((real *)&ys[i])[l] + (i < VALUES ? (real)-0.0 : 0); /* no gradient is -0.0 */
-PRODUCTS
+        examples += WIDTH;
+        if (examples == all + BLOCK || b + m == end) {
+            products(x, all, block, g, examples - all);
+            examples = all;
+        }
     }
 AFTER
-    int result = RESULT;
+    int result = OVERFLOWS && fetestexcept(FE_OVERFLOW) ? OVERFLOWS : 0;
     for (int l = 0; l < LANES; l++)
         result |= ((const INTEGER *)&failed)[l] & 3;
     return result;

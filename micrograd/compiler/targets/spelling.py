@@ -40,9 +40,18 @@ def filled(text: str, **words: object) -> str:
 
 
 def parts(name: str) -> dict[str, str]:
-    """The parts of a file in C, by the names that comments give them."""
-    _, *found = re.split(r"\n/\* PART (\w+) \*/\n", source(name))
+    """The parts of a file in C or JavaScript, by the names that comments give them."""
+    _, *found = re.split(r"\n(?:/\*|//) PART (\w+)(?: \*/)?\n", source(name))
     return dict(zip(found[::2], found[1::2], strict=True))
+
+
+def used(known: Mapping[str, str], code: str) -> str:
+    """The texts of these functions and tables that code uses, and of those that these use in turn."""
+    found = set[str]()
+    while more := {name for name in known.keys() - found if re.search(rf"\b{name}[(\[]", code)}:
+        found |= more
+        code = "".join(known[name] for name in more)
+    return "".join(text for name, text in known.items() if name in found)
 
 
 @cache

@@ -5,7 +5,8 @@ import math
 import re
 from typing import Any
 
-from micrograd.compiler.targets.javascript import library
+from micrograd.compiler.targets.javascript import LIBRARY
+from micrograd.compiler.targets.spelling import used
 from micrograd.draw import shell
 from micrograd.draw.graph import formulas
 from micrograd.draw.graph.card import Shape
@@ -58,7 +59,7 @@ def page(root: Value, learning_rate: float = 0.1, limit: float = LIMIT) -> str:
         main=shell.read(__package__, "page.html").format(learning_rate=f"{learning_rate}".removesuffix(".0")),
         data=f'<script type="application/json" id="graph">{content}</script>',
         style=shell.themed("#drawing", STYLE),
-        script=f"{library(code)}{code}\n{shell.read(__package__, 'parts.js')}",
+        script=f"{used(LIBRARY, code)}{code}\n{shell.read(__package__, 'parts.js')}",
     )
 
 

@@ -285,10 +285,10 @@ def chained(n, seed=1):
 
 def test_long_code_without_loops_is_of_one_vector_at_a_time(monkeypatch):
     graph = chained(100)._backends[((),)].graph
-    for lines, tile in ((200, "FITS(4) ? 4 : FITS(2) ? 2 : 1"), (50, "1")):
+    for lines, tiles in ((200, 4), (50, 1)):
         monkeypatch.setattr(c, "MANY_LINES", lines)
         source = c.library_source(graph, passes.program(graph, graph.ends("forward")), tile=4)
-        assert f"#define TILE ({tile})\n" in source
+        assert f"#define FITS(vectors) ({tiles} >= vectors && " in source
 
 
 def looped(n, seed=1):
