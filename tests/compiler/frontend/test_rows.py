@@ -39,17 +39,9 @@ def shown(trace: Trace, number: Symbol) -> Any:
 
 def check(function: Any, example: tuple[Any, ...], parameters: list[Value]) -> None:
     """That Python and C compute what the engine does."""
-    result = function(*[list(map(Value, x)) if isinstance(x, list) else Value(x) for x in example])
-    for parameter in parameters:
-        parameter.grad = 0.0
-    result.backward()
-    expected = [result.data, *[parameter.grad for parameter in parameters]]
     for backend in "python", "c":
-        for parameter in parameters:
-            parameter.grad = 0.0
         fast = micrograd.compile(function, example, parameters=parameters, backend=backend)
-        loss = fast.backward(*[[x] for x in example])
-        assert [loss, *[parameter.grad for parameter in parameters]] == pytest.approx(expected, rel=1e-13), backend
+        assert_as_engine(fast, function, *[[x] for x in example], tolerance=1e-13)
 
 
 def test_a_dot_is_one_operation_and_so_is_each_gradient() -> None:
@@ -436,17 +428,11 @@ def test_without_a_compiler_rows_are_written_in_python(monkeypatch: pytest.Monke
             state = [dot(w, [*state, *x]).tanh() for w in ws]
         return dot(state, state) + take(vs[0], xs[0][0])
 
-    examples = [[[1.0, -0.5, 0.25], [0.5, 0.75, -1.0], [0.1, 0.2, 0.3]]]
+    example = [[1.0, -0.5, 0.25], [0.5, 0.75, -1.0], [0.1, 0.2, 0.3]]
     parameters = [weight for row in (*ws, *vs) for weight in row]
-    fast = micrograd.compile(recurrence, (examples[0],), parameters=parameters)
-    for example in examples:
-        recurrence([list(map(Value, x)) for x in example]).backward()
-    expected = [parameter.grad for parameter in parameters]
-    for parameter in parameters:
-        parameter.grad = 0.0
-    fast.backward(examples)
+    fast = micrograd.compile(recurrence, (example,), parameters=parameters)
     assert "Python" in repr(fast)
-    assert [parameter.grad for parameter in parameters] == pytest.approx(expected, rel=1e-13)
+    assert_as_engine(fast, recurrence, [example], tolerance=1e-13)
 
 
 def test_a_gradient_read_midway_does_not_change_later() -> None:
