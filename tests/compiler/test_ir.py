@@ -407,13 +407,6 @@ def test_a_small_program_s_kernel(name):
     assert micrograd.compile(function, example, parameters=W, backend="python").ir == text
 
 
-def test_what_is_added_at_an_index_is_shown():
-    table = [Value(0.1 * k) for k in range(5)]
-    fast = micrograd.compile(lambda i: take(table, i) ** 2, (2.0,), parameters=table, backend="python")
-    assert "g[0][::1][x[0]] += " in fast.ir
-    assert micrograd.compile(lambda x: take([x, 2 * x], x**0), (3.0,))(3.0) == 6.0
-
-
 def test_a_power_to_any_constant_is_shown_as_a_power():
     for exponent in 2, 0.5, 1e-05, -3.5:
         assert (

@@ -13,7 +13,7 @@ from micrograd import Value, scalar, where
 from micrograd.compiler.frontend.graph import traced
 from micrograd.compiler.frontend.tracer import Trace
 from micrograd.compiler.passes import length, program
-from tests.helpers import assert_close, close, eager, flat, moons, own
+from tests.helpers import assert_as_engine, assert_close, close, eager, flat, moons, own
 
 
 def bell(x):
@@ -65,13 +65,7 @@ def test_whatever_a_users_closure_adds_counts_once_for_each_example(backend, of,
     assert graph.scales_with_seed is scales
     fast = micrograd.compile(lambda x: own(w) * x, (1.0,), parameters=[w], backend=backend)
     for n in 1, 3, 5, 8, 9, 33:
-        xs = [1.0 + i for i in range(n)]
-        w.grad = 0.0
-        fast.backward(xs)
-        compiled, w.grad = w.grad, 0.0
-        for x in xs:
-            (own(w) * x).backward(1 / n)
-        assert compiled == pytest.approx(w.grad, rel=1e-12)
+        assert_as_engine(fast, lambda x: own(w) * x, [1.0 + i for i in range(n)])
 
 
 def wavy(w, x):
@@ -226,10 +220,8 @@ def test_a_closure_that_reads_a_gradient_midway_gets_what_the_engine_gives_it(ba
     def function(x):
         return w * x + capped(w)
 
-    function(0.7).backward()
-    expected, w.grad = w.grad, 0.0
-    micrograd.compile(function, (0.7,), backend=backend).backward([0.7])
-    assert w.grad == expected == 1.2
+    assert_as_engine(micrograd.compile(function, (0.7,), backend=backend), function, [0.7])
+    assert w.grad == 1.2
 
 
 def minors(rows):

@@ -375,6 +375,7 @@ def test_an_index_that_is_known_while_tracing_leaves_no_choice(backend):
     fast = micrograd.compile(lambda x: take(weights, 2) * x, (1.0,), parameters=weights, backend=backend)
     assert "take" not in fast.source
     assert fast(2.0) == 2 * weights[2].data
+    assert micrograd.compile(lambda x: take([x, 2 * x], x**0), (3.0,), backend=backend)(3.0) == 6.0
 
 
 def test_derivatives_within_a_compiled_function_go_through_an_index(backend):
