@@ -53,7 +53,9 @@ def place(sizes: Sequence[tuple[float, float]], columns: Sequence[int], edges: S
     for source, target, _ in edges:
         before[target].append(source)
         after[source].append(target)
-    orders = [[box for box, column in enumerate(columns) if column == k] for k in range(max(columns) + 1)]
+    orders = [list[int]() for _ in range(max(columns) + 1)]
+    for box, column in enumerate(columns):
+        orders[column].append(box)
     heights = [height for _, height in sizes]
     ys = _heights(orders, before, after, heights)
     levels = _levels(edges, columns, heights, ys)
@@ -117,13 +119,15 @@ def _levels(
 ) -> list[float]:
     """The height at which each edge passes columns: the height of its start or end, or else the next that is clear.
 
-    Clear means clear of the boxes in these columns, and of edges there that come from other boxes.
+    Clear means clear of the boxes in these columns, and of edges there that come from other boxes. The edges of one box
+    share the height of the longest, if it is clear for them.
     """
     taken = [set[tuple[float, float, int]]() for _ in range(max(columns) + 1)]  # from, to, and by whose edge
     for box, column in enumerate(columns):
         taken[column].add((ys[box] - heights[box] / 2 - CLEAR, ys[box] + heights[box] / 2 + CLEAR, -1))
-    levels = []
-    for source, target, port in edges:
+    levels, of_source = [0.0] * len(edges), dict[int, float]()
+    for i in sorted(range(len(edges)), key=lambda i: columns[edges[i][0]] - columns[edges[i][1]]):  # the longest first
+        source, target, port = edges[i]
         start, end = ys[source], ys[target] - heights[target] / 2 + port
         passed = taken[columns[source] + 1 : columns[target]]
         blocks = [(-math.inf, -math.inf)]
@@ -132,9 +136,12 @@ def _levels(
                 blocks[-1] = blocks[-1][0], max(high, blocks[-1][1])
             else:
                 blocks.append((low, high))
-        clear = [y for y in (end, start) if not any(low < y < high for low, high in blocks)]
-        level = min([*clear, *chain(*blocks)], key=lambda y: abs(y - start) + abs(y - end))
-        levels.append(level)
+        wishes = [of_source[source]] if source in of_source else [end, start]
+        clear = [y for y in wishes if not any(low < y < high for low, high in blocks)]
+        level = min(clear or chain(*blocks), key=lambda y: abs(y - start) + abs(y - end))
+        levels[i] = level
+        if passed:
+            of_source[source] = level
         for spans in passed:
             spans.add((level - CLEAR, level + CLEAR, source))
     return levels
