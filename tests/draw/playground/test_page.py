@@ -263,11 +263,7 @@ def test_what_cannot_be_played_with_is_refused(tmp_path):
         ({"model": {"a": model_of(), "b": 3}}, TypeError, "^model 'b' is 3: expected a Module"),
         ({"xs": [], "ys": []}, ValueError, "xs is empty: expected at least one example"),
         ({"ys": YS[1:]}, ValueError, "xs and ys must have the same length"),
-        (
-            {"xs": [*XS[1:], [1.0, math.nan]]},
-            ValueError,
-            r"^example 19 is \(\[1.0, nan\], .*: a playground needs finite",
-        ),
+        ({"xs": [*XS[1:], [1.0, math.nan]]}, ValueError, r"^example 19 is \(\[1.0, nan\], .*: a playground needs fini"),
         ({"xs": [*XS[1:], [1.0]]}, ValueError, "example 19 is .*, as many in each example"),
         ({"ys": ["a"] * 20, "loss": losses.mse_loss}, ValueError, r"example 0 is .*'a'\): a playground needs finite"),
         ({"ys": [2, *YS[1:]]}, ValueError, r"ys\[0\] is 2: binary_cross_entropy_with_logits expects"),
@@ -295,11 +291,7 @@ ASK = {"text": "Will it learn?", "answers": ["yes", "no"]}
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
-        (
-            {"choices": {"hidden": []}},
-            ValueError,
-            r"choices\['hidden'\] is \[\]: expected a dict of labels and values, or",
-        ),
+        ({"choices": {"hidden": []}}, ValueError, r"choices\['hidden'\] is \[\]: expected a dict of labels and values"),
         ({"choices": {"hidden": "4"}}, ValueError, "is '4': expected a dict"),
         ({"choices": {"hidden": {"0": [0]}}}, ValueError, r"cannot be made, hidden=\[0\]: nout is 0"),
         ({"choices": {"hiden": {"4": [4]}}}, TypeError, r"cannot be made, hiden=\[4\]: .* argument 'hiden'"),
