@@ -127,23 +127,21 @@ class Expressions(NamedTuple):
 
 def expressions(
     trace: Trace, results: Sequence[int], rows: Sequence[tuple[Slice, int]] = (), *,
-    named: Collection[int] = (), in_order: bool = False, backward: float = math.inf,
+    named: Collection[int] = (), backward: float = math.inf,
 ) -> Expressions:  # fmt: skip
     """The lines of a trace as expressions.
 
     The lines in `results` and `named` are nodes of their own; `rows` are added to slices of gradients. From the line
-    `backward` on, several sums may multiply the same numbers again, since storing a product takes longer. If
-    `in_order`, the parts of a gradient are added to it one at a time, as in the engine; else they are added up first.
-    A backward loop then computes again what it needs of the forward one, instead of reading what that kept.
+    `backward` on, several sums may multiply the same numbers again, since storing a product takes longer.
     """
     ops, operands = trace.ops, trace.operands
     live = trace.live([*results, *(line for _, line in rows)])
     loops = {line: trace.loops[line] for line in live if line in trace.loops}
     kept: dict[int, set[int]] = defaultdict(set)
-    for loop in () if in_order else loops.values():
+    for loop in loops.values():
         kept[loop.forward].update(_kept(trace, loop))
     in_rows = chain(*[operands[line] for line in live if ops[line] in ROWS or line in trace.maps])
-    merger = _Merger(trace, live, {*results, *named, *in_rows}, in_order)
+    merger = _Merger(trace, live, {*results, *named, *in_rows})
     for line in live:
         if ops[line] == "item":
             merger.items[operands[line][0]][trace.items[line]] = line
@@ -194,7 +192,7 @@ Terms = list[tuple[str, Any]]
 class _Merger:
     """The nodes so far, and the lines that wait to become part of another line's node."""
 
-    def __init__(self, trace: Trace, live: Sequence[int], stay: set[int], in_order: bool) -> None:
+    def __init__(self, trace: Trace, live: Sequence[int], stay: set[int]) -> None:
         self.nodes: list[Node] = []
         self.items: dict[int, dict[int, int]] = defaultdict(dict)  # of each row, the lines of its numbers
         self.conditions: dict[int, Call] = {}  # over lines; only conditions without a node
@@ -202,7 +200,7 @@ class _Merger:
         self.sum_of: dict[int, int] = {}  # the sum or difference that alone uses a line
         self._sums: dict[int, Terms] = {}  # the sums that another sum continues
         self._parameter = {line: i for line, (array, i) in trace.leaves.items() if array == "g"}
-        self._trace, self._stay, self._in_order = trace, stay, in_order
+        self._trace, self._stay = trace, stay
         ops, operands = trace.ops, trace.operands
         of_op: dict[str, list[tuple[int, ...]]] = defaultdict(list)  # operands, without the rows of a dot
         for line in live:
@@ -273,7 +271,7 @@ class _Merger:
         sums = [each for i, each in enumerate(loop.sums, n) if i in items]
         rows = [(row, each) for row, each in loop.rows if any(n + i in items for i in row.indices)]
         results = [*loop.results[:n], *outputs.values(), *(kept if loop.forward < 0 else ()), *sums]
-        found = expressions(inner, results, rows, backward=backward, in_order=self._in_order)
+        found = expressions(inner, results, rows, backward=backward)
         its = Round(loop, found.nodes, tuple(items), outputs, tuple(kept))
         form = Call(f"scan {line}", ())
         size, lines = trace.maps[line], tuple(items.values())
@@ -319,7 +317,7 @@ class _Merger:
         op, left = self._trace.ops[user], self._trace.operands[user][0]
         if line in self._parameter:
             return left == line and op != "-"
-        return left == line or (op == "+" and left in self._parameter and not self._in_order)
+        return left == line or (op == "+" and left in self._parameter)
 
     def _add_term(self, terms: Terms, line: int, sign: str = "+") -> None:
         """Add a line: a product as its factors."""

@@ -177,7 +177,7 @@ class _Writer:
         self.trace = trace = graph.trace
         self.templates = IEEE_TEMPLATES if trace.ieee else TEMPLATES
         results = [*ends.returned, *ends.gradients.values()]
-        found = expressions(trace, results, ends.rows, named=graph.gradients, in_order=True)
+        found = expressions(trace, results, ends.rows, named=graph.gradients)
         scattered = {i for row, *_ in found.scatters for i in row.indices}
         names: dict[Any, str] = {("g", i): f"g[{i}]" if i in scattered else f"g{i}" for i in range(graph.n_parameters)}
         names |= {id: names.get((array, i), f"{array}{i}") for id, (array, i) in trace.leaves.items()}
@@ -225,10 +225,7 @@ class _Writer:
                 parts[:n] = [f"+ {its}"] if n < len(parts) else []
 
     def _loop(self, node: Node) -> Iterator[str]:
-        """A loop.
-
-        A forward loop stores the numbers that each round begins with, and the backward loop computes the rest again.
-        """
+        """A loop. A forward loop stores the numbers of each round that the backward loop reads."""
         its, line, names = node.round, node.line, self.names
         assert its
         loop, n = its.loop, len(its.loop.state)
@@ -239,7 +236,7 @@ class _Writer:
         if loop.forward >= 0:
             rows = [f"reversed({row})" for row in (*rows, f"rounds{loop.forward}")]
             forward = self.trace.loops[loop.forward]
-            xs.append(_list(map(names.__getitem__, (*forward.state, *forward.xs))))
+            xs.append(_list(map(names.__getitem__, (*forward.state, *forward.xs, *its.kept))))
 
         def name(each: Node) -> str:
             key = each.line if isinstance(each.line, tuple) else (each.line,)
@@ -249,9 +246,9 @@ class _Writer:
         yield from (f"{name} = 0.0" for name in sums)
         yield from (f"{name} = []" for name in (*outputs.values(), *[f"rounds{line}"] * (loop.forward < 0)))
         yield f"for {', '.join(xs)}, in zip({', '.join(rows)}):" if rows else f"for _ in range({loop.rounds}):"
-        if loop.forward < 0:
-            yield f"    rounds{line}.append({_list(state + xs)})"
         yield from indented(self._computed(its.nodes, name))
+        if loop.forward < 0:
+            yield f"    rounds{line}.append({_list([*state, *xs, *map(names.__getitem__, its.kept)])})"
         yield from (f"    {name}.append({names[its.outputs[j]]})" for j, name in outputs.items())
         yield f"    {_list(state)} = {_list(names[result] for result in loop.results[:n])}"
         yield from (f"{name}.reverse()" for name in outputs.values() if loop.forward >= 0)
