@@ -178,9 +178,7 @@ def replace(part: Any, change: Callable[[Ref], Any]) -> Any:
     """The part with each of its references replaced, in the order of `refs`."""
     if type(part) is Ref:
         return change(part)
-    if not isinstance(part, tuple):
-        return part
-    parts = [replace(inner, change) for inner in part]
+    parts = [replace(inner, change) if isinstance(inner, tuple) else inner for inner in part]
     return tuple(parts) if type(part) is tuple else type(part)(*parts)
 
 

@@ -11,43 +11,59 @@ FEWEST_ROUNDS = 3
 LONGEST_BODY = 400  # steps that may make up one round
 MOST_PERIODS = 12  # that are compared in full before a step is left as it is
 
+Bases = tuple[int, ...]
+Part = tuple[Any, Bases]
+"""A step, or a term of a sum: its shape, whose references all have the base 0, and the bases of these references."""
 
-def reroll(parts: Sequence[Any], depth: int = 0) -> list[Any]:
+
+def part(step: Any) -> Part:
+    """A step as a part."""
+    bases: list[int] = []
+
+    def without_base(ref: Ref) -> Ref:
+        bases.append(ref.base)
+        return Ref(ref.array, 0, ref.strides)
+
+    return replace(step, without_base), tuple(bases)
+
+
+def step_of(part: Part) -> Any:
+    """A part as a step."""
+    shape, bases = part
+    remaining = iter(bases)
+    return replace(shape, lambda ref: Ref(ref.array, next(remaining), ref.strides))
+
+
+def reroll(steps: Sequence[Any], depth: int = 0) -> list[Any]:
     """Steps of a kernel, or terms of a sum, with loops for what repeats, until nothing does.
 
     They are within so many loops themselves.
     """
-    steps = list(parts)
-    before = -1
-    while len(steps) != before and len(steps) >= FEWEST_ROUNDS:
-        before = len(steps)
-        bases: list[list[int]] = [[] for _ in steps]
-        kinds = list(map(_stripped, steps, bases))
-        found: list[Any] = []
-        for start, period, rounds in repeats(kinds, bases):
-            body = steps[start : start + period]
-            found += body if rounds == 1 else [_loop(rounds, body, bases[start : start + 2 * period], depth)]
-        steps = found
-    return steps
+    if len(steps) < FEWEST_ROUNDS:
+        return list(steps)
+    parts = list(map(part, steps))
+    while len(found := roll(parts, depth)) < len(parts):
+        parts = found
+    return list(map(step_of, parts) if len(parts) < len(steps) else steps)
 
 
-def _stripped(part: Any, bases: list[int]) -> Any:
-    """A key that equal steps share whatever the bases of their references, which are appended to `bases`."""
-    if type(part) is Ref:
-        bases.append(part.base)
-        return part.array, part.strides
-    return (type(part), *[_stripped(inner, bases) for inner in part]) if isinstance(part, tuple) else part
+def roll(parts: Sequence[Part], depth: int = 0, longest: int = LONGEST_BODY) -> list[Part]:
+    """The parts, which are within so many loops, with loops for what repeats, of at most the `longest` round."""
+    found = []
+    shapes, bases = [shape for shape, _ in parts], [its for _, its in parts]
+    for start, period, rounds in repeats(shapes, bases, longest):
+        end = start + period
+        if rounds > 1:
+            first = tuple(chain(*bases[start:end]))
+            strides = map(sub, chain(*bases[end : end + period]), first)
 
+            def within(ref: Ref, strides: Iterator[int] = strides) -> Ref:
+                return Ref(ref.array, 0, (*ref.strides[:depth], next(strides), *ref.strides[depth:]))
 
-def _loop(rounds: int, body: Sequence[Any], bases: Sequence[Sequence[int]], depth: int) -> Loop:
-    """The loop whose first round is this body, with the bases of the first two rounds."""
-    period = len(body)
-    strides = map(sub, chain(*bases[period:]), chain(*bases[:period]))
-
-    def within(ref: Ref) -> Ref:
-        return ref._replace(strides=(*ref.strides[:depth], next(strides), *ref.strides[depth:]))
-
-    return Loop(rounds, tuple([replace(step, within) for step in body]))
+            found.append((Loop(rounds, replace(tuple(shapes[start:end]), within)), first))
+        else:
+            found.append(parts[start])
+    return found
 
 
 def repeats(

@@ -13,11 +13,8 @@ from typing import Any
 
 from micrograd.compiler.ir import Assign, Call, Kernel, Loop, Offsets, Ref, Step, Sum, Switch, Term, refs
 from micrograd.compiler.passes.expressions import Node
-from micrograd.compiler.passes.roll import repeats
-from micrograd.compiler.passes.vectorize import Bases, Layout, Levels, LoopSteps, by_kind, looped, placed, references
-
-Sized = tuple[Any, Bases]
-"""The kind of a step, and the bases of its references."""
+from micrograd.compiler.passes.roll import Part
+from micrograd.compiler.passes.vectorize import Layout, Levels, LoopSteps, by_kind, looped, parts_of, placed
 
 FEW_TERMS = 2  # numbers, products or loops in a sum that is not split: if all are, LU of 30 has 8% more steps
 
@@ -32,9 +29,7 @@ def in_tables(levels: Levels, layout: Layout, results: Sequence[int], backward: 
     for block in placed(levels.blocks(), layout, in_one=True):
         steps += loop(block[0], layout) if block[0].round else _of_block(block, layout)
     places = [layout[line] for line in results]
-    steps += _in_loops(
-        [(((), "y", (("+", (array,), 1, ()),), ()), (i, base)) for i, (array, base) in enumerate(places)]
-    )
+    steps += looped([(_set("y", Ref(array)), (i, base)) for i, (array, base) in enumerate(places)])
     layout.update((line, ("y", i)) for i, line in enumerate(results))
     return _switched(steps)
 
@@ -46,7 +41,7 @@ def _of_block(block: Sequence[Node], layout: Layout) -> Kernel:
     apart = list(compress(block, is_apart))
     sums = [list(_terms(node, layout)) for node in apart]
     starts = [layout[node.line] for node in apart]
-    steps += _in_loops([(((), array, (("+", ("=-0.0",), 1, ()),), ()), (base, 0)) for array, base in starts])
+    steps += looped([(_set(array, Ref("=-0.0")), (base, 0)) for array, base in starts])
     return steps + min(_across(sums), _along(sums), key=len)
 
 
@@ -54,11 +49,11 @@ def _is_irregular(node: Node, layout: Layout) -> bool:
     """Whether a node is a sum of several terms outside any loop that can be added up in place, one by one."""
     if isinstance(node.form, Call) or node.form[0][0] == ">" or node.parameter >= 0 or node.size:
         return False
-    ((kind, _),) = references(node, layout)
-    return len(kind[2]) > FEW_TERMS
+    ((step, _),) = parts_of(node, layout)
+    return len(step.value.terms) > FEW_TERMS
 
 
-def _terms(node: Node, layout: Layout) -> Iterator[Sized]:
+def _terms(node: Node, layout: Layout) -> Iterator[Part]:
     """Steps that add the terms of a sum, one by one."""
     target, base = layout[node.line]
     form: Any = node.form
@@ -66,21 +61,21 @@ def _terms(node: Node, layout: Layout) -> Iterator[Sized]:
     for sign, n, _ in form:
         for places in zip(*map(layout.places, islice(columns, n)), strict=True):
             arrays, bases = zip(*places, strict=True)
-            yield ((), target, (("+", (target,), 1, ()), (sign, arrays, 1, ())), ()), (base, base, *bases)
+            yield _set(target, Ref(target), Term(sign, tuple(map(Ref, arrays)))), (base, base, *bases)
 
 
-def _across(sums: Sequence[Sequence[Sized | None]]) -> Kernel:
+def _across(sums: Sequence[Sequence[Part | None]]) -> Kernel:
     """Steps that add terms: the first of each sum, then the second of each, and so on."""
-    return _in_loops([term for each in zip_longest(*sums) for term in each if term])
+    return looped([term for each in zip_longest(*sums) for term in each if term])
 
 
-def _along(sums: Sequence[Sequence[Sized]]) -> Kernel:
+def _along(sums: Sequence[Sequence[Part]]) -> Kernel:
     """Steps that add terms: sum by sum, in loops, where terms advance evenly; `_across` adds the others."""
     loops: Kernel = []
-    left: list[list[Sized | None]] = []
+    left: list[list[Part | None]] = []
     for terms in sums:
         left.append([])
-        for step in _in_loops(terms):
+        for step in looped(terms):
             if isinstance(step, Loop):
                 loops.append(_summed(step))
                 left[-1] += [None] * step.rounds
@@ -96,10 +91,9 @@ def _summed(loop: Loop) -> Step:
     return Assign(target, Sum((Term("+", (target,)), loop._replace(body=value.terms[1:]))))
 
 
-def _in_loops(steps: Sequence[Sized]) -> Kernel:
-    """The steps in order, as loops wherever they advance evenly."""
-    kinds, bases = [kind for kind, _ in steps], [its for _, its in steps]
-    return looped(repeats(kinds, bases, longest=1), kinds, bases)
+def _set(array: str, first: Ref, *others: Term) -> Assign:
+    """A step that sets a number to a sum."""
+    return Assign(Ref(array), Sum((Term("+", (first,)), *others)))
 
 
 def _switched(steps: Sequence[Step]) -> Kernel:

@@ -6,21 +6,20 @@ expressions of one kind that read the same arrays roll into loops, in whatever o
 """
 
 from bisect import bisect
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
-from itertools import chain, count, groupby, islice, pairwise, repeat
-from operator import attrgetter, sub
+from functools import cache, lru_cache
+from itertools import chain, count, cycle, groupby, islice, pairwise, repeat
+from operator import add, sub
 from typing import Any
 
 from micrograd.compiler.frontend.tracer import Slice
-from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Offsets, Ref, Step, Sum, Term
+from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Sum, Term
 from micrograd.compiler.passes.expressions import Column, Computed, Node, length
-from micrograd.compiler.passes.roll import FEWEST_ROUNDS, repeats, reroll
+from micrograd.compiler.passes.roll import FEWEST_ROUNDS, LONGEST_BODY, Part, part, repeats, reroll, roll, step_of
 
 Place = tuple[str, int]
 """An array and an index."""
-Bases = tuple[int, ...]
 Items = Column | tuple[int | None, ...]
 """A column, or the lines of a row's numbers, None for numbers that are not needed."""
 Block = tuple[Any, list[Node]]
@@ -48,7 +47,7 @@ class Layout(dict[Any, Place]):
         self.kept_in = ""  # within a round: the array of the lines in `keeps`
         self._numbers: dict[Any, int] = {}  # of the patterns
         self._patterns: dict[Column, int] = {}
-        self._shapes: dict[Any, Any] = {}  # by sign and the pattern of each factor: what `_rolled` returns
+        self._shapes: dict[Any, Any] = {}  # by sign and patterns: terms, and how far their factors are from the first
         self._runs: dict[Items, tuple[list[int], list[Slice]]] = {}
 
     def placed(self, column: Any) -> Any:
@@ -60,24 +59,25 @@ class Layout(dict[Any, Place]):
         column = self.placed(column)
         return column.places if isinstance(column, Slice) else list(map(self.__getitem__, column))
 
-    def terms(self, sign: str, columns: Sequence[Column]) -> tuple[Any, Bases]:
-        """The shape of terms, with those that advance evenly rolled into one; and the bases of these.
+    def terms(self, sign: str, columns: Sequence[Any]) -> Part:
+        """Terms, with those that advance evenly rolled into one; and the bases of all references in them.
 
         `columns` has, for each factor, its numbers.
         """
         if type(columns[-1]) is tuple and len(columns[-1]) == 1:  # most sums have few terms
             arrays, bases = _transposed([self[column[0]] for column in columns])
-            return ((sign, arrays, 1, ()),), bases
+            return _terms(sign, arrays), bases
         columns = list(map(self.placed, columns))
         if (size := length(columns[0])) >= FEWEST_ROUNDS and all(isinstance(column, Slice) for column in columns):
-            arrays, bases, strides, _ = _transposed(columns)
-            return ((sign, arrays, size, strides),), bases
+            factors = tuple([Ref(column.array, 0, (column.step,)) for column in columns])
+            return (Loop(size, (Term(sign, factors),)),), tuple([column.base for column in columns])
         key = sign, tuple(map(self._pattern, columns))
         if key not in self._shapes:  # most nodes share their patterns
-            arrays, bases = _transposed(_transposed(places) for places in _transposed(map(self.places, columns)))
-            self._shapes[key] = _rolled(sign, arrays, bases)
-        shape, starts = self._shapes[key]
-        return shape, tuple([self._index(column, term) for term in starts for column in columns])
+            each = [_transposed(places) for places in _transposed(map(self.places, columns))]
+            shape, its = _rolled([(_terms(sign, arrays)[0], indices) for arrays, indices in each])
+            self._shapes[key] = shape, tuple(map(sub, its, cycle(map(self._first, columns))))
+        shape, distances = self._shapes[key]
+        return shape, tuple(map(add, distances, cycle(map(self._first, columns))))
 
     def _pattern(self, column: Column) -> Any:
         """The same for all columns whose numbers are in the same arrays, at the same distances from each other."""
@@ -89,9 +89,9 @@ class Layout(dict[Any, Place]):
             self._patterns[column] = self._numbers.setdefault(pattern, len(self._numbers))
         return self._patterns[column]
 
-    def _index(self, column: Column, i: int) -> int:
-        """Where in its array the i-th number of a column is."""
-        return column.base + i * column.step if isinstance(column, Slice) else self[column[i]][1]
+    def _first(self, column: Column) -> int:
+        """Where in its array the first number of a column is."""
+        return column.base if isinstance(column, Slice) else self[column[0]][1]
 
     def runs(self, column: Items) -> tuple[list[int], list[Slice]]:
         """A column as slices of arrays, and the positions in the column where they begin."""
@@ -182,9 +182,7 @@ class Levels:
             blocks[level, kind].append(node)
         for (_, kind), block in sorted(blocks.items(), key=lambda item: item[0][0]):
             operation = self._operations[kind]
-            if operation == ("rows", True):
-                block.sort(key=attrgetter("parameter"))
-            elif operation[0] == "sum" and all(node.line in used for node in block):
+            if operation[0] == "sum" and all(node.line in used for node in block):
                 block.sort(key=lambda node: used[node.line])
             yield operation, block
 
@@ -214,8 +212,7 @@ def in_trace_order(nodes: Sequence[Node], layout: Layout, loop: LoopSteps) -> Ke
         if is_loop:
             steps += [step for node in some for step in loop(node, layout)]
         else:
-            kinds, bases = _transposed([reference for node in some for reference in references(node, layout)])
-            steps += looped(repeats(kinds, bases), kinds, bases)
+            steps += looped([each for node in some for each in parts_of(node, layout)], LONGEST_BODY)
     return reroll(steps)
 
 
@@ -252,9 +249,7 @@ def _apart(block: list[Node], layout: Layout) -> list[Node]:
     """
     if any(node.size or node.parameter >= 0 for node in block):
         return block
-    shapes, bases = _transposed(_read(node, layout) for node in block)
-    kinds = [(node.form, shape) for node, shape in zip(block, shapes, strict=True)]
-    loops = repeats(kinds, bases)
+    loops = repeats(*_transposed(_value(node, layout) for node in block))
     return [block[i] for at, n, rounds in loops for k in range(at, at + n) for i in range(k, at + n * rounds, n)]
 
 
@@ -278,134 +273,95 @@ def _descends(first: Node, last: Node, layout: Layout) -> bool:
     return sum(rises) < 0
 
 
-def even(kind: Any, rows: Sequence[Bases]) -> Kernel:
-    """Steps of a kind: loops over those that advance evenly, or a single nest if they form a grid."""
-    n = len(rows)
-    return reroll(looped(repeats([0] * n, rows, longest=1), [kind] * n, rows))
-
-
 def by_kind(block: Iterable[Node], layout: Layout) -> Kernel:
-    """Steps for a block, one kind at a time."""
-    kinds: dict[Any, list[Bases]] = defaultdict(list)
+    """Steps for a block, one kind at a time: in loops if they advance evenly, or one nest if they form a grid."""
+    kinds: dict[Any, list[Part]] = defaultdict(list)
     for node in block:
-        for kind, bases in references(node, layout):
-            kinds[kind].append(bases)
-    return [step for kind, rows in kinds.items() for step in even(kind, rows)]
+        for shape, bases in parts_of(node, layout):
+            kinds[shape].append((shape, bases))
+    return [step for parts in kinds.values() for step in reroll(looped(parts))]
 
 
-def references(node: Node, layout: Layout) -> Iterator[tuple[Any, Bases]]:
-    """A node's kind and the bases of its references, target first; or for a row, those of each part of it.
-
-    The kind is everything but these bases: the form, the array of the target, the shape of what is read, and for a
-    loop over part of a row, its rounds and the distance between two targets.
-    """
+def parts_of(node: Node, layout: Layout) -> Iterator[Part]:
+    """A node's step; or for a row, a step for each part of it that advances evenly."""
     if node.size:
-        yield from _references_of_row(node, layout)
+        yield from _parts_of_row(node, layout)
         return
     target, base = ("g", node.parameter) if node.parameter >= 0 else layout[node.line]
-    shape, bases = _read(node, layout)
-    yield (node.form, target, shape, ()), (base, *bases)
+    value, bases = _value(node, layout)
+    yield _set(Ref(target), value), (base, *bases)
 
 
-def _read(node: Node, layout: Layout) -> tuple[Any, Bases]:
-    """The shape of what a node reads, and the bases of these references."""
-    form: Any = node.form
-    shape: Any = ()
-    bases: Bases = ()
-    if isinstance(form, Call):
-        shape, bases = _transposed(map(layout.__getitem__, node.columns[0]))
-        return shape, bases
+def _set(target: Ref, value: Any) -> Assign | Accumulate:
+    return (Accumulate if target.array == "g" else Assign)(target, value)
+
+
+def _value(node: Node, layout: Layout) -> Part:
+    """The value of a node that is a number."""
+    if isinstance(node.form, Call):
+        arrays, bases = _transposed(map(layout.__getitem__, node.columns[0]))
+        return _filled(node.form, tuple(map(Ref, arrays))), bases
     columns = iter(node.columns)
-    for sign, n, _ in form:
-        terms, starts = layout.terms(sign, tuple(islice(columns, n)))
-        shape, bases = shape + terms, bases + starts
-    return shape, bases
+    terms, bases = _transposed([layout.terms(sign, tuple(islice(columns, n))) for sign, n, _ in node.form])
+    return Sum(tuple(chain(*terms))), tuple(chain(*bases))
 
 
-def _references_of_row(node: Node, layout: Layout) -> Iterator[tuple[Any, Bases]]:
-    to = layout.rows[node.line] if node.parameter < 0 else Slice("g", node.parameter, node.step, node.size)
-    is_sum = not isinstance(node.form, Call)
-    numbers = layout.places(node.columns[0]) if is_sum else ()
-    for first, n, slices in layout.slices(node):
-        rounds = n if n >= FEWEST_ROUNDS else 1
+def _parts_of_row(row: Node, layout: Layout) -> Iterator[Part]:
+    to = layout.rows[row.line] if row.parameter < 0 else Slice("g", row.parameter, row.step, row.size)
+    for first, n, slices in layout.slices(row):
+        rounds, depth = (n, 1) if n >= FEWEST_ROUNDS else (1, 0)
         for i in range(0, n, rounds):
-            steps = [(row.array, row.step)[: 1 + (rounds > 1)] for row in slices]
-            starts = [row.base + i * row.step for row in slices]
-            shape: Any = tuple(steps)
-            if is_sum:
-                arrays = [(array, *row) for (array, _), row in zip(numbers, steps, strict=True)]
-                bases = [(base, start) for (_, base), start in zip(numbers, starts, strict=True)]
-                shape, terms = _rolled("+", arrays, bases)
-                starts = [base for term in terms for base in bases[term]]
-            kind = node.form, to.array, shape, (rounds, to.step) if rounds > 1 else ()
-            yield kind, (to.base + (first + i) * to.step, *starts)
+            refs = [Ref(array, base + i * step, (step,)[:depth]) for array, base, step, _ in slices]
+            if isinstance(row.form, Call):
+                value, bases = part(_filled(row.form, tuple(refs)))
+            else:
+                numbers = [Ref(*place, (0,)[:depth]) for place in layout.places(row.columns[0])]
+                terms = [part(Term("+", pair)) for pair in zip(numbers, refs, strict=True)]
+                shape, bases = _rolled(terms, depth)
+                value = Sum(shape)
+            step: Any = _set(Ref(to.array, 0, (to.step,)[:depth]), value)
+            yield Loop(rounds, (step,)) if depth else step, (to.base + (first + i) * to.step, *bases)
 
 
-def _rolled(sign: str, arrays: Sequence[Any], bases: Sequence[Bases]) -> tuple[Any, list[int]]:
-    """The shape of terms, and those with which each of its parts begins.
-
-    A term has an array and a base for each factor. Within a row, it also has the distance between two numbers of the
-    second factor.
-    """
-    if len(arrays) == 1:
-        return ((sign, arrays[0], 1, ()),), [0]
-    shape, starts = [], []
-    for term, _, rounds in repeats(arrays, bases, longest=1):
-        strides = tuple(map(sub, bases[term + 1], bases[term])) if rounds > 1 else ()
-        shape.append((sign, arrays[term], rounds, strides))
-        starts.append(term)
-    return tuple(shape), starts
+def _rolled(terms: Sequence[Part], depth: int = 0) -> Part:
+    """Terms as the parts of one sum, within so many loops, and all their bases."""
+    if len(terms) > 1:
+        terms = roll(terms, depth, longest=1)
+    return tuple([shape for shape, _ in terms]), tuple(chain(*[bases for _, bases in terms]))
 
 
 def _transposed(rows: Iterable[Any]) -> Any:
     return zip(*rows, strict=True)
 
 
-def looped(loops: Iterable[tuple[int, int, int]], kinds: Sequence[Any], bases: Sequence[Bases]) -> Kernel:
-    """Steps of these kinds in `loops`, as `repeats` finds them. They are made for the first round of each only."""
-    steps: Kernel = []
-    for start, period, rounds in loops:
-        body = [
-            step_of(kinds[i], bases[i], [*map(sub, bases[i + period], bases[i])] if rounds > 1 else None)
-            for i in range(start, start + period)
-        ]
-        steps += [Loop(rounds, tuple(body))] if rounds > 1 else body
-    return steps
+def looped(parts: Sequence[Part], longest: int = 1) -> Kernel:
+    """Steps, with loops for those that repeat, also in what each of them reads."""
+    return [_looped_within(step_of(part)) for part in roll(parts, 0, longest)]
 
 
-def step_of(kind: Any, bases: Bases, strides: Sequence[int | Offsets] | None) -> Step:
-    """The assignment of a kind, with these `strides` if it is the first round of a loop."""
-    form, target, shape, row = kind
-    remaining = zip(bases, repeat(()) if strides is None else zip(strides, strict=True), strict=False)
-
-    def ref(array: str, *inner: int) -> Ref:
-        base, outer = next(remaining)
-        return Ref(array, base, (*outer, *inner))
-
-    to = ref(target, *row[1:])
-    value: Any
-    if isinstance(form, Call):
-        value = _filled(form, [ref(*each) if isinstance(each, tuple) else ref(each) for each in shape])
-        if value.op == "take" and shape[1][0] != "=":
-            match reroll(value.operands[1:], len(to.strides)):
-                case [Loop(body=(Ref(),)) as values]:  # where they lie evenly: gcc takes 5.8 s to copy 3,000
-                    value = Call("take", (value.operands[0], values))
-    else:
-        terms: list[Any] = []
-        for sign, arrays, rounds, within in shape:
-            steps = [(0,), arrays[2:]] if row else repeat(())
-            own = zip(within) if rounds > 1 else repeat(())
-            factors = [ref(array, *step, *stride) for array, step, stride in zip(arrays, steps, own, strict=False)]
-            term = Term(sign, tuple(factors))
-            terms.append(Loop(rounds, (term,)) if rounds > 1 else term)
-        may_roll = len(shape) >= FEWEST_ROUNDS and max(Counter(shape).values()) >= FEWEST_ROUNDS
-        value = Sum(tuple(reroll(terms, len(to.strides)) if may_roll else terms))
-    step = (Accumulate if target == "g" else Assign)(to, value)
-    return Loop(row[0], (step,)) if row else step
+def _looped_within(step: Any) -> Any:
+    """A step with loops for terms of sums that repeat, and for numbers of a `take` if they lie evenly."""
+    if isinstance(step, Loop):
+        return step._replace(body=tuple(map(_looped_within, step.body)))
+    value, depth = step.value, len(step.target.strides)
+    if isinstance(value, Sum):
+        value = Sum(tuple(reroll(value.terms, depth)))
+    elif value.op == "take":
+        match reroll(value.operands[1:], depth):
+            case [Loop(body=(Ref(),)) as numbers]:  # where they lie evenly: gcc takes 5.8 s to copy 3,000
+                value = Call("take", (value.operands[0], numbers))
+    return step._replace(value=value)
 
 
-def _filled(form: Any, operands: Sequence[Ref]) -> Any:
-    """A form with its operands instead of their positions."""
+@lru_cache(1000)
+def _terms(sign: str, arrays: tuple[str, ...]) -> tuple[Term]:
+    """One term of numbers in these arrays."""
+    return (Term(sign, tuple(map(Ref, arrays))),)
+
+
+@lru_cache(1000)
+def _filled(form: Any, operands: tuple[Ref, ...]) -> Any:
+    """A form with these operands instead of their positions."""
     if isinstance(form, Call):
         return Call(form.op, tuple([_filled(inner, operands) for inner in form.operands]))
     return operands[form]
