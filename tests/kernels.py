@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Ends, Graph, traced
-from micrograd.compiler.frontend.interpret import evaluate
+from micrograd.compiler.frontend.interpret import _inputs, evaluate
 from micrograd.compiler.frontend.operations import OPERATIONS
 from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Step, Sum, Switch, is_variable, offset, start
 from micrograd.compiler.passes import Program, program
@@ -152,20 +152,12 @@ def c_source(graph: Graph, kind: CallSpec, tile: int, precision: Precision = DOU
 
 
 def straight(graph: Graph, parameters: Sequence[Any], example: Sequence[Any]) -> Computed:
-    """What the lines of a graph come to, one after the other."""
-    ends, before = everything(graph), [0.25] * len(parameters)
-    arrays = {
-        "p": [parameter.data for parameter in parameters],
-        "x": list(map(float, flatten(list(example)))),
-        "seed": [1.0],
-        "g": before,
-    }
-    values: dict[int, Any] = {line: arrays[array][i] for line, (array, i) in graph.trace.leaves.items()}
-    values |= {line: [arrays[row.array][i] for i in row.indices] for line, row in graph.trace.slices.items()}
-    values |= graph.trace.constants
+    """What the lines of a graph come to, one after the other, if the gradients are 0.25 before."""
+    ends = everything(graph)
+    values = _inputs(graph, [parameter.data for parameter in parameters], list(map(float, flatten(list(example)))))
     for _, _, outcome in evaluate(graph, ends.lines, values):
         assert not isinstance(outcome, Exception)
-    gradients = [values[ends.gradients[i]] if i in ends.gradients else each for i, each in enumerate(before)]
+    gradients = [0.25 + (values[ends.gradients[i]] if i in ends.gradients else 0.0) for i in range(len(parameters))]
     for row, line in ends.rows:
         for i, gradient in zip(row.indices, values[line], strict=True):
             gradients[i] += gradient

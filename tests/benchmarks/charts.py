@@ -17,16 +17,7 @@ Lines = Sequence[tuple[str, float, int]]
 def ratios(groups: Mapping[str, Lines], one: str, axis: str, left: int, right: int) -> str:
     """Lines from 1 to a ratio, on a logarithmic axis: by the title of each group, and with so much room beside them.
 
-    Parameters
-    ----------
-    groups
-        The lines, by what they are of.
-    one
-        What 1 is.
-    axis
-        What the ratios are.
-    left, right
-        The room for names on either side.
+    `one` says what 1 is, and `axis` what the ratios are.
     """
     numbers = [1.0, *(ratio for lines in groups.values() for _, ratio, _ in lines)]
     x = _Scale(min(numbers), max(numbers), left, WIDTH - right)

@@ -30,56 +30,31 @@ Measure = Callable[[], tuple[float, float]]
 
 @dataclass(frozen=True)
 class Contestant:
-    """One way to do a task.
+    """One way to do a task: what it is called, and a function of a module with its arguments, numbers, texts or lists.
 
-    Parameters
-    ----------
-    name
-        What it is called in tables.
-    prepare
-        A function of a module: imports the library, prepares the task, returns the `Measure`.
-    arguments
-        What it is called with: numbers, strings, or lists of them.
-    path
-        A directory in which its imports are looked up first.
+    The function imports the library, prepares the task and returns the `Measure`.
     """
 
     name: str
     prepare: Callable[..., Measure]
     arguments: tuple[Any, ...] = ()
-    path: Path | None = None
+    path: Path | None = None  # a directory in which its imports are looked up first
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One task: our ways to do it, and those that are compared with each of them.
-
-    Parameters
-    ----------
-    title
-        What is done.
-    ours, others
-        The contestants.
-    unit
-        "s" or "bytes".
-    rounds
-        How often each is measured, after one round to warm up.
-    tolerance
-        How much results may differ, in relation to them.
-    earlier
-        How many times as much others cost when they were measured once, on another day.
-    is_row
-        Whether it is a row in the table of its group, with the cost of the first round, that is, of compiling.
-    """
+    """One task: what is done, our ways to do it, and those that are compared with each of them."""
 
     title: str
     ours: tuple[Contestant, ...]
     others: tuple[Contestant, ...] = ()
-    unit: str = "s"
-    rounds: int = 5
-    tolerance: float = 1e-6
+    unit: str = "s"  # or "lines"
+    rounds: int = 5  # in which each is measured, after one to warm up
+    tolerance: float = 1e-6  # how much results may differ, in relation to them
     earlier: dict[str, float] = field(default_factory=dict)
+    """How many times as much others cost when they were measured once, on another day."""
     is_row: bool = False
+    """Whether it is a row in the table of its group, with the cost of the first round, that is, of compiling."""
 
 
 @dataclass(frozen=True)
