@@ -17,7 +17,6 @@ from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import is_free
 from micrograd.compiler.frontend.rounds import order_of
 from micrograd.compiler.function import Function
-from micrograd.compiler.native.update import check_rule
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.session import Training
 from micrograd.compiler.stepping import Batches, Loop
@@ -47,7 +46,6 @@ def compiled(stack: ExitStack, engine: ModelEngine, backend: Backend, batches: B
     """
     trial = None
     try:
-        check_rule(engine.optimizer)
         with generators_restored(batches.rng):
             trial = Trial(engine)
             if not trial.differ:

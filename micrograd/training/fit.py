@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import Any, TextIO
 
 from micrograd.compiler.options import Backend
-from micrograd.compiler.stepping import Batches, OptimizerLike
+from micrograd.compiler.stepping import Batches, NotFinite, OptimizerLike
 from micrograd.engine import Value
 from micrograd.optim import Adam, Optimizer, Schedule
 from micrograd.support.signals import interrupts_noted
@@ -93,11 +93,11 @@ def fit(
             if len(noted) > 1:
                 raise
             history.interrupted = True
-        except Diverged as error:
-            history.failure = error.failure
+        except NotFinite as error:
+            history.failure = failure = trainer.failure(error.what)
             left, advice = trainer.set_back(), _advice(data, validation, parameters)
-            error.failure.message += f": the parameters are those {left}; {advice}"
-            raise Diverged(error.failure, history) from None
+            failure.message += f": the parameters are those {left}; {advice}"
+            raise Diverged(failure, history) from None
         except (BrokenExecutor, ArithmeticError) as error:  # such as OverflowError from a square in a user's loss
             if not (noted and isinstance(error, BrokenExecutor)):  # a Ctrl-C in a terminal ends the workers, too
                 error.add_note(f"the parameters are those {trainer.set_back()}; the error has the history")

@@ -22,16 +22,15 @@ class Progress:
         self.interval = 0.1 if self.terminal else 0.5 if self.notebook else 1.0
         self.epochs, self.history = epochs, history
         self.started = self.begun = self.due = time.monotonic()
-        self.pending_message = ""
-        self.head = ""  # of the latest message, unless that is the last one
+        self.head = ""  # of the latest message
+        self.is_pending = False  # whether it has not been shown
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self.head and (self.pending_message or self.terminal or self.notebook):  # training ended before its time
-            self.pending_message = f"{self.head}in {_clock(time.monotonic() - self.started)}"
-        self._show()
+        if self.is_pending or (self.head and (self.terminal or self.notebook)):
+            self._show(f"in {_clock(time.monotonic() - self.started)}")
         if self.terminal:
             self._write("\n")
 
@@ -52,20 +51,17 @@ class Progress:
             epoch, done, loss = trainer.batches.epoch, done + trainer.batches.seen, trainer.loss
         rest, speed = self.epochs * n - done, done / max(now - self.begun, 1e-9)
         validation = f"  validation {self.history.validation_losses[-1]:.4g}" if self.history.validation_losses else ""
-        head = (
+        self.head = (
             f"epoch {epoch}/{self.epochs}  loss {loss:.4g}{validation}  "
             f"rate {trainer.optimizer.learning_rate:.3g}  {speed:,.0f} examples/s  "
         )
-        self.head = head if rest else ""
-        self.pending_message = head + (f"{_clock(rest / speed)} left" if rest else f"in {_clock(now - self.started)}")
-        if now >= self.due:
+        self.is_pending = not rest or now < self.due
+        if not self.is_pending:
             self.due = now + self.interval
-            self._show()
+            self._show(f"{_clock(rest / speed)} left")
 
-    def _show(self) -> None:
-        message, self.pending_message = self.pending_message, ""
-        if not message:
-            return
+    def _show(self, ending: str) -> None:
+        message = self.head + ending
         if self.notebook:
             self.notebook(message)
         elif self.stream and self.terminal:

@@ -16,7 +16,7 @@ from micrograd.support.collector import gc_paused
 from micrograd.support.signals import set_back
 from micrograd.support.trees import as_lists
 from micrograd.support.validation import number
-from micrograd.training.history import Diverged, Failure, History
+from micrograd.training.history import Failure, History
 
 Table = tuple[Sequence[Any], Sequence[Any]]
 """Inputs and targets, by position."""
@@ -113,12 +113,7 @@ class Trainer:
         last = n_before + 1 if self._validates else self._epochs
         rates = self._rates(min(self._pace, last * batches.per_epoch - batches.steps))
         started = time.perf_counter()
-        try:
-            losses = self.loop.take(batches, rates)
-        except NotFinite as error:
-            epoch, rate = 1 + batches.steps // batches.per_epoch, float(self.optimizer.learning_rate)
-            where = f"in epoch {epoch}, step {batches.steps + 1}, at a learning rate of {rate!r}"
-            raise self._diverged(error, where) from None
+        losses = self.loop.take(batches, rates)
         seconds = time.perf_counter() - started
         n = len(losses)
         self._pace = 2 * n if seconds < PACE / 2 else n if seconds < PACE else -(-n // 2)
@@ -159,7 +154,7 @@ class Trainer:
         losses, found = self.loop.values(), self.history.validation_losses
         for loss in losses:
             if not math.isfinite(loss):
-                raise self._diverged(NotFinite("the validation loss", loss), f"after epoch {self.batches.epoch}")
+                raise NotFinite("the validation loss", loss)
         found.append(float(sum(losses) / len(losses)))
         if not self._best or found[-1] < found[self._best - 1]:
             self._best = len(found)
@@ -167,7 +162,13 @@ class Trainer:
                 trained = list(self._trained())
                 self._kept = trained, [parameter.data for parameter in trained]
 
-    def _diverged(self, error: NotFinite, where: str) -> Diverged:
-        epoch, seen = self.batches.epoch, self.batches.seen
-        progress = epoch - 1 + seen / self.batches.n if seen else 0.0
-        return Diverged(Failure(progress, error.what, f"{error.what} {where}"))
+    def failure(self, what: str) -> Failure:
+        """What to record of a number that is not finite: a validation loss, or one in the next step."""
+        batches, history = self.batches, self.history
+        if self._validates and len(history.losses) > len(history.validation_losses):
+            where = f"after epoch {batches.epoch}"
+        else:
+            epoch, rate = 1 + batches.steps // batches.per_epoch, float(self.optimizer.learning_rate)
+            where = f"in epoch {epoch}, step {batches.steps + 1}, at a learning rate of {rate!r}"
+        progress = batches.epoch - 1 + batches.seen / batches.n if batches.steps else 0.0
+        return Failure(progress, what, f"{what} {where}")

@@ -44,7 +44,13 @@ def refused(name: str, precision: Precision = DOUBLE) -> list[str]:
 
 
 def definitions(body: str, precision: Precision = DOUBLE, *, vectors: bool) -> str:
-    """The functions that the C library lacks: those that the body calls, and those that these call in turn.
+    """The functions that the C library lacks: those that the body calls, and those that these call in turn."""
+    return used(_known(precision, vectors), body)
+
+
+@cache
+def _known(precision: Precision, vectors: bool) -> dict[str, str]:
+    """All functions that the C library lacks.
 
     Of functions of vectors, exp and tanh in double precision compute all lanes at once; others, lane by lane.
     """
@@ -67,4 +73,4 @@ def definitions(body: str, precision: Precision = DOUBLE, *, vectors: bool) -> s
         texts[f"checked_{name}"] = filled(PARTS["checked"], **words)
     for name in ("quotient", "remainder", "pow", "index"):
         texts[f"checked_{name}"] = filled(PARTS[f"checked_{name}"], PREFIX=prefix, SUFFIX=suffix)
-    return used({name: f"{text}\n" for name, text in texts.items()}, body)
+    return {name: f"{text}\n" for name, text in texts.items()}

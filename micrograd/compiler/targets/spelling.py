@@ -48,7 +48,7 @@ def parts(name: str) -> dict[str, str]:
 def used(known: Mapping[str, str], code: str) -> str:
     """The texts of these functions and tables that code uses, and of those that these use in turn."""
     found = set[str]()
-    while more := {name for name in known.keys() - found if re.search(rf"\b{name}[(\[]", code)}:
+    while more := (known.keys() & re.findall(r"\b(\w+)[(\[]", code)) - found:
         found |= more
         code = "".join(known[name] for name in more)
     return "".join(text for name, text in known.items() if name in found)
