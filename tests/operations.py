@@ -23,36 +23,23 @@ Point = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation and all that is known of it.
-
-    Parameters
-    ----------
-    name
-        What the tests call it.
-    apply
-        The operation, for Values; the rows that are not fused take floats and other numbers too.
-    value
-        The same in mpmath.
-    gradient
-        The derivative by each operand, in mpmath: a number for one operand, a tuple for several.
-    points
-        Operands where the operation is smooth, for central differences and second derivatives.
-    edges
-        Legal operands where it is not, or is hard to compute: kinks, ends of the domain, huge numbers.
-    torch
-        The same in PyTorch: the module comes first, then the tensors.
-    smooth
-        Whether operands are well inside the region where it is smooth and its derivatives are moderate.
-    """
+    """One operation and all that is known of it."""
 
     name: str
     apply: Callable[..., Any]
+    """The operation, for Values; the rows that are not fused take floats and other numbers too."""
     value: Callable[..., Any]
+    """The same in mpmath."""
     gradient: Callable[..., Any]
+    """The derivative by each operand, in mpmath: a number for one operand, a tuple for several."""
     points: tuple[Point, ...]
+    """Operands where the operation is smooth, for central differences and second derivatives."""
     edges: tuple[Point, ...]
+    """Legal operands where it is not, or is hard to compute: kinks, ends of the domain, huge numbers."""
     torch: Callable[..., Any]
+    """The same in PyTorch: the module comes first, then the tensors."""
     smooth: Callable[..., bool]
+    """Whether operands are well inside the region where it is smooth and its derivatives are moderate."""
 
     @property
     def arity(self) -> int:
@@ -85,6 +72,19 @@ def row(
     return Operation(name, apply, value, gradient, _points(points), _points(edges), torch, smooth)
 
 
+def function(name: str, gradient: Any, points: Any, edges: Any = (), **others: Any) -> Operation:
+    """A function of `scalar`, in mpmath and PyTorch that of the same name unless `others` say otherwise."""
+    value = others.pop("value", None) or getattr(mp, name)
+    torch = others.pop("torch", lambda t, *xs: getattr(t, name)(*xs))
+    return row(name, getattr(scalar, name), value, gradient, points, edges, torch=torch, **others)
+
+
+def operation(name: str, apply: Any, gradient: Any, points: Any, edges: Any = (), **others: Any) -> Operation:
+    """An operation that takes mpmath's numbers and tensors as it takes Values, unless `others` say otherwise."""
+    value, torch = others.pop("value", apply), others.pop("torch", lambda t, *xs: apply(*xs))
+    return row(name, apply, value, gradient, points, edges, torch=torch, **others)
+
+
 def _cbrt(x: Any) -> Any:
     return mp.sign(x) * mp.cbrt(abs(x))
 
@@ -112,223 +112,156 @@ def _digamma(torch: Any, x: Any) -> Any:
     return torch.digamma(x + 100) - functools.reduce(operator.add, [1 / (x + k) for k in range(100)])
 
 
+BRANCH = {"smooth": lambda x: abs(x) > 0.01}
+LARGER = {"smooth": lambda x: x > 0.2}
+SMALL, SMALLER, MODERATE = ({"smooth": lambda x, most=most: abs(x) < most} for most in (1, 0.8, 3))
+OF_TWO = {"smooth": lambda x, y: abs(x - y) > 0.01}
+
 FUNCTIONS = (
-    row(
-        "exp", scalar.exp, mp.exp, mp.exp, (-3.0, 0.0, 2.5), (-1000.0, 709.0),
-        torch=lambda t, x: t.exp(x), smooth=lambda x: x < 3,
+    function("exp", mp.exp, (-3.0, 0.0, 2.5), (-1000.0, 709.0), smooth=lambda x: x < 3),
+    function("expm1", mp.exp, (-3.0, 0.0, 2.5), (-1000.0, 1e-12, 709.0), smooth=lambda x: x < 3),
+    function("log", lambda x: 1 / x, (0.5, 1.0, 20.0), (5e-308, 1e300), **LARGER),
+    function("log1p", lambda x: 1 / (1 + x), (-0.5, 0.0, 20.0), (1e-12, 1e300), smooth=lambda x: x > -0.8),
+    function(
+        "log2", lambda x: 1 / (x * mp.log(2)), (0.5, 1.0, 20.0), (5e-308, 1e300),
+        value=lambda x: mp.log(x, 2), **LARGER,
     ),
-    row(
-        "expm1", scalar.expm1, mp.expm1, mp.exp, (-3.0, 0.0, 2.5), (-1000.0, 1e-12, 709.0),
-        torch=lambda t, x: t.expm1(x), smooth=lambda x: x < 3,
+    function("log10", lambda x: 1 / (x * mp.log(10)), (0.5, 1.0, 20.0), (5e-308, 1e300), **LARGER),
+    function(
+        "exp2", lambda x: mp.log(2) * mp.mpf(2) ** x, (-2.0, 0.0, 1.5), (-1000.0, 1000.0),
+        value=lambda x: mp.mpf(2) ** x, smooth=lambda x: x < 20,
     ),
-    row(
-        "log", scalar.log, mp.log, lambda x: 1 / x, (0.5, 1.0, 20.0), (5e-308, 1e300),
-        torch=lambda t, x: t.log(x), smooth=lambda x: x > 0.2,
-    ),
-    row(
-        "log1p", scalar.log1p, mp.log1p, lambda x: 1 / (1 + x), (-0.5, 0.0, 20.0), (1e-12, 1e300),
-        torch=lambda t, x: t.log1p(x), smooth=lambda x: x > -0.8,
-    ),
-    row(
-        "log2", scalar.log2, lambda x: mp.log(x, 2), lambda x: 1 / (x * mp.log(2)), (0.5, 1.0, 20.0), (5e-308, 1e300),
-        torch=lambda t, x: t.log2(x), smooth=lambda x: x > 0.2,
-    ),
-    row(
-        "log10", scalar.log10, mp.log10, lambda x: 1 / (x * mp.log(10)), (0.5, 1.0, 20.0), (5e-308, 1e300),
-        torch=lambda t, x: t.log10(x), smooth=lambda x: x > 0.2,
-    ),
-    row(
-        "exp2", scalar.exp2, lambda x: mp.mpf(2) ** x, lambda x: mp.log(2) * mp.mpf(2) ** x, (-2.0, 0.0, 1.5),
-        (-1000.0, 1000.0), torch=lambda t, x: t.exp2(x), smooth=lambda x: x < 20,
-    ),
-    row(
-        "cbrt", scalar.cbrt, _cbrt, lambda x: 1 / (3 * _cbrt(x) ** 2), (-8.0, 0.5, 20.0), (-1e-300, 1e300),
+    function(
+        "cbrt", lambda x: 1 / (3 * _cbrt(x) ** 2), (-8.0, 0.5, 20.0), (-1e-300, 1e300), value=_cbrt,
         torch=lambda t, x: t.sign(x) * t.abs(x) ** (1 / 3), smooth=lambda x: abs(x) > 0.2,
     ),
-    row(
-        "sqrt", scalar.sqrt, mp.sqrt, lambda x: 1 / (2 * mp.sqrt(x)), (0.5, 1.0, 20.0), (1e-300, 1e300),
-        torch=lambda t, x: t.sqrt(x), smooth=lambda x: x > 0.2,
-    ),
-    row("sin", scalar.sin, mp.sin, mp.cos, (-2.0, 0.0, 1.0), (1e6,), torch=lambda t, x: t.sin(x)),
-    row("cos", scalar.cos, mp.cos, lambda x: -mp.sin(x), (-2.0, 0.0, 1.0), (1e6,), torch=lambda t, x: t.cos(x)),
-    row(
-        "tan", scalar.tan, mp.tan, lambda x: mp.sec(x) ** 2, (-1.0, 0.0, 0.5), (1.57,),
-        torch=lambda t, x: t.tan(x), smooth=lambda x: abs(x) < 1,
-    ),
-    row(
-        "asin", scalar.asin, mp.asin, lambda x: 1 / mp.sqrt(1 - x * x), (-0.5, 0.0, 0.25), (1 - 1e-12, -1 + 1e-12),
-        torch=lambda t, x: t.asin(x), smooth=lambda x: abs(x) < 0.8,
-    ),
-    row(
-        "acos", scalar.acos, mp.acos, lambda x: -1 / mp.sqrt(1 - x * x), (-0.5, 0.0, 0.25), (1 - 1e-12, -1 + 1e-12),
-        torch=lambda t, x: t.acos(x), smooth=lambda x: abs(x) < 0.8,
-    ),
-    row(
-        "atan", scalar.atan, mp.atan, lambda x: 1 / (1 + x * x), (-2.0, 0.0, 1.0), (1e100,),
-        torch=lambda t, x: t.atan(x),
-    ),
-    row(
-        "sinh", scalar.sinh, mp.sinh, mp.cosh, (-2.0, 0.0, 1.0), (-710.0, 710.0),
-        torch=lambda t, x: t.sinh(x), smooth=lambda x: abs(x) < 3,
-    ),
-    row(
-        "cosh", scalar.cosh, mp.cosh, mp.sinh, (-2.0, 0.0, 1.0), (-710.0, 710.0),
-        torch=lambda t, x: t.cosh(x), smooth=lambda x: abs(x) < 3,
-    ),
-    row(
-        "tanh", scalar.tanh, mp.tanh, lambda x: mp.sech(x) ** 2, (-2.0, 0.0, 1.0), (-1000.0, 1000.0),
+    function("sqrt", lambda x: 1 / (2 * mp.sqrt(x)), (0.5, 1.0, 20.0), (1e-300, 1e300), **LARGER),
+    function("sin", mp.cos, (-2.0, 0.0, 1.0), (1e6,)),
+    function("cos", lambda x: -mp.sin(x), (-2.0, 0.0, 1.0), (1e6,)),
+    function("tan", lambda x: mp.sec(x) ** 2, (-1.0, 0.0, 0.5), (1.57,), **SMALL),
+    function("asin", lambda x: 1 / mp.sqrt(1 - x * x), (-0.5, 0.0, 0.25), (1 - 1e-12, -1 + 1e-12), **SMALLER),
+    function("acos", lambda x: -1 / mp.sqrt(1 - x * x), (-0.5, 0.0, 0.25), (1 - 1e-12, -1 + 1e-12), **SMALLER),
+    function("atan", lambda x: 1 / (1 + x * x), (-2.0, 0.0, 1.0), (1e100,)),
+    function("sinh", mp.cosh, (-2.0, 0.0, 1.0), (-710.0, 710.0), **MODERATE),
+    function("cosh", mp.sinh, (-2.0, 0.0, 1.0), (-710.0, 710.0), **MODERATE),
+    function(
+        "tanh", lambda x: mp.sech(x) ** 2, (-2.0, 0.0, 1.0), (-1000.0, 1000.0),
         # Its own tanh has the gradient 1 - tanh(x)^2, which is 0 from 20 on.
         torch=lambda t, x: t.where(x.abs() < 1, t.tanh(x), t.sign(x) * (1 - 2 * t.sigmoid(-2 * x.abs()))),
     ),
-    row(
-        "asinh", scalar.asinh, mp.asinh, lambda x: 1 / mp.sqrt(1 + x * x), (-2.0, 0.0, 1.0), (1e100,),
-        torch=lambda t, x: t.asinh(x),
+    function("asinh", lambda x: 1 / mp.sqrt(1 + x * x), (-2.0, 0.0, 1.0), (1e100,)),
+    function("acosh", lambda x: 1 / mp.sqrt(x * x - 1), (1.5, 3.0, 20.0), (1 + 1e-12, 1e300), smooth=lambda x: x > 1.2),
+    function("atanh", lambda x: 1 / (1 - x * x), (-0.5, 0.0, 0.25), (1 - 1e-12, -1 + 1e-12), **SMALLER),
+    function("erf", lambda x: 2 / mp.sqrt(mp.pi) * mp.exp(-x * x), (-2.0, 0.0, 1.0), (-30.0, 30.0)),
+    function("erfc", lambda x: -2 / mp.sqrt(mp.pi) * mp.exp(-x * x), (-2.0, 0.0, 1.0), (-30.0, 26.0), value=_erfc),
+    function(
+        "sigmoid", lambda x: mp.sigmoid(x) * mp.sigmoid(-x), (-2.0, 0.0, 1.0), (-1000.0, -700.0, 700.0, 1000.0),
     ),
-    row(
-        "acosh", scalar.acosh, mp.acosh, lambda x: 1 / mp.sqrt(x * x - 1), (1.5, 3.0, 20.0), (1 + 1e-12, 1e300),
-        torch=lambda t, x: t.acosh(x), smooth=lambda x: x > 1.2,
+    function(
+        "softplus", mp.sigmoid, (-2.0, 0.0, 1.0), (-1000.0, -700.0, 700.0, 1000.0),
+        value=lambda x: mp.log1p(mp.exp(x)), torch=lambda t, x: t.logaddexp(x, t.zeros_like(x)),
     ),
-    row(
-        "atanh", scalar.atanh, mp.atanh, lambda x: 1 / (1 - x * x), (-0.5, 0.0, 0.25), (1 - 1e-12, -1 + 1e-12),
-        torch=lambda t, x: t.atanh(x), smooth=lambda x: abs(x) < 0.8,
+    function(
+        "lgamma", _polygamma(0), (0.5, 3.5, -1.5, 20.0), (1e-300, -0.01, 1e300),
+        value=lambda x: mp.loggamma(x).real, **LARGER,
     ),
-    row(
-        "erf", scalar.erf, mp.erf, lambda x: 2 / mp.sqrt(mp.pi) * mp.exp(-x * x), (-2.0, 0.0, 1.0), (-30.0, 30.0),
-        torch=lambda t, x: t.erf(x),
+    function(
+        "digamma", _polygamma(1), (0.5, 2.5, -1.75, 20.0), (1e-100, -0.01, 1e300), value=_polygamma(0),
+        torch=_digamma, smooth=lambda x: x > 0.2 and abs(x - 1.46) > 0.1,
     ),
-    row(
-        "erfc", scalar.erfc, _erfc, lambda x: -2 / mp.sqrt(mp.pi) * mp.exp(-x * x), (-2.0, 0.0, 1.0), (-30.0, 26.0),
-        torch=lambda t, x: t.erfc(x),
+    operation(
+        "polygamma", lambda x: scalar.polygamma(x, 2), _polygamma(3), (0.5, 2.5, 20.0), (1e-50, -1.75, 1e50),
+        value=_polygamma(2), torch=lambda t, x: t.polygamma(2, x), **LARGER,
     ),
-    row(
-        "sigmoid", scalar.sigmoid, mp.sigmoid, lambda x: mp.sigmoid(x) * mp.sigmoid(-x), (-2.0, 0.0, 1.0),
-        (-1000.0, -700.0, 700.0, 1000.0), torch=lambda t, x: t.sigmoid(x),
-    ),
-    row(
-        "softplus", scalar.softplus, lambda x: mp.log1p(mp.exp(x)), mp.sigmoid, (-2.0, 0.0, 1.0),
-        (-1000.0, -700.0, 700.0, 1000.0), torch=lambda t, x: t.logaddexp(x, t.zeros_like(x)),
-    ),
-    row(
-        "lgamma", scalar.lgamma, lambda x: mp.loggamma(x).real, _polygamma(0), (0.5, 3.5, -1.5, 20.0),
-        (1e-300, -0.01, 1e300), torch=lambda t, x: t.lgamma(x), smooth=lambda x: x > 0.2,
-    ),
-    row(
-        "digamma", scalar.digamma, _polygamma(0), _polygamma(1), (0.5, 2.5, -1.75, 20.0),
-        (1e-100, -0.01, 1e300), torch=_digamma, smooth=lambda x: x > 0.2 and abs(x - 1.46) > 0.1,
-    ),
-    row(
-        "polygamma", lambda x: scalar.polygamma(x, 2), _polygamma(2), _polygamma(3),
-        (0.5, 2.5, 20.0), (1e-50, -1.75, 1e50), torch=lambda t, x: t.polygamma(2, x), smooth=lambda x: x > 0.2,
-    ),
-    row(
-        "floor", scalar.floor, mp.floor, lambda x: 0, (-1.5, 0.5, 2.25),
-        (0.0, -0.0, 3.0, -5e-324, 4.503599627370497e15), torch=lambda t, x: t.floor(x),
+    function(
+        "floor", lambda x: 0, (-1.5, 0.5, 2.25), (0.0, -0.0, 3.0, -5e-324, 4.503599627370497e15),
         smooth=lambda x: abs(x - round(x)) > 0.01,
     ),
-    row(
-        "atan2", scalar.atan2, mp.atan2, lambda y, x: (x / (x * x + y * y), -y / (x * x + y * y)),
+    function(
+        "atan2", lambda y, x: (x / (x * x + y * y), -y / (x * x + y * y)),
         ((1.0, 2.0), (-1.0, 2.0), (1.0, -2.0), (-3.0, -0.5)),
-        ((0.0, 1.0), (1.0, 0.0), (1e-200, 1e-200), (1e200, -1e200)), torch=lambda t, y, x: t.atan2(y, x),
+        ((0.0, 1.0), (1.0, 0.0), (1e-200, 1e-200), (1e200, -1e200)),
         smooth=lambda y, x: x > 0.2 or (x < -0.2 and abs(y) > 0.2),
     ),
-    row(
-        "hypot", scalar.hypot, mp.hypot, lambda x, y: (x / mp.hypot(x, y), y / mp.hypot(x, y)),
-        ((3.0, 4.0), (-1.0, 2.0)), ((0.0, -2.0), (1e200, 1e200), (3e-200, 4e-200)),
-        torch=lambda t, x, y: t.hypot(x, y), smooth=lambda x, y: abs(x) + abs(y) > 0.2,
+    function(
+        "hypot", lambda x, y: (x / mp.hypot(x, y), y / mp.hypot(x, y)), ((3.0, 4.0), (-1.0, 2.0)),
+        ((0.0, -2.0), (1e200, 1e200), (3e-200, 4e-200)), smooth=lambda x, y: abs(x) + abs(y) > 0.2,
     ),
-    row(
-        "maximum", scalar.maximum, max, lambda x, y: (0.5, 0.5) if x == y else (int(x > y), int(x < y)),
-        ((2.0, -3.0), (-3.0, 2.0)), ((1.5, 1.5), (0.0, -0.0), (-1e300, 1e300)),
-        torch=lambda t, x, y: t.maximum(x, y), smooth=lambda x, y: abs(x - y) > 0.01,
+    function(
+        "maximum", lambda x, y: (0.5, 0.5) if x == y else (int(x > y), int(x < y)), ((2.0, -3.0), (-3.0, 2.0)),
+        ((1.5, 1.5), (0.0, -0.0), (-1e300, 1e300)), value=max, **OF_TWO,
     ),
-    row(
-        "minimum", scalar.minimum, min, lambda x, y: (0.5, 0.5) if x == y else (int(x < y), int(x > y)),
-        ((2.0, -3.0), (-3.0, 2.0)), ((1.5, 1.5), (0.0, -0.0), (-1e300, 1e300)),
-        torch=lambda t, x, y: t.minimum(x, y), smooth=lambda x, y: abs(x - y) > 0.01,
+    function(
+        "minimum", lambda x, y: (0.5, 0.5) if x == y else (int(x < y), int(x > y)), ((2.0, -3.0), (-3.0, 2.0)),
+        ((1.5, 1.5), (0.0, -0.0), (-1e300, 1e300)), value=min, **OF_TWO,
     ),
-    row(
-        "relu", scalar.relu, lambda x: max(x, mp.zero), lambda x: int(x > 0), (-2.0, 1.5), (-0.0, 0.0, 5e-324, 1e300),
-        torch=lambda t, x: t.relu(x), smooth=lambda x: abs(x) > 0.01,
+    function(
+        "relu", lambda x: int(x > 0), (-2.0, 1.5), (-0.0, 0.0, 5e-324, 1e300),
+        value=lambda x: max(x, mp.zero), **BRANCH,
     ),
-    row(
-        "leaky_relu", scalar.leaky_relu, lambda x: max(x, 0.01 * x), lambda x: 1 if x > 0 else 0.01, (-2.0, 1.5),
-        (-0.0, 0.0, 5e-324, 1e300),
-        torch=lambda t, x: t.nn.functional.leaky_relu(x), smooth=lambda x: abs(x) > 0.01,
+    function(
+        "leaky_relu", lambda x: 1 if x > 0 else 0.01, (-2.0, 1.5), (-0.0, 0.0, 5e-324, 1e300),
+        value=lambda x: max(x, 0.01 * x), torch=lambda t, x: t.nn.functional.leaky_relu(x), **BRANCH,
     ),
-    row(
-        "leaky_relu with a slope", lambda x: scalar.leaky_relu(x, 0.25), lambda x: max(x, 0.25 * x),
-        lambda x: 1 if x > 0 else 0.25, (-2.0, 1.5), (0.0,),
-        torch=lambda t, x: t.nn.functional.leaky_relu(x, 0.25), smooth=lambda x: abs(x) > 0.01,
+    operation(
+        "leaky_relu with a slope", lambda x: scalar.leaky_relu(x, 0.25), lambda x: 1 if x > 0 else 0.25, (-2.0, 1.5),
+        (0.0,), value=lambda x: max(x, 0.25 * x), torch=lambda t, x: t.nn.functional.leaky_relu(x, 0.25), **BRANCH,
     ),
-    row(
-        "gelu", scalar.gelu, lambda x: x * _erfc(-x / mp.sqrt(2)) / 2,
-        lambda x: _erfc(-x / mp.sqrt(2)) / 2 + x * mp.exp(-x * x / 2) / mp.sqrt(2 * mp.pi), (-2.0, 0.0, 1.0),
-        (-1e200, 30.0, 1e300), torch=lambda t, x: t.nn.functional.gelu(x),
+    function(
+        "gelu", lambda x: _erfc(-x / mp.sqrt(2)) / 2 + x * mp.exp(-x * x / 2) / mp.sqrt(2 * mp.pi), (-2.0, 0.0, 1.0),
+        (-1e200, 30.0, 1e300), value=lambda x: x * _erfc(-x / mp.sqrt(2)) / 2,
+        torch=lambda t, x: t.nn.functional.gelu(x),
     ),
-    row(
-        "silu", scalar.silu, lambda x: x * mp.sigmoid(x), lambda x: mp.sigmoid(x) * (1 + x * mp.sigmoid(-x)),
-        (-2.0, 0.0, 1.0), (-700.0, 700.0, 1e300), torch=lambda t, x: t.nn.functional.silu(x),
+    function(
+        "silu", lambda x: mp.sigmoid(x) * (1 + x * mp.sigmoid(-x)), (-2.0, 0.0, 1.0), (-700.0, 700.0, 1e300),
+        value=lambda x: x * mp.sigmoid(x), torch=lambda t, x: t.nn.functional.silu(x),
     ),
-    row(
-        "clip", lambda x: scalar.clip(x, -1.0, 2.0), lambda x: min(max(x, -1), 2), lambda x: int(-1 <= x <= 2),
-        (-2.0, 0.5, 3.0), (-1.0, 2.0, -0.0, 1e300, 2.0000000000000004),
+    operation(
+        "clip", lambda x: scalar.clip(x, -1.0, 2.0), lambda x: int(-1 <= x <= 2), (-2.0, 0.5, 3.0),
+        (-1.0, 2.0, -0.0, 1e300, 2.0000000000000004), value=lambda x: min(max(x, -1), 2),
         torch=lambda t, x: t.clip(x, -1.0, 2.0), smooth=lambda x: abs(abs(x - 0.5) - 1.5) > 0.01,
     ),
-    row(
-        "abs", abs, abs, mp.sign, (-2.0, 1.5), (0.0, -1e300),
-        torch=lambda t, x: t.abs(x), smooth=lambda x: abs(x) > 0.01,
+    operation("abs", abs, mp.sign, (-2.0, 1.5), (0.0, -1e300), **BRANCH),
+    operation("neg", operator.neg, lambda x: -1, (-2.0, 0.0, 1.5)),
+    operation("pos", operator.pos, lambda x: 1, (-2.0, 0.0, 1.5)),
+    operation("x ** 3", lambda x: x**3, lambda x: 3 * x**2, (-2.0, 0.0, 1.5), (-1e100,), smooth=lambda x: abs(x) < 4),
+    operation("x ** 1", lambda x: x**1, lambda x: 1, (-2.0, 0.0, 1.5)),
+    operation("x ** 0", lambda x: x**0, lambda x: 0, (-2.0, 0.0, 1.5)),
+    operation(
+        "x ** -2.0", lambda x: x**-2.0, lambda x: -2 * x**-3, (-2.0, 0.5, 1.5), (1e-100,),
+        smooth=lambda x: abs(x) > 0.5,
     ),
-    row("neg", operator.neg, operator.neg, lambda x: -1, (-2.0, 0.0, 1.5), torch=lambda t, x: -x),
-    row("pos", operator.pos, operator.pos, lambda x: 1, (-2.0, 0.0, 1.5), torch=lambda t, x: x),
-    row(
-        "x ** 3", lambda x: x**3, lambda x: x**3, lambda x: 3 * x**2, (-2.0, 0.0, 1.5), (-1e100,),
-        torch=lambda t, x: x**3, smooth=lambda x: abs(x) < 4,
-    ),
-    row("x ** 1", lambda x: x**1, lambda x: x, lambda x: 1, (-2.0, 0.0, 1.5), torch=lambda t, x: x**1),
-    row("x ** 0", lambda x: x**0, lambda x: 1, lambda x: 0, (-2.0, 0.0, 1.5), torch=lambda t, x: x**0),
-    row(
-        "x ** -2.0", lambda x: x**-2.0, lambda x: x**-2, lambda x: -2 * x**-3, (-2.0, 0.5, 1.5), (1e-100,),
-        torch=lambda t, x: x**-2.0, smooth=lambda x: abs(x) > 0.5,
-    ),
-    row(
-        "0.0 ** x", lambda x: 0.0**x, lambda x: int(x == 0), lambda x: 0, (0.5, 2.0), (0.0,),
-        torch=lambda t, x: 0.0**x, smooth=lambda x: x > 0.01,
+    operation(
+        "0.0 ** x", lambda x: 0.0**x, lambda x: 0, (0.5, 2.0), (0.0,), value=lambda x: int(x == 0),
+        smooth=lambda x: x > 0.01,
     ),
 )  # fmt: skip
 
 OPERATORS = (
-    row(
-        "x + y", operator.add, operator.add, lambda x, y: (1, 1), ((2.0, -3.5), (0.0, 0.0)),
-        torch=lambda t, x, y: x + y,
+    operation("x + y", operator.add, lambda x, y: (1, 1), ((2.0, -3.5), (0.0, 0.0))),
+    operation("x - y", operator.sub, lambda x, y: (1, -1), ((2.0, -3.5), (0.0, 0.0))),
+    operation("x * y", operator.mul, lambda x, y: (y, x), ((2.0, -3.5), (0.0, 0.0))),
+    operation(
+        "x / y", operator.truediv, lambda x, y: (1 / y, -x / y**2), ((2.0, -4.0), (0.0, 1.0)),
+        ((1e200, 1e200), (1e-200, 1e-200)), smooth=lambda x, y: abs(y) > 0.2,
     ),
-    row(
-        "x - y", operator.sub, operator.sub, lambda x, y: (1, -1), ((2.0, -3.5), (0.0, 0.0)),
-        torch=lambda t, x, y: x - y,
-    ),
-    row(
-        "x * y", operator.mul, operator.mul, lambda x, y: (y, x), ((2.0, -3.5), (0.0, 0.0)),
-        torch=lambda t, x, y: x * y,
-    ),
-    row(
-        "x / y", operator.truediv, operator.truediv, lambda x, y: (1 / y, -x / y**2), ((2.0, -4.0), (0.0, 1.0)),
-        ((1e200, 1e200), (1e-200, 1e-200)), torch=lambda t, x, y: x / y, smooth=lambda x, y: abs(y) > 0.2,
-    ),
-    row(
-        "x // y", operator.floordiv, lambda x, y: mp.floor(x / y), lambda x, y: (0, 0),
-        ((7.5, 2.0), (-7.5, 2.0), (7.5, -2.0), (-7.5, -2.0)), ((6.0, 2.0), (-6.0, 2.0), (0.0, 3.0), (1e300, 3.0)),
-        torch=lambda t, x, y: t.floor(x / y),
+    operation(
+        "x // y", operator.floordiv, lambda x, y: (0, 0), ((7.5, 2.0), (-7.5, 2.0), (7.5, -2.0), (-7.5, -2.0)),
+        ((6.0, 2.0), (-6.0, 2.0), (0.0, 3.0), (1e300, 3.0)),
+        value=lambda x, y: mp.floor(x / y), torch=lambda t, x, y: t.floor(x / y),
         smooth=lambda x, y: abs(y) > 0.2 and abs(x / y - round(x / y)) > 0.01,
     ),
-    row(
-        "x % y", operator.mod, lambda x, y: x - y * mp.floor(x / y), lambda x, y: (1, -mp.floor(x / y)),
+    operation(
+        "x % y", operator.mod, lambda x, y: (1, -mp.floor(x / y)),
         ((7.5, 2.0), (-7.5, 2.0), (7.5, -2.0), (-7.5, -2.0)), ((6.0, 2.0), (0.0, 3.0)),
+        value=lambda x, y: x - y * mp.floor(x / y),
         torch=lambda t, x, y: x - y * t.floor(x / y),  # t.remainder has no derivative by y
         smooth=lambda x, y: abs(y) > 0.2 and abs(x / y - round(x / y)) > 0.01,
     ),
-    row(
-        "x ** y", operator.pow, operator.pow, lambda x, y: (y * x ** (y - 1), x**y * mp.log(x) if x else 0),
+    operation(
+        "x ** y", operator.pow, lambda x, y: (y * x ** (y - 1), x**y * mp.log(x) if x else 0),
         ((2.0, -3.5), (0.5, 2.0), (1.5, 0.0)), ((0.0, 2.0), (0.0, 1.0)),
-        torch=lambda t, x, y: x**y, smooth=lambda x, y: 0.2 < x < 4 and abs(y) < 3,
+        smooth=lambda x, y: 0.2 < x < 4 and abs(y) < 3,
     ),
 )  # fmt: skip
 
@@ -377,10 +310,8 @@ FUSED = (
         lambda u, v, x, y, b: (x, y, u, v, 1), ((2.0, -3.0, 0.5, 4.0, 0.25),),
         torch=lambda t, u, v, x, y, b: t.dot(t.stack([u, v]), t.stack([x, y])) + b,
     ),
-    row(
-        "dot without a bias", lambda u, x: dot([u], [x]), operator.mul, lambda u, x: (x, u), ((2.0, -3.0),),
-        torch=lambda t, u, x: u * x,
-    ),
+    operation("dot without a bias", lambda u, x: dot([u], [x]), lambda u, x: (x, u), ((2.0, -3.0),),
+              value=operator.mul, torch=lambda t, u, x: u * x),
     row(
         "dot with numbers", lambda u, v: dot([2.0, u, u], (v, -1.5, v), 3.0), lambda u, v: 2 * v - 1.5 * u + u * v + 3,
         lambda u, v: (-1.5 + v, 2 + u), ((2.0, -3.0),), torch=lambda t, u, v: 2 * v - 1.5 * u + u * v + 3,
