@@ -18,7 +18,7 @@ from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, Trace
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph, is_free, traced
 from micrograd.compiler.frontend.interpret import failure
-from micrograd.compiler.frontend.redirect import any_block, data_buffer, reads
+from micrograd.compiler.frontend.redirect import any_block, data_buffer, symbols
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
 from micrograd.compiler.frontend.wrappers import Elsewhere, Entries, on_arrays
 from micrograd.compiler.native.library import CBackend
@@ -348,10 +348,10 @@ def leaves_by_engine(function: Callable[..., Any], example_args: Sequence[Any], 
 
     def read() -> list[Value]:
         arguments = [mapped(Value, as_lists(argument)) for argument in example_args]
-        with reads() as found, rounds_by(first_round):
+        with symbols({}, int) as table, rounds_by(first_round):
             function(*arguments)
         others = known.union(flat(arguments))
-        return [leaf for leaf, *_ in found.values() if leaf not in others and is_free(leaf)]
+        return [leaf for leaf, *_ in table.used.values() if leaf not in others and is_free(leaf)]
 
     with suppress(Exception), generators_restored():  # the function may fail on the example's numbers
         return lasting(read(), read)

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from micrograd import scalar
-from micrograd.compiler.frontend.redirect import assign, reads, symbols
+from micrograd.compiler.frontend.redirect import Table, assign, symbols
 from micrograd.compiler.frontend.rounds import escapes, have_own_closures, looped, order_of
 from micrograd.compiler.frontend.rows import Rows, RowSymbol, join_products
 from micrograd.compiler.frontend.tracer import (
@@ -154,13 +154,13 @@ def traced(
     for x in inputs:
         x.__class__ = Argument
     index = dict(zip(parameters, range(len(parameters)), strict=True))
-    with symbols(index, partial(trace.leaf, "p")) as numbers:
-        trace.rows = Rows(trace, index, graph.n_trained, numbers["data"].assigned)
+    with symbols(index, partial(trace.leaf, "p")) as table:
+        trace.rows = Rows(trace, index, graph.n_trained, table["data"].assigned)
         tracing = _Tracing(graph, inputs, index)
         try:
-            result = tracing.forward(function, numbers["data"].assigned)
+            result = tracing.forward(function, table)
             if graph.output_shape == ():
-                tracing.backward(result, numbers["grad"])
+                tracing.backward(result, table["grad"])
         finally:
             assign(tracing.grads.keys(), "grad", tracing.grads.values())
             trace.rows.clear()
@@ -180,12 +180,12 @@ class _Tracing:
         self.own_closures = False  # whether this package defined all closures in it
         self.grads: dict[Value, Any] = {}  # of the user's constants, to be restored: no symbol may stay there
 
-    def forward(self, function: Callable[..., Any], assigned: dict[Value, Any]) -> Any:
+    def forward(self, function: Callable[..., Any], table: Table) -> Any:
         """Record the function's result, and turn sums of products into dots."""
         graph, trace = self.graph, self.graph.trace
         rows, remaining = trace.rows, iter(self.inputs)
         arguments = [unflatten(remaining, shape) for shape in graph.shapes]
-        with ordered_by(lambda root: self._sorted(*root._topological_order())), reads() as read:
+        with ordered_by(lambda root: self._sorted(*root._topological_order())):
             with rounds_by(partial(looped, trace)):
                 result = _called(function, arguments)
             if trace.loops and escapes(trace, map(_number, flat(result))):
@@ -209,9 +209,9 @@ class _Tracing:
         graph.has_where = any(node._op == "where" for node in nodes)
         graph.outputs = [trace.result(_number(value)) for value in values]
         graph.forward_end = len(trace.ops)
-        used = [x for x in (*[x for x, *_ in read.values()], *leaves) if type(x) is not Argument]
+        used = [x for x in (*[x for x, *_ in table.used.values()], *leaves) if type(x) is not Argument]
         graph.free = [weakref.ref(x) for x in dict.fromkeys(used) if x not in self.index and is_free(x)]
-        self._check_assigned(assigned)
+        self._check_assigned(table["data"].assigned)
         return result
 
     def _sorted(self, nodes: list[Value], leaves: list[Value]) -> Order:

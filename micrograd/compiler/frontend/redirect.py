@@ -8,8 +8,9 @@
     frozen  where they were                     of `data` raises an error  `frozen`         all threads
 
 A Value may be in several of the last three states at once: the topmost has its numbers, and the slots keep the old
-ones. Meanwhile the Value has a class whose `data` and `grad` are properties. So plain Values, and the engine with them,
-are as fast as if there were no other states, and code that reads a parameter always gets its latest number.
+ones. Properties look them up: those of all Values while any thread traces, otherwise those of a class that a Value has
+while it is stored or frozen. So plain Values, and the engine with them, are as fast as if there were no other states,
+and code that reads a parameter always gets its latest number.
 """
 
 import threading
@@ -26,10 +27,6 @@ from micrograd.support.signals import finish
 
 _SLOTS: Any = {"data": Value.data, "grad": Value.grad}  # where a plain Value keeps its numbers
 _new = object.__new__
-_get_data, _set_data = _SLOTS["data"].__get__, _SLOTS["data"].__set__
-
-Used = dict[int, tuple[Value, Any, Any]]
-"""Some Values, by their ids, with their data and their gradients at first."""
 
 
 class Traced(dict[Value, Any]):
@@ -45,15 +42,26 @@ class Traced(dict[Value, Any]):
         return number
 
 
-Table = dict[str, Traced]
-"""The `data` of some Values, and their `grad`, by name."""
+class Table(dict[str, Traced]):
+    """What a thread sees while it traces: the `data` and the `grad` of the Values in `index`, by name.
 
-_NOTHING: Table = {name: Traced({}, int) for name in _SLOTS}
+    `used` has the other leaf Values whose `data` it uses, in the order of first use, with their data and gradients
+    before. However a function uses a number, as an operand, in a condition or by `detach`, it reads `data`.
+    """
+
+    def __init__(self, index: dict[Value, int], data: Callable[[int], Any], grad: Callable[[int], Any]) -> None:
+        super().__init__(data=Traced(index, data), grad=Traced(index, grad))
+        self.index = index
+        self.used: dict[int, tuple[Value, Any, Any]] = {}
+
+    def note(self, leaf: Value) -> None:
+        """Note a leaf, unless it is a constant or new: then it has not got its last attributes."""
+        if id(leaf) not in self.used and not getattr(leaf, "_is_constant", True) and hasattr(leaf, "grad"):
+            self.used[id(leaf)] = leaf, _SLOTS["data"].__get__(leaf), leaf.grad
 
 
 class _Thread(threading.local):
-    used: "Used | None" = None  # by the function that the thread is calling
-    traced = _NOTHING  # by the function that the thread is tracing
+    table: Table | None = None
 
 
 class Storage(set[Value]):
@@ -84,8 +92,8 @@ class Storage(set[Value]):
 _thread = _Thread()
 _stored: dict[Value, tuple[Storage, int]] = {}  # and the position of each in its storage
 _trained: set[Value] = set()  # by a training block, in any language
-_moved: list[Storage] = []  # of blocks that trace or store Values
-_readers: list[Used] = []  # what each block of `reads` has collected
+_tables: list[Table] = []  # of all threads
+_moved: list[Storage] = []  # of blocks that store Values
 _frozen: list[Storage] = []  # of blocks that freeze them
 
 
@@ -95,63 +103,33 @@ def symbols(
 ) -> Iterator[Table]:
     """Within the block, and in this thread alone, Values hold the data and gradients made from their index.
 
-    It yields tables that record assignments.
+    After the block, other leaf Values that were used have the data and the gradients from before.
     """
-    before = _thread.traced
-    with _of_another_class([*index], _moved):
-        try:
-            _thread.traced = {"data": Traced(index, data), "grad": Traced(index, grad)}
-            yield _thread.traced
-        finally:
-            _thread.traced = before
+    before, table = _thread.table, Table(index, data, grad)
 
-
-@contextmanager
-def reads() -> Iterator[Used]:
-    """Within the block, collect the leaf Values whose `data` this thread uses, in the order of first use.
-
-    However a function uses a number, as an operand, in a condition or by `detach`, it reads `data`. After the block,
-    these Values have the data and the gradients from before.
-    """
-    before, found = _thread.used, Used()
-    kind: Any = Value
-    with GRADIENT_LOCK:
-        _readers.append(found)
-        kind.data = property(_read, _write)
-    _thread.used = found
-    try:
-        yield found
-    finally:
-        _thread.used = before
+    def end() -> None:
+        _thread.table = before
         with GRADIENT_LOCK:
-            _readers[:] = [other for other in _readers if other is not found]
-            if not _readers:
-                del kind.data  # which a base class has
-        for value, data, grad in found.values():
-            value.data, value.grad = data, grad
+            _tables[:] = [other for other in _tables if other is not table]
+            for name in _HOOKS.keys() & vars(Value) if not _tables else ():
+                delattr(Value, name)  # which a base class has
 
-
-def _note(leaf: Value) -> None:
-    used = _thread.used
-    if used is not None and id(leaf) not in used and hasattr(leaf, "grad"):  # a new Value gets its grad last
-        used[id(leaf)] = leaf, _get_data(leaf), leaf.grad
-
-
-def _read(self: Value) -> Any:
-    if not self._prev and not getattr(self, "_is_constant", True):  # set last, too
-        _note(self)
-    return _get_data(self)
-
-
-def _write(self: Value, to: Any) -> None:
-    if not getattr(self, "_prev", True):  # a subclass may set its data first
-        _note(self)
-    _set_data(self, to)
+    try:
+        with GRADIENT_LOCK:
+            _tables.append(table)
+            for name, hook in _HOOKS.items():
+                setattr(Value, name, hook)
+        _thread.table = table
+        yield table
+    finally:
+        finish(end)
+        for value, number, gradient in table.used.values():
+            value.data, value.grad = number, gradient
 
 
 def is_tracing() -> bool:
     """Whether this thread is tracing a function."""
-    return _thread.traced is not _NOTHING
+    return _thread.table is not None
 
 
 @contextmanager
@@ -204,7 +182,7 @@ def stored(values: Sequence[Value], data: memoryview, grad: memoryview) -> Itera
 
 def any_block() -> bool:
     """Whether some Values are not plain, in any thread."""
-    return bool(_moved or _frozen)
+    return bool(_tables or _moved or _frozen)
 
 
 def data_buffer(values: Sequence[Value]) -> memoryview | None:
@@ -264,15 +242,8 @@ def _change_class(values: set[Value], change: Callable[[Any], Any]) -> None:
 
 @cache
 def _class_for(kind: Any) -> Any:
-    """The class that Values of a class have while they are not plain."""
-    plain = _new(kind)
-
-    def node(data: Any, *operation: Any) -> Any:
-        is_traced = kind is Value and type(data) is not float and is_tracing()
-        return (_NODE if is_traced else plain)._node(data, *operation)
-
-    members = {name: _property(name) for name in _SLOTS}
-    return stand_in(kind, _plain_class=kind, _node=staticmethod(node), **members)
+    """The class that Values of a class have while they are stored or frozen."""
+    return stand_in(kind, _plain_class=kind, data=_HOOKS["data"], grad=_HOOKS["grad"])
 
 
 def stand_in(kind: Any, **members: Any) -> Any:
@@ -285,35 +256,55 @@ def stand_in(kind: Any, **members: Any) -> Any:
     return type(kind.__name__, (kind,), members)
 
 
-Node = stand_in(Value, data=Value.data, _node=Value._node)
-"""The class of Values that are computed while a function is traced; no read of one is noted."""
-_NODE = _new(Node)
-
-
 def _property(name: str) -> property:
     """The `data` or the `grad` of a Value, wherever it is for this thread."""
     slot = _SLOTS[name]
 
     def get(self: Value) -> Any:
-        try:
-            return _thread.traced[name][self]
-        except KeyError:  # it is not traced
+        if not getattr(self, "_prev", True):  # a subclass may set its data first
+            table = _thread.table
+            if table is not None and self in table.index:
+                return table[name][self]
             storage, i = _stored.get(self, (None, 0))
-            return slot.__get__(self) if storage is None else storage.buffers[name][i]
+            if storage is not None:
+                return storage.buffers[name][i]
+            if table is not None and name == "data":
+                table.note(self)
+        return slot.__get__(self)
 
     def set(self: Value, to: Any) -> None:
-        traced = _thread.traced[name]
-        storage, i = _stored.get(self, (None, 0))
-        if self in traced.index or (storage and is_tracing()):  # no buffer holds a symbol
-            traced[self] = traced.assigned[self] = to
-        elif name == "data" and any_frozen([self]):
-            raise RuntimeError(
-                f"the data of a frozen parameter, {self!r:.80}, is set to {to!r:.80}, which calls would not use: "
-                "leave the block of frozen() first"
-            )
-        elif storage is None:
-            slot.__set__(self, to)
-        else:
-            storage.set(name, i, to)
+        if not getattr(self, "_prev", True):
+            table = _thread.table
+            storage, i = _stored.get(self, (None, 0))
+            if table is not None and (storage or self in table.index):  # no buffer holds a symbol
+                table[name][self] = table[name].assigned[self] = to
+                return
+            if name == "data" and any_frozen([self]):
+                raise RuntimeError(
+                    f"the data of a frozen parameter, {self!r:.80}, is set to {to!r:.80}, which calls would not use: "
+                    "leave the block of frozen() first"
+                )
+            if storage is not None:
+                storage.set(name, i, to)
+                return
+            if table is not None and name == "data":
+                table.note(self)
+        slot.__set__(self, to)
 
     return property(get, set)
+
+
+_plain_node: Any = Value._node
+Node = stand_in(Value, **_SLOTS, _node=_plain_node)
+"""The class of Values that are computed while a function is traced: their numbers are in slots."""
+_NODE = _new(Node)
+
+
+def _node(self: Value, data: Any, *operation: Any) -> Any:
+    """A node of the class `Node`, if this thread computes it from traced Values."""
+    is_traced = type(data) is not float and type(self) is Value and is_tracing()
+    return _plain_node(_NODE if is_traced else self, data, *operation)
+
+
+_HOOKS = {"_node": _node, **{name: _property(name) for name in _SLOTS}}
+"""Attributes of all Values while any thread traces."""

@@ -131,6 +131,7 @@ class Row(Value):
 
     __slots__ = ("_rows", "_sum", "place", "values")
 
+    data = Value.data  # in the slot, even while Values are traced
     _rows: "Rows"
     _sum: Any
     place: Slice | None
@@ -268,21 +269,21 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
     """
     n_uses = Counter(map(id, chain(results, chain.from_iterable([node._prev for node in nodes]))))
     alone = {node for node in nodes if node._op == "*" and n_uses[id(node)] == 1}  # products used once
-    chains: dict[Value, tuple[Any, list[Value], list[Value]]] = {}  # by the last sum: start, products, partial sums
-    for node in nodes if alone else ():
-        if node._op != "+" or alone.isdisjoint(node._prev):
-            continue
-        rest, product = node._prev
-        if product not in alone:
-            rest, product = product, rest
-        if rest in chains and n_uses[id(rest)] == 1:
-            start, products, partial_sums = chains.pop(rest)
-            partial_sums.append(rest)
-        else:
-            start, products, partial_sums = (0, [rest], []) if rest in alone else (rest, [], [])
-        products.append(product)
-        chains[node] = start, products, partial_sums
-    joined = {total for total, parts in chains.items() if _join(trace, total, *parts)}
+    chains: list[tuple[list[Value], list[Value], Any]] = []  # sums and products, the last ones first, and the start
+    inner: set[Value] = set()  # the partial sums
+    for total in reversed(nodes) if alone else ():
+        rest, sums, products = total, list[Value](), list[Value]()
+        while rest._op == "+" and rest not in inner and not alone.isdisjoint(rest._prev):
+            if sums and n_uses[id(rest)] > 1:
+                break
+            left, right = rest._prev
+            sums.append(rest)
+            rest, product = (left, right) if right in alone else (right, left)
+            products.append(product)
+        if sums:
+            inner.update(sums)
+            chains.append((sums, [*products, rest], 0) if rest in alone else (sums, products, rest))
+    joined = {sums[0] for sums, products, start in reversed(chains) if _join(trace, sums, products[::-1], start)}
     for node in nodes if joined else ():
         if type(node.data) is Symbol:  # a `where` on a constant condition may give a plain number, without a line
             for total in joined.intersection(node._prev):
@@ -290,18 +291,17 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
     return bool(joined)
 
 
-def _join(trace: Trace, total: Value, start: Any, products: Sequence[Value], partial_sums: Sequence[Value]) -> bool:
-    """Turn a sum into a start plus a `dot`; returns whether there are enough products that can make one."""
-    nodes = [total, *partial_sums, *products]
-    if len(products) < SHORTEST_ROW or not all(map(_has_own_line, repeat(trace), nodes)):
+def _join(trace: Trace, sums: Sequence[Value], products: Sequence[Value], start: Any) -> bool:
+    """Turn a chain of sums into a start plus a `dot`; returns whether there are enough products that can make one."""
+    if len(products) < SHORTEST_ROW or not all(map(_has_own_line, repeat(trace), chain(sums, products))):
         return False
     ws, xs = zip(*[product._prev for product in products], strict=True)
-    dot = reductions.dot(ws, xs, start)
-    line, made = total.data.id, dot.data.id
+    dot, total = reductions.dot(ws, xs, start), sums[0]
+    made = dot.data.id
     if trace.ops[made] != "dot":
         return False  # a factor is constant, or is in both rows
     total._op, total._prev, total._backward = dot._op, dot._prev, dot._backward
-    trace.ops[line], trace.operands[line] = "dot", trace.operands[made]
+    trace.ops[total.data.id], trace.operands[total.data.id] = "dot", trace.operands[made]
     return True
 
 

@@ -43,6 +43,8 @@ from micrograd.compiler.frontend.redirect import Node, stand_in
 from micrograd.core.errors import PACKAGE, users_line
 from micrograd.engine import Value
 
+TRIVIAL = frozenset([0, 1])
+"""The numbers beside which operations may be simplified."""
 NO_NUMBER = (
     "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of a "
     "branch, max() or float(), use micrograd's relu, maximum, abs or where(condition, a, b), which choose at each "
@@ -372,13 +374,11 @@ class Trace:
         first, last = constants.get(lines[0]), constants.get(lines[-1])
         if first is not None and last is not None and constants.keys() >= {*lines}:
             return self.id((IEEE if self.ieee else OPERATIONS)[op](*map(constants.__getitem__, lines)))
-        if first is not None and op == "where":
-            return lines[1] if first else lines[2]
-        if first is not None and op == "take":
-            return int(scalar.take(lines[1:], first))
-        if first not in (0, 1) and last not in (0, 1):
-            return None
         match op:
+            case "where" | "take" if first is not None:
+                return int(scalar.take(lines[1:], first if op == "take" else not first))
+            case _ if first not in TRIVIAL and last not in TRIVIAL:
+                return None
             case "and" | "or":
                 decided, other = (first, lines[1]) if first is not None else (last, lines[0])
                 return other if decided == (op == "and") else self.id(decided)
