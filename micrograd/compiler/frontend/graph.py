@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from micrograd import scalar
 from micrograd.compiler.frontend.redirect import Table, assign, symbols
-from micrograd.compiler.frontend.rounds import escapes, have_own_closures, looped, order_of
+from micrograd.compiler.frontend.rounds import escapes, have_own_closures, inside, looped, order_of
 from micrograd.compiler.frontend.rows import Rows, RowSymbol, join_products
 from micrograd.compiler.frontend.tracer import (
     NO_NUMBER,
@@ -115,25 +115,11 @@ class Graph:
     def _scales_with_seed(self) -> bool:
         """Whether the gradients that a call adds to the parameters are proportional to the seed."""
         trace = self.trace
-        varying = {line for line, (array, _) in trace.leaves.items() if array in ("seed", "g")}
-        scaled = varying.union(line for line, number in trace.constants.items() if number == 0)
-
-        def is_one_scaled(a: int, b: int) -> bool:
-            return (a in scaled and b not in varying) or (b in scaled and a not in varying)
-
-        for line, (op, of) in enumerate(zip(trace.ops, trace.operands, strict=True)):
-            if not varying.isdisjoint(of):
-                varying.add(line)
-            match op, *map(scaled.__contains__, of):
-                case ("+" | "-", True, True) | ("neg" | "abs", True):
-                    scaled.add(line)
-                case ("where", _, True, True) if of[0] not in varying:
-                    scaled.add(line)
-                case ("/", True, _) if of[1] not in varying:
-                    scaled.add(line)
-                case ("*", _, _) if is_one_scaled(*of):
-                    scaled.add(line)
-        return not self.rows and scaled.issuperset(self.parameter_gradients.values())
+        leaves = [line for line, (array, _) in trace.leaves.items() if array in ("seed", "g")]
+        varying = inside(trace, leaves, len(trace.ops))
+        uniform = {*range(len(trace.ops))} - varying
+        needed = varying.intersection(trace.live(self.parameter_gradients.values()))
+        return not self.rows and all(trace.is_linear(line, uniform) for line in needed)
 
 
 def traced(

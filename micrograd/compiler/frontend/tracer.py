@@ -21,7 +21,7 @@ elementwise and gives a row. rows.py says which operands become rows.
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from copy import copy
 from functools import cached_property
 from itertools import compress, repeat
@@ -281,13 +281,36 @@ class Trace:
             self.operands.append(operands)
         return line
 
-    def parts(self, row: int) -> list[tuple[str, int, int]]:
-        """What a row of axpys and scatters adds up, in order: the operation, and its operands after the start."""
+    def links(self, row: int) -> list[int]:
+        """The lines of the axpys and scatters that a row adds up, last one first."""
         found = []
         while row != self.nothing:
-            op, (row, one, other, *_) = self.ops[row], self.operands[row]
-            found.append((op, one, other))
-        return found[::-1]
+            found.append(row)
+            row = self.operands[row][0]
+        return found
+
+    def parts(self, row: int) -> list[tuple[str, int, int]]:
+        """What a row of axpys and scatters adds up, in order: the operation, and its operands after the start."""
+        return [(self.ops[line], self.operands[line][1], self.operands[line][2]) for line in self.links(row)[::-1]]
+
+    def is_linear(self, line: int, uniform: Set[int]) -> bool:
+        """Whether an operation on numbers is linear in the operands that are not uniform."""
+        operands = self.operands[line]
+        varies = [i not in uniform for i in operands]
+        match self.ops[line]:
+            case "*":
+                return sum(varies) == 1
+            case "/":
+                return not varies[1]
+            case "where" if not varies[0]:
+                operands = operands[1:]
+            case "neg" | "item":
+                return True
+            case "+" | "-":
+                pass
+            case _:
+                return False
+        return all(i not in uniform or self.constants.get(i) == 0 for i in operands)
 
     def id(self, number: Any) -> int:
         """The line of a Symbol, or of a constant, recorded at its first use."""
@@ -375,8 +398,10 @@ class Trace:
         if first is not None and last is not None and constants.keys() >= {*lines}:
             return self.id((IEEE if self.ieee else OPERATIONS)[op](*map(constants.__getitem__, lines)))
         match op:
-            case "where" | "take" if first is not None:
-                return int(scalar.take(lines[1:], first if op == "take" else not first))
+            case "where" if first is not None:
+                return lines[1] if first else lines[2]
+            case "take" if first is not None:
+                return int(scalar.take(lines[1:], first))
             case _ if first not in TRIVIAL and last not in TRIVIAL:
                 return None
             case "and" | "or":

@@ -21,7 +21,7 @@ from micrograd.compiler.frontend.graph import Ends, Graph
 from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.frontend.rounds import reached
 from micrograd.compiler.frontend.tracer import Trace
-from micrograd.compiler.passes.linear import Moved, Sums, links_of, moved_lines, sums_for
+from micrograd.compiler.passes.linear import Moved, Sums, moved_lines, sums_for
 
 FAR = 1 << 40  # where "d" begins in "g", as passes treat it as a part of "g": too far away for a loop over both
 CHEAP = frozenset(("+", "-", "*", "neg", "abs", "where"))
@@ -75,7 +75,7 @@ def _each(graph: Graph, ends: Ends, moved: Moved, sums: Sums) -> Part:
             gradients[FAR + i] = trace.row("+", (trace.leaf("g", FAR + i).id, line))
     rows = []
     for place, row in *((place._replace(base=FAR + place.base), row) for row, place in sums.rows.items()), *ends.rows:
-        links = moved.chains[row][1] if row in moved.chains else links_of(trace, row)
+        links = moved.chains[row][1] if row in moved.chains else trace.links(row)
         rows += [(place, _relink(trace, links))] * bool(links)
     return Part(graph, Ends(ends.returned, gradients, rows))
 

@@ -40,7 +40,7 @@ def moved_lines(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[i
     for line in reversed(varying):
         if line in top and top[line] not in needed:
             needed.update(() if line in scaled else operands_of(trace, line)[1:])
-        elif line not in needed and line not in trace.maps and _is_linear(trace, line, uniform):
+        elif line not in needed and line not in trace.maps and trace.is_linear(line, uniform):
             found.add(line)
         elif ops[line] != "stack":
             needed.update(operands_of(trace, line))
@@ -62,7 +62,7 @@ def _chains(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[int])
     found: Chains = {}
     alone = {row for _, row in ends.rows if uses[row] == 1}.union(row for row, n in items.items() if uses[row] == n)
     for row in alone - trace.maps.keys():
-        links = links_of(trace, row)
+        links = trace.links(row)
         parts: tuple[list[int], list[int]] = [], []
         for line in links:
             _, number, other, *_ = trace.operands[line]
@@ -71,26 +71,6 @@ def _chains(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[int])
         if parts[0] and all(uses[line] == 1 for line in links[1:]):
             found[row] = parts
     return found
-
-
-def _is_linear(trace: Trace, line: int, uniform: set[int]) -> bool:
-    """Whether an operation on numbers is linear in the operands that vary."""
-    op, operands = trace.ops[line], trace.operands[line]
-    varies = [i not in uniform for i in operands]
-    match op:
-        case "*":
-            return sum(varies) == 1
-        case "/":
-            return not varies[1]
-        case "where" if not varies[0]:
-            operands = operands[1:]
-        case "neg" | "item":
-            return True
-        case "+" | "-":
-            pass
-        case _:
-            return False
-    return all(i not in uniform or trace.constants.get(i) == 0 for i in operands)
 
 
 def sums_for(trace: Trace, moved: Moved, uniform: set[int], added: set[int]) -> Sums:
@@ -115,15 +95,6 @@ def sums_for(trace: Trace, moved: Moved, uniform: set[int], added: set[int]) -> 
         else:
             numbers[line], n = ("d", n), n + 1
     return Sums(numbers, rows, n)
-
-
-def links_of(trace: Trace, row: int) -> list[int]:
-    """The lines of the axpys and scatters that a row adds up, last one first."""
-    found = []
-    while row != trace.nothing:
-        found.append(row)
-        row = trace.operands[row][0]
-    return found
 
 
 def operands_of(trace: Trace, line: int) -> list[int]:

@@ -43,8 +43,9 @@ def with_gradient(of):
     ("of", "scales"),
     [
         (lambda grad, x: -(grad * 2) - grad / x, True),
-        (lambda grad, x: scalar.where(x > 2, grad, 0.0) + abs(grad), True),
-        (lambda grad, x: 0.0 * x, True),
+        (lambda grad, x: scalar.where(x > 2, grad, 0.0) + grad, True),
+        (lambda grad, x: 0 * grad * x, True),
+        (lambda grad, x: abs(grad), False),
         (lambda grad, x: grad * grad, False),
         (lambda grad, x: scalar.where(grad > 0.1, 0.0, grad), False),
         (lambda grad, x: grad / (1 + grad), False),
