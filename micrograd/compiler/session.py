@@ -10,7 +10,7 @@ import struct
 import threading
 from array import array
 from collections.abc import Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from operator import is_
 from typing import Any, Self
@@ -28,6 +28,7 @@ from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.optim import Optimizer
 from micrograd.support.arrays import as_ndarray
+from micrograd.support.collector import gc_paused
 from micrograd.support.trees import mapped
 
 BY_ENGINE = (
@@ -49,9 +50,9 @@ class Training:
 
     def __init__(self, function: Function, optimizer: Optimizer, engine: Any = None) -> None:
         check_rule(optimizer)
-        self._function, self._optimizer = function, optimizer
+        self.function, self._optimizer = function, optimizer
         self._indices = _indices(function, optimizer)
-        self._engine: Any = engine or Engine(function.parameters, optimizer, self._loss_of_example)
+        self._engine: Any = engine or Engine(function.parameters, optimizer, partial(_on_values, function))
         self._turn = threading.RLock()  # of the thread that takes a step
         self._block: ExitStack | None = None
         self._in_c: NativeLoop | None = None  # within the block
@@ -62,10 +63,9 @@ class Training:
         self._list = self._optimizer.parameters
         self._parameters = list(self._list)
         self._check_parameters()
-        with ExitStack() as block:
+        with ExitStack() as block, gc_paused():
             block.enter_context(trained(self._parameters))
-            if loop := self._native_loop():
-                self._in_c = block.enter_context(closing(loop))
+            self._in_c = self._native_loop(block)
             self._block = block.pop_all()
         return self
 
@@ -86,7 +86,7 @@ class Training:
                 raise RuntimeError("call step inside its block: with fast.training(optimizer) as step: step(...)")
             latest = self._latest
             if latest is None or len(batches) != 1 or batches[0] is not latest.examples.batches[0]:
-                examples = self._function._examples(batches)
+                examples = self.function._examples(batches)
                 latest = self._latest = Batches(len(examples), len(examples), None, examples)
             return self.take(latest, [self._optimizer.learning_rate])[0]
 
@@ -97,7 +97,7 @@ class Training:
         losses: Sequence[float] = in_c.take(batches, rates) if in_c else self._step(batches)
         if not losses:
             losses = self._engine.take(batches, rates)
-            warn_once(BY_ENGINE if self._function.precision == DOUBLE else BEYOND_SINGLE)
+            warn_once(BY_ENGINE if self.function.precision == DOUBLE else BEYOND_SINGLE)
         return losses
 
     def _step(self, batches: Batches) -> Sequence[float]:
@@ -105,7 +105,7 @@ class Training:
 
         Takes none if the loss or a gradient is not finite, or the update in C fails.
         """
-        function, batch = self._function, batches.next()
+        function, batch = self.function, batches.next()
         sums = self.shards.sums if self.shards else function._sums
         total, gradients = sums(batches.examples, function._array(), batch, 1.0 / len(batch))
         if not math.isfinite(total + sum(gradients)):
@@ -121,7 +121,7 @@ class Training:
     def values(self) -> list[float]:
         """The losses of the validation examples; the engine computes them if one fails or is not finite."""
         with suppress(ArithmeticError, ValueError):
-            run = partial(self._function._run, "forward", parameters=memoryview(self._function._array()))
+            run = partial(self.function._run, "forward", parameters=memoryview(self.function._array()))
             losses = [loss for batch in self.validation.batches for loss in run(batch)[0].tolist()]
             if all(map(math.isfinite, losses)):
                 return losses
@@ -131,27 +131,23 @@ class Training:
         """Start building the loop in C before the block begins. Errors are ignored here: the block meets them again."""
         optimizer = self._optimizer  # a user's rule might change parameters, and they are in no buffer yet
         is_ours = type(optimizer).__module__ == Optimizer.__module__ and "rule" not in vars(optimizer)
-        if is_ours and self._function.in_c:
+        if is_ours and self.function.in_c:
             with suppress(Exception), trained(optimizer.parameters):
                 self._kernel = UpdateKernel(optimizer)
-                start_build(source(self._kernel, self._function.precision))
+                start_build(source(self._kernel, self.function.precision))
 
-    def _native_loop(self) -> NativeLoop | None:
+    def _native_loop(self, block: ExitStack) -> NativeLoop | None:
         """The loop in C for this block; None for Python, also with "auto" if C cannot apply the optimizer's rule."""
-        if not self._function.in_c:
+        if not self.function.in_c:
             return None
         try:
-            return NativeLoop(self._function, self._optimizer, self._indices, self._kernel)
+            loop = NativeLoop(self.function, self._optimizer, self._indices)
+            return block.enter_context(loop.in_use(self._kernel))
         except Exception as error:  # whatever the optimizer's rule raises where it is traced
-            if self._function.options.backend.name == "c" or isinstance(error, CompilerError):
+            if self.function.options.backend.name == "c" or isinstance(error, CompilerError):
                 raise
             warn_once(f"training in Python instead of C: {error}")
             return None
-
-    def _loss_of_example(self, batches: Batches, i: int) -> Value:
-        """What the function returns for Values."""
-        loss: Value = self._function(*mapped(Value, batches.examples.arguments(i)))
-        return loss
 
     def _check_parameters(self) -> None:
         """Raise an error if the optimizer has other parameters than at first, or they are frozen."""
@@ -164,6 +160,12 @@ class Training:
         self._list = now
         if any_frozen(now):
             raise RuntimeError("a step would change frozen parameters: leave the block of frozen() first")
+
+
+def _on_values(function: Function, batches: Batches, i: int) -> Value:
+    """What the function returns for an example of Values."""
+    loss: Value = function(*mapped(Value, batches.examples.arguments(i)))
+    return loss
 
 
 def _indices(function: Function, optimizer: Optimizer) -> list[int]:
@@ -182,12 +184,12 @@ class Objective:
     """The mean over packed examples, and its gradient: `Compiled.objective` returns and documents it."""
 
     def __init__(self, function: Function, packed: Batch) -> None:
-        self._function, self._packed = function, packed
+        self.function, self._packed = function, packed
         self._free: list[tuple[Any, ...]] = []  # prepared by earlier calls, and free
 
     def __call__(self, vector: Any) -> tuple[float, Any]:
         """The mean, and its gradient with respect to each number in the vector."""
-        function, packed = self._function, self._packed
+        function, packed = self.function, self._packed
         try:
             prepared = self._free.pop()
         except IndexError:  # this is the first call, or other threads use all of them
@@ -208,7 +210,7 @@ class Objective:
 
     def _prepared(self) -> tuple[Any, ...]:
         """Buffers for a vector and the gradients, zeros to reset the gradients with, and a call."""
-        function, packed = self._function, self._packed
+        function, packed = self.function, self._packed
         backend, zeros = function._backends[packed.shapes], function.precision.zeros(len(function.leaves))
         gradients, results = zeros[:], function.precision.zeros(packed.n)
         call = backend.call("backward", packed, results, gradients, 1.0 / packed.n)

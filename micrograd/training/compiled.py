@@ -25,7 +25,7 @@ from micrograd.engine import Value
 from micrograd.support.collector import gc_paused
 from micrograd.support.generators import generators_restored
 from micrograd.support.trees import as_lists
-from micrograd.training.trainer import ModelEngine
+from micrograd.training.trainer import ModelEngine, loss_in
 
 log = logging.getLogger("micrograd")
 
@@ -50,9 +50,10 @@ def compiled(stack: ExitStack, engine: ModelEngine, backend: Backend, batches: B
             trial = Trial(engine)
             if not trial.differ:
                 try:
-                    training, function = begun(engine, backend, batches, trial.constants)
+                    training = begun(engine, backend, batches, trial.constants)
                 finally:
                     trial.call(0)  # this also replaces traced numbers that the model stored, such as activations
+                function = training.function
                 loss, _ = function._sums(batches.examples, function._array(), [0], 1.0)
                 trial.compare(0, loss, 1e-6 if function.precision == DOUBLE else 1e-2)
         if not trial.differ:
@@ -71,10 +72,8 @@ def compiled(stack: ExitStack, engine: ModelEngine, backend: Backend, batches: B
     return engine
 
 
-def begun(
-    engine: ModelEngine, backend: Backend, batches: Batches, constants: Sequence[Value]
-) -> tuple[Training, Function]:
-    """A training run of the compiled loss, to be entered, and the loss. Steps that may fail are the engine's."""
+def begun(engine: ModelEngine, backend: Backend, batches: Batches, constants: Sequence[Value]) -> Training:
+    """A training run of the compiled loss, to be entered. Steps that may fail are the engine's."""
     (xs, ys), parameters = engine.data, engine.all_parameters
     example, options = (as_lists(xs[0]), as_lists(ys[0])), Options(replace(backend, executor=None))
     function = Function(engine.loss_of, example, parameters, options, constants)
@@ -86,7 +85,7 @@ def begun(
         training.validation = function._examples(engine.validation, kind="forward")
     if backend.executor is not None:
         training.shards = Shards(backend.executor, function, batches.examples)
-    return training, function
+    return training
 
 
 class Trial:
@@ -115,7 +114,7 @@ class Trial:
     def call(self, i: int) -> tuple[Value, ...]:
         """Call them on an example. Returns the loss, or nothing if there is an error."""
         try:
-            loss = self._engine.loss_in(self._engine.data, i)
+            loss = loss_in(self._engine.data, i, self._engine.loss_of)
             self.compare(i, loss.data)
             return (loss,)
         except Exception:  # the step that takes this example raises it, too

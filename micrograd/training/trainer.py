@@ -41,30 +41,15 @@ class ModelEngine(Engine):
         self, model: Model, loss: Callable[[Any, Any], Any], data: Table, validation: Table | None,
         parameters: Sequence[Value], optimizer: OptimizerLike,
     ) -> None:  # fmt: skip
-        self.model, self.loss, self.data, self.validation = model, loss, data, validation
-        self._is_first = True
-        super().__init__(parameters, optimizer, lambda _, i: self.loss_in(data, i))
+        loss_of = self.loss_of = example_loss(model, loss)
+        self.data, self.validation, self._is_first = data, validation, True
+        super().__init__(parameters, optimizer, lambda _, i: loss_in(data, i, loss_of))
 
     @gc_paused()
     def values(self) -> list[float]:
         """The losses of the validation examples, one graph at a time."""
         table = self.validation or ((), ())
-        return [self.loss_in(table, i).data for i in range(len(table[0]))]
-
-    def loss_in(self, table: Table, i: int) -> Value:
-        """The loss of example i of a table."""
-        xs, ys = table
-        return self.loss_of(as_lists(xs[i]), as_lists(ys[i]))
-
-    def loss_of(self, x: Any, y: Any) -> Value:
-        """The loss of one example. A note on a TypeError says what `fit` expects."""
-        prediction = self.model(x)
-        try:
-            loss = self.loss(prediction, y)
-            return loss if isinstance(loss, Value) else Value(loss)
-        except TypeError as error:
-            error.add_note("fit calls the loss with one prediction and its target, and expects a single number")
-            raise
+        return [loss_in(table, i, self.loss_of).data for i in range(len(table[0]))]
 
     def check(self, loss: Value) -> None:
         """Raise ValueError if the first loss, unless it is 0 already, does not depend on any of the parameters."""
@@ -75,6 +60,27 @@ class ModelEngine(Engine):
                     "the loss does not depend on the model's parameters: compute it from predictions, not .data"
                 )
         self._is_first = False
+
+
+def loss_in(table: Table, i: int, loss_of: Callable[[Any, Any], Value]) -> Value:
+    """The loss of example i of a table."""
+    xs, ys = table
+    return loss_of(as_lists(xs[i]), as_lists(ys[i]))
+
+
+def example_loss(model: Model, loss: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Value]:
+    """The loss of one example, as a function. A note on a TypeError says what `fit` expects."""
+
+    def loss_of(x: Any, y: Any) -> Value:
+        prediction = model(x)
+        try:
+            found = loss(prediction, y)
+            return found if isinstance(found, Value) else Value(found)
+        except TypeError as error:
+            error.add_note("fit calls the loss with one prediction and its target, and expects a single number")
+            raise
+
+    return loss_of
 
 
 class Trainer:

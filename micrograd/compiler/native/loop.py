@@ -8,9 +8,9 @@ import ctypes
 import random
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from operator import is_
-from typing import Any
+from typing import Any, Self
 
 from micrograd.compiler.dataset import Batch, Buckets, address
 from micrograd.compiler.dtype import DOUBLE, Precision
@@ -22,7 +22,6 @@ from micrograd.compiler.stepping import Batches
 from micrograd.compiler.targets import spelling
 from micrograd.compiler.targets.c_runtime import FOR_TILES, PARTS, definitions
 from micrograd.optim import Optimizer, check_moments
-from micrograd.support.collector import gc_paused
 
 NO_STATE = nullcontext()  # of a generator
 TRAIN = ctypes.CFUNCTYPE(ctypes.c_int64, POINTER)  # arguments
@@ -63,30 +62,19 @@ def source(kernel: UpdateKernel, precision: Precision = DOUBLE) -> str:
 
 
 class NativeLoop:
-    """Takes steps in C, on numbers that live in its buffers until it is closed.
+    """Takes steps in C, on numbers that live in its buffers while it is in use.
 
     The libraries of the compiled function compute the gradients. `_numbers` has the function's leaves, then their first
     moments, and so on. The numbers of the parameters live there; those of constants are only read. `_indices` are the
     positions of the optimizer's parameters.
     """
 
-    def __init__(
-        self, function: Any, optimizer: Optimizer, indices: Sequence[int], kernel: UpdateKernel | None = None
-    ) -> None:
+    def __init__(self, function: Any, optimizer: Optimizer, indices: Sequence[int]) -> None:
         self._function, self._optimizer, self._indices = function, optimizer, indices
-        with ExitStack() as block:
-            with gc_paused():
-                block.enter_context(self._moved())
-            self._load(kernel)
-            self._block = block.pop_all()
-
-    def close(self) -> None:
-        """Give the numbers back to the Values and the optimizer."""
-        self._block.close()
 
     @contextmanager
-    def _moved(self) -> Iterator[None]:
-        """Within the block, the Values and the optimizer show the numbers that live here."""
+    def in_use(self, kernel: UpdateKernel | None) -> Iterator[Self]:
+        """Within the block, the Values and the optimizer show the numbers that live here. `kernel` may have its rule."""
         function, optimizer, attributes = self._function, self._optimizer, vars(self._optimizer)
         precision, n, n_trained = function.precision, len(function.leaves), len(function.parameters)
         data = precision.array([leaf.data for leaf in function.leaves], "a parameter")
@@ -100,7 +88,8 @@ class NativeLoop:
             self._moments = dict(zip(optimizer.moments, moments, strict=True))
             try:
                 self._take_moments()
-                yield
+                self._load(kernel)
+                yield self
             finally:  # what the user has assigned since the last step stays
                 shown = [name for name in self._moments if isinstance(attributes.get(name), Moments)]
                 attributes.update({name: attributes[name][:] for name in shown})
