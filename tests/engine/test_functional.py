@@ -302,6 +302,12 @@ def test_the_garbage_collector_is_paused_while_a_derivative_is_computed():
 # What goes in and comes out
 
 
+@pytest.mark.parametrize("name", ["asinh", "atan", "erf", "erfc", "gelu"])
+@pytest.mark.parametrize("x", [3, 10**200, -(10**200)])
+def test_the_derivative_at_an_int_is_that_at_the_float_however_large_it_is(name, x):
+    assert grad(getattr(Value, name))(x) == grad(getattr(Value, name))(float(x))
+
+
 def test_exact_numbers_have_exact_gradients():
     def rational(x):
         return (x**3 - 2 * x) / (1 + x * x)
