@@ -74,7 +74,7 @@ class NativeLoop:
 
     @contextmanager
     def in_use(self, kernel: UpdateKernel | None) -> Iterator[Self]:
-        """Within the block, the Values and the optimizer show the numbers that live here. `kernel` may have its rule."""
+        """Within the block, the Values and the optimizer show the numbers that live here. `kernel` has its rule."""
         function, optimizer, attributes = self._function, self._optimizer, vars(self._optimizer)
         precision, n, n_trained = function.precision, len(function.leaves), len(function.parameters)
         data = precision.array([leaf.data for leaf in function.leaves], "a parameter")
