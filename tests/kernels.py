@@ -10,7 +10,7 @@ from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Ends, Graph, traced
 from micrograd.compiler.frontend.interpret import _inputs, evaluate
 from micrograd.compiler.frontend.operations import OPERATIONS
-from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Step, Sum, Switch, is_variable, offset, start
+from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Skip, Step, Sum, Switch, is_variable, offset, start
 from micrograd.compiler.passes import Program, program
 from micrograd.compiler.targets.c import library_source
 from micrograd.support.trees import flat as flatten
@@ -49,6 +49,9 @@ class Machine:
                 for case in step.order:
                     self.run(step.cases[case], (*rounds, carried_out[case]))
                     carried_out[case] += 1
+            elif isinstance(step, Skip):
+                if self._read(step.number, rounds):
+                    break
             elif isinstance(step, Scatter):
                 _, first = place(step.row, rounds)
                 at = first + step.step * self._index(self._read(step.position, rounds), step.size)

@@ -82,6 +82,13 @@ class Scatter(NamedTuple):
     value: Ref
 
 
+class Skip(NamedTuple):
+    """Ends the round, or the whole loop, if this number is not 0, for every example that is computed."""
+
+    number: Ref
+    word: str  # "continue" or "break"
+
+
 class Loop(NamedTuple):
     """Steps, terms of a sum, or a reference, repeated for a number of rounds.
 
@@ -94,6 +101,11 @@ class Loop(NamedTuple):
     body: "tuple[Any, ...]"
     parallel: bool = False
 
+    @property
+    def may_skip(self) -> bool:
+        """Whether its rounds begin with a Skip."""
+        return isinstance(self.body[0], Skip)
+
 
 class Switch(NamedTuple):
     """A loop that runs one of several cases in each round, as `order` says. Each case counts its own rounds."""
@@ -104,7 +116,7 @@ class Switch(NamedTuple):
 
 ARRAYS = frozenset((*"pxcgythdu", "block"))  # after storage has put t0, t1, ... into t; other names are variables
 Expression = Ref | Sum | Call
-Step = Assign | Accumulate | Scatter | Layer | Loop | Switch
+Step = Assign | Accumulate | Scatter | Skip | Layer | Loop | Switch
 Kernel = list[Step]
 
 
@@ -217,6 +229,8 @@ def _lines(step: Step, depth: int) -> Iterator[str]:
     elif isinstance(step, Layer):
         total = Sum((Loop(step.width, (Term("+", (step.weights, step.numbers)),)),))
         yield from _lines(Loop(step.rows, (Accumulate(step.target, total),)), depth)
+    elif isinstance(step, Skip):
+        yield f"if {_text(step.number)}: {step.word}"
     elif isinstance(step, Scatter):
         yield f"{_text(step.row)}[::{step.step}][{_text(step.position)}] += {_text(step.value)}"
     else:

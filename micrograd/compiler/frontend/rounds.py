@@ -47,11 +47,13 @@ class Loop(NamedTuple):
     n_sums: int = 0
     forward: int = -1  # the line of the forward loop, if this is a backward one
     is_sum: bool = False  # whether rounds only add to the state, so that they may run in any order
+    over: int = -1  # of a forward loop: the line that is 1 once no round changes anything any more
 
     @property
     def ends(self) -> list[int]:
         """All lines at which a round ends."""
-        return [*self.results, *self.sums, *(line for _, line in self.rows)]
+        over = [self.over] * (self.over >= 0)
+        return [*self.results, *self.sums, *(line for _, line in self.rows), *over]
 
     @property
     def n_outputs(self) -> int:
@@ -115,7 +117,8 @@ def _looped(trace: Trace, rounds: Rounds) -> tuple[Any, Any] | None:
     body = _Body(trace, state, x, results)
     if not have_own_closures(body.nodes):
         return None
-    values = body.record(rounds.n, numbers[:n], columns)
+    over = promote(rounds.until(_filled(rounds.state, iter(state))))[0].data if rounds.until else None
+    values = body.record(rounds.n, numbers[:n], columns, over)
     return _filled(found, values), None if rounds.until else [_filled(y, values) for _ in range(rounds.n)]
 
 
@@ -186,13 +189,19 @@ class _Body:
         trace.maps[line] = len(loop.state) + loop.n_sums + loop.rounds * loop.n_outputs
         return line
 
-    def record(self, n: int, first: tuple[Value, ...], columns: Sequence[tuple[Value, ...]]) -> Iterator[Value]:
-        """Record the loop, and return its results: the last state, and the y of each round."""
+    def record(
+        self, n: int, first: tuple[Value, ...], columns: Sequence[tuple[Value, ...]], over: Any = None
+    ) -> Iterator[Value]:
+        """Record the loop, and return its results: the last state, and the y of each round.
+
+        Once the number `over` is not 0, the rounds that follow change nothing.
+        """
         trace = self.trace
         lines = tuple([trace.result(value.data) for value in self.results])
         state, xs = _ids(self.state), _ids(self.x)
         operands = [_stack(trace, [value.data for value in column]) for column in (first, *columns)]
-        line = self._loop(Loop(n, state, xs, lines, is_sum=_only_adds(trace, state, lines)), operands)
+        end = -1 if over is None else trace.result(over)
+        line = self._loop(Loop(n, state, xs, lines, is_sum=_only_adds(trace, state, lines), over=end), operands)
         sent: dict[int, Any] = {}  # the gradients of the results
 
         def _backward(_: Any) -> None:
@@ -278,20 +287,14 @@ def _only_adds(trace: Trace, state: Sequence[int], results: Sequence[int]) -> bo
     """Whether a round adds numbers to its state that do not depend on the state, and uses it for nothing else."""
     sums = {line: result for line, result in zip(state, results, strict=False) if line != result}
     found = inside(trace, sums, len(trace.ops)) if sums else set()
-    added = [line for line in trace.live(results) if line in found]
     return (
-        sorted(added) == sorted(sums.values())
+        [line for line in trace.live(results) if line in found] == sorted(sums.values())
         and found.isdisjoint(results[len(state) :])
         and all(
-            _adds_to(trace, line, of) and found.intersection(trace.operands[line]) == {of} for of, line in sums.items()
+            trace.ops[line] in ("+", "dot") and [each for each in trace.operands[line] if each in found] == [of]
+            for of, line in sums.items()
         )
     )
-
-
-def _adds_to(trace: Trace, line: int, number: int) -> bool:
-    """Whether a line adds something to this number, once."""
-    op, operands = trace.ops[line], trace.operands[line]
-    return operands.count(number) == 1 and (operands[0] == number if op in ("-", "dot") else op == "+")
 
 
 def reached(trace: Trace, ends: Iterable[int], is_end: Callable[[int], bool]) -> list[int]:

@@ -180,7 +180,13 @@ def _kept(trace: Trace, loop: Loop) -> list[int]:
     its = inside(trace, (*forward.state, *forward.xs), loop.forward)
 
     def is_kept(line: int) -> bool:
-        return line in its and bool(trace.operands[line]) and trace.ops[line] not in CONDITIONS and not trace.size(line)
+        is_state = forward.over >= 0 and line in forward.state  # the next round sets it in place
+        return (
+            line in its
+            and (is_state or bool(trace.operands[line]))
+            and trace.ops[line] not in CONDITIONS
+            and not trace.size(line)
+        )
 
     return reached(trace, loop.ends, is_kept)
 
@@ -270,7 +276,8 @@ class _Merger:
                 inner.leaves[each] = "g", i
         sums = [each for i, each in enumerate(loop.sums, n) if i in items]
         rows = [(row, each) for row, each in loop.rows if any(n + i in items for i in row.indices)]
-        results = [*loop.results[:n], *outputs.values(), *(kept if loop.forward < 0 else ()), *sums]
+        needed = kept if loop.forward < 0 else ()
+        results = [*loop.results[:n], *outputs.values(), *needed, *sums, *[loop.over] * (loop.over >= 0)]
         found = expressions(inner, results, rows, backward=backward)
         its = Round(loop, found.nodes, tuple(items), outputs, tuple(kept))
         form = Call(f"scan {line}", ())

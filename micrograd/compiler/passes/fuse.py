@@ -28,12 +28,9 @@ def fuse(steps: Sequence[Step], around: tuple[int, ...] = ()) -> Kernel:
 
 def _may_join(first: Loop, second: Loop, around: tuple[int, ...]) -> bool:
     """Whether no round of the second loop accesses what a later round of the first does, unless both only read it."""
-    if (
-        first.parallel
-        or second.parallel
-        or first.rounds != second.rounds
-        or sum(1 for _ in innermost(first)) > MOST_STEPS
-    ):
+    if first.rounds != second.rounds or sum(1 for _ in innermost(first)) > MOST_STEPS:
+        return False
+    if any(loop.parallel or loop.may_skip for loop in (first, second)):
         return False
     return not _meet(first, second, around)
 

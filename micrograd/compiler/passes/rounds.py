@@ -13,7 +13,21 @@ from itertools import chain
 from typing import Any
 
 from micrograd.compiler.frontend.tracer import Slice
-from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Step, Sum, Term, innermost, refs, replace, span
+from micrograd.compiler.ir import (
+    Accumulate,
+    Assign,
+    Kernel,
+    Loop,
+    Ref,
+    Skip,
+    Step,
+    Sum,
+    Term,
+    innermost,
+    refs,
+    replace,
+    span,
+)
 from micrograd.compiler.passes.expressions import Column, Node
 from micrograd.compiler.passes.fuse import fuse
 from micrograd.compiler.passes.jam import later
@@ -23,6 +37,8 @@ from micrograd.compiler.passes.vectorize import Layout, Levels, Place, by_level
 LANES = range(64, 8, -8)  # rounds of a strip, best if they divide all: half of 64 take 1.05 to 1.2 times as long
 ROOM = 1 << 17  # numbers of a strip, which then stay in the cache
 
+OVER = -1  # the key of what a loop keeps: for each round, whether it changes nothing
+
 
 def steps_of(node: Node, layout: Layout) -> Kernel:
     """The steps of a loop: what it reads first, and its rounds."""
@@ -30,7 +46,8 @@ def steps_of(node: Node, layout: Layout) -> Kernel:
     assert its
     loop, prefix, to = its.loop, f"{layout.prefix}{node.line}_", layout.rows[node.line]
     rounds, n = loop.rounds, len(loop.state)
-    states = Slice(f"{prefix}s", 0, 0 if loop.is_sum else n, rounds)
+    over = layout.kept.get(loop.forward, {}).get(OVER) if loop.over < 0 else Slice(f"{prefix}o", 0, 1, rounds)
+    states = Slice(f"{prefix}s", 0, 0 if loop.is_sum or over else n, rounds)
     in_order = _reversed if loop.forward >= 0 and not loop.is_sum else lambda place: place
     first, *columns = node.columns
     before = [*_copies(Slice(states.array, 0, 1, n), first, layout)]
@@ -53,9 +70,15 @@ def steps_of(node: Node, layout: Layout) -> Kernel:
     own.rows, own.kept = dict(layout.rows), dict(layout.kept)
     if loop.forward < 0:
         in_rows = {line for each in its.nodes for line in each.items}
-        kept = {*its.kept}.difference(dict(results))
+        kept = {*its.kept}.difference(dict(results[n if over else 0 :]), loop.state)
         own.keeps, others = kept - in_rows, sorted(kept & in_rows)
         results += [(line, Slice(f"{prefix}n", i, len(others), rounds)) for i, line in enumerate(others)]
+    if over and loop.over >= 0:
+        results.append((loop.over, over._replace(base=1)))
+        before += [
+            *_copy(over._replace(size=rounds + 1), Slice("=1.0", 0, 0, rounds + 1)),
+            Assign(Ref(over.array), Ref("=0.0")),
+        ]
     copies: Kernel = []
     used = {*chain(*[each.operands for each in its.nodes])}
     if loop.is_sum:  # each x to its own place, since numbers far apart make no vector
@@ -64,12 +87,18 @@ def steps_of(node: Node, layout: Layout) -> Kernel:
             own[line] = f"{prefix}tx", i
     own.kept_in, _ = _each(node, Slice(f"{prefix}k", 0, len(own.keeps), rounds))
     ends = [(line, _each(node, place)) for line, place in results]
-    for line, to_be in ends:
+    for line, to_be in ends[n if over else 0 :]:  # a state that stays in place is set at the end of the round
         own.setdefault(line, to_be)
     body = reroll([*copies, *fuse(by_level(Levels(its.nodes), own, steps_of))])
     if loop.forward < 0:
         kept_here = [(line, Slice(f"{prefix}k", own[line][1], len(own.keeps), rounds)) for line in own.keeps]
         layout.kept[node.line] = leaves | {line: place for line, place in (*results, *kept_here) if line in its.kept}
+    if over:
+        keep = {line: Slice(f"{prefix}h", i, n, rounds) for i, line in enumerate(loop.state) if line in its.kept}
+        skip = Skip(Ref(*_each(node, in_order(over))), "break" if loop.forward < 0 else "continue")
+        body = [skip, *[Assign(Ref(*_each(node, place)), Ref(*own[line])) for line, place in keep.items()], *body]
+        if loop.forward < 0:
+            layout.kept[node.line] |= {**keep, OVER: over}
     body += reroll([Assign(Ref(*place), Ref(*own[line])) for line, place in ends if own[line] != place])
     body = replace(
         tuple([_in_place(step, to.array, to.base + n) for step in body]), partial(_in_round, mark=_mark(node))
@@ -79,6 +108,9 @@ def steps_of(node: Node, layout: Layout) -> Kernel:
         after += _copy(Slice(to.array, to.base, 1, n), Slice(states.array, rounds * states.step, 1, n))
     if any(n <= i < n + loop.n_sums for i in its.positions):
         before += _copy(Slice(to.array, to.base + n, 1, loop.n_sums), Slice("=0.0", 0, 0, loop.n_sums))
+    if over and its.outputs:
+        size = rounds * loop.n_outputs
+        before += _copy(Slice(to.array, to.base + n + loop.n_sums, 1, size), Slice("=0.0", 0, 0, size))
     return [*before, Loop(rounds, body, loop.is_sum), *after]
 
 
@@ -92,7 +124,7 @@ def in_lanes(kernel: Sequence[Step]) -> Kernel:
 
 def _strips(loop: Loop) -> Kernel:
     """A loop as one over whole strips, and what is left; or as it is, if it is short or its order matters."""
-    if not loop.parallel:
+    if not loop.parallel or any(isinstance(step, Skip) for step, _ in innermost(loop)):
         return [loop]
     own = {step.target.array for step, _ in innermost(loop) if not (step.target.strides[0] or _adds(step))}
     ends = [(ref.array, span(ref, rounds)[1] + 1) for ref, rounds in refs(loop) if ref.array in own]

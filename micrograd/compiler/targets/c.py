@@ -189,6 +189,14 @@ class Writer(Printer):
             yield from [f"{self.type} {step.target.array};"] * is_new
             yield f"{self.for_lane}{target} {sign} {text};"
 
+    def condition(self, ref: Ref) -> str:
+        """Whether a number is not 0; in lanes, none of its numbers."""
+        if not self.vectors:
+            return super().condition(ref)
+        return (
+            f"v_every(&{self.ref(ref)}, 1)" if self.once else f"v_every({self.ref(ref).removesuffix(self.lane)}, TILE)"
+        )
+
     def take(self, index: Any, first: Ref, step: int, size: int) -> Call:
         """The number at an index; where each lane has numbers of its own, those of its lane."""
         if not self.vectors or first.array in self.uniform:

@@ -12,7 +12,7 @@ CALLS = {name: function.arity for name, function in scalar.FUNCTIONS.items() if 
 """The functions of the C library that kernels call, and of how many numbers each is."""
 INSTRUCTIONS = ("sqrt", "fabs", "floor")  # of a processor
 OF_NUMBERS = "chosen", "larger", "remainder_", "take_at", "add_at"
-OF_VECTORS = "larger", "take_at", "take", "add_at", "exp", "tanh"
+OF_VECTORS = "every", "larger", "take_at", "take", "add_at", "exp", "tanh"
 
 FAST_COMPILE = '"no-tree-bit-ccp", "ira-region=one"'
 FOR_TILES = f'"O1", "tree-loop-vectorize", {FAST_COMPILE}'

@@ -113,7 +113,7 @@ def unrolled(part: Any, most: float, depth: int = 0) -> Iterator[Any]:
     """A step or a term within so many loops, with the rounds of small loops one after the other."""
     if isinstance(part, Loop):
         body = [inner for each in part.body for inner in unrolled(each, most, depth + 1)]
-        if size([part]) > most:
+        if size([part]) > most or part.may_skip:
             yield Loop(part.rounds, tuple(body))
             return
         for i in range(part.rounds):

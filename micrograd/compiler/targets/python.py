@@ -251,7 +251,12 @@ class _Writer:
             yield f"    rounds{line}.append({_list([*state, *xs, *map(names.__getitem__, its.kept)])})"
         yield from (f"    {name}.append({names[its.outputs[j]]})" for j, name in outputs.items())
         yield f"    {_list(state)} = {_list(names[result] for result in loop.results[:n])}"
-        yield from (f"{name}.reverse()" for name in outputs.values() if loop.forward >= 0)
+        if loop.over >= 0:
+            yield f"    if {names[loop.over]}: break"
+        for of_all in outputs.values() if loop.forward >= 0 else ():
+            yield f"{of_all}.reverse()"
+            if forward.over >= 0:
+                yield f"{of_all} += [0.0] * {loop.rounds}"
         for item, i in zip(node.items, its.positions, strict=True):
             if i < n:  # a backward loop computes the forward states again, under their names
                 names[item] = f"r{item}"

@@ -153,6 +153,15 @@ static inline V v_larger(V a, V b)
     return choose((b > a) | (b != b), b, a);
 }
 
+/* PART v_every */
+static inline int v_every(const V *numbers, int n)
+{
+    int found = 1;
+    for (int i = 0; i < n * LANES; i++)
+        found &= ((const real *)numbers)[i] != 0;
+    return found;
+}
+
 /* PART v_take_at */
 static inline V v_take_at(const real *row, long step, long size, V index)
 {

@@ -19,6 +19,7 @@ from micrograd.compiler.ir import (
     Offsets,
     Ref,
     Scatter,
+    Skip,
     Step,
     Sum,
     Switch,
@@ -142,6 +143,8 @@ class Printer(ABC):
                 count = f"{self.counter} i0 = rounds[{case}]++;"
                 rounds = block(self.head("k", len(step.order)), [count, *block(f"switch ({case})", cases)])
                 yield from block("", [self.zeros.format(len(step.cases)), *rounds])
+            elif isinstance(step, Skip):
+                yield f"if ({self.condition(step.number)}) {step.word};"
             elif isinstance(step, Scatter):
                 row = step.row._replace(array=f"&{step.row.array}")
                 operands = map(self.ref, (row, step.position, step.value))
@@ -210,6 +213,10 @@ class Printer(ABC):
     @abstractmethod
     def statement(self, step: Assign | Accumulate, is_new: bool) -> Iterator[str]:
         """The lines of a step; with `is_new`, it declares its target."""
+
+    def condition(self, ref: Ref) -> str:
+        """Whether a number is not 0."""
+        return f"{self.ref(ref)} != 0"
 
     @abstractmethod
     def ref(self, ref: Ref) -> str:
