@@ -214,9 +214,8 @@ def test_only_the_gradients_that_are_asked_for_are_computed(backend):
 
 def test_a_list_of_one_number_in_place_of_a_number_says_what_to_give():
     fast = micrograd.compile(lambda x: (x - 3) ** 2, (1.0,), backend="python")
-    with pytest.raises(
-        ValueError, match=r"single Value: give arguments like the example's, such as x\[0\] for a number$"
-    ):
+    what, give = r"got arguments of shape \(\(1,\),\), expected", r"give arguments like the example's, such as x\[0\]"
+    with pytest.raises(ValueError, match=rf"{what} .* needs a single Value: {give} for a number$"):
         fast.value_and_grad(np.array([1.0]))  # as minimize does, of SciPy, whose x is a vector
     assert fast.value_and_grad(1.0) == (4.0, -4.0)
 
@@ -616,14 +615,6 @@ def test_an_array_s_rows_have_one_length():
         fast([[1.0], [1.0, 2.0]])
     with pytest.raises(ValueError, match=r"expected an array.*, not a number"):
         fast(1.0)
-
-
-def test_a_function_of_two_numbers_takes_a_traced_number_and_a_value():
-    w = Value(3.0)
-    fast = micrograd.compile(lambda x: scalar.hypot(x.data, w), (0.0,), parameters=[w], backend="python")
-    assert fast(4.0) == 5.0
-    fast.backward([4.0])
-    assert w.grad == 0.6
 
 
 def test_backward_adds_to_gradients_of_any_number_type():

@@ -352,12 +352,6 @@ def test_a_label_as_pythons_index_is_answered_with_take(backend, caplog):
     assert "take(values, index)" in message
 
 
-@pytest.mark.parametrize("choose", [lambda x: [1.0][x], lambda x: range(x), lambda x: np.eye(2)[x]])
-def test_every_way_to_index_by_a_label_is_answered_with_take(choose):
-    with pytest.raises(TraceError, match=r"choose.*take\(values, index\)"):
-        micrograd.compile(lambda x: choose(x), (0,), backend="python")
-
-
 class Stepping(SGD):
     def step(self):
         super().step()
@@ -384,14 +378,6 @@ def test_auto_without_a_compiler_is_python(monkeypatch, caplog):
     same(Setting(), "auto")
     [message] = caplog.messages
     assert message.startswith("compiled to Python instead of C: no C compiler works here")
-
-
-def test_an_unknown_backend_is_named():
-    with pytest.raises(ValueError, match="backend is 'C': expected 'auto', 'c', 'python' or, for fit, 'eager'"):
-        fit(Line(), losses.mse_loss, [1.0], [1.0], epochs=1, backend="C")
-
-
-# Ctrl-C
 
 
 def test_other_type_errors_of_a_model_are_passed_on():

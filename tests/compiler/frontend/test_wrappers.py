@@ -54,9 +54,3 @@ def test_a_method_that_an_array_lacks_is_an_error_about_the_shape(came):
         fast(*came)
     with pytest.raises(ValueError, match=r"got arguments of shape \(\(2,\), \(\)\), expected .* no attribute 'exp'"):
         fast.map([1.0, 2.0], [1.0, 2.0])  # the shared argument is no batch
-
-
-def test_an_array_for_a_number_that_has_no_gradient_is_an_error_about_the_shape():
-    fast = micrograd.compile(lambda x: (x - 3) ** 2, (0.0,), backend="python")
-    with pytest.raises(ValueError, match=r"got arguments of shape \(\(1,\),\), expected .* needs a single Value"):
-        fast.value_and_grad(np.array([1.0]))  # as scipy.optimize.minimize gives for one unknown
