@@ -281,7 +281,7 @@ def _merge_equal(nodes: Sequence[Value]) -> bool:
     for node in nodes:
         if type(node.data) is Symbol and n_nodes[node.data.id] > 1:
             closure: Any = node._backward
-            contents = tuple([cell.cell_contents for cell in closure.__closure__])
+            contents = tuple([cell.cell_contents for cell in closure.__closure__ or ()])
             group = groups[node.data.id, closure.__code__, key(contents)]
             group.append(node)
             first[node] = group[0]
