@@ -57,6 +57,14 @@ def interrupt_while(work, delay):
         pass
 
 
+def refusal(main, capsys, *options):
+    """The last line of what a command says of options that it does not accept."""
+    with pytest.raises(SystemExit) as end:
+        main(list(options))
+    assert end.value.code == 2
+    return capsys.readouterr().err.splitlines()[-1]
+
+
 needs_compiler = pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")
 
 

@@ -6,7 +6,6 @@ gradients, and rolled code must do so with every compiler on this machine, witho
 for one example, whose dot products are vectorized, and for many, with one example in each lane.
 """
 
-import argparse
 import os
 import random
 import shlex
@@ -30,6 +29,7 @@ from micrograd.compiler import CompilerError, passes
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.passes import roll
 from micrograd.compiler.targets import c
+from tests.fuzz import command
 
 ROUNDS = (4, 4, 5, 6, 7, 9, 17, 1, 2)
 FEWEST, MOST = 20, 120  # lines that a nest carries out
@@ -290,10 +290,7 @@ def simpler(program: Program) -> Iterator[Program]:
 
 def main() -> int:
     """Compile programs in all ways until one fails; the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.loops", description="Compile random nests of loops.")
-    parser.add_argument("--programs", type=int, default=1000, help="how many (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="which ones (default: %(default)s)")
-    options = parser.parse_args()
+    options = command("python -m tests.fuzz.loops", "Compile random nests of loops.", programs=1000).parse_args()
     began = shown = time.monotonic()
     every = ways()
     zigs = os.environ.get("ZIG_GLOBAL_CACHE_DIR") or str(Path.home() / ".cache" / "zig")  # its C library, above all

@@ -4,12 +4,12 @@ A program is a scan whose step does some random operations on its state, x, para
 and constants, with a scan inside it now and then, and perhaps a second scan over what the first one returns.
 """
 
-import argparse
 import random
 import sys
 from typing import Any, NamedTuple
 
 from micrograd import Value, compile, dot, logsumexp, scan, take, where
+from tests.fuzz import command
 
 N_PARAMETERS, N_STATE, N_X = 8, 2, 2
 UNARY = ["tanh", "sin", "sigmoid", "relu", "exp"]
@@ -151,9 +151,7 @@ def differences(program: Program, backend: str) -> list[tuple[float, float]]:
 
 def main() -> int:
     """The command; its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.scans", description="Compile random scans.")
-    parser.add_argument("--programs", type=int, default=200, help="how many (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="which ones (default: %(default)s)")
+    parser = command("python -m tests.fuzz.scans", "Compile random scans.", programs=200)
     parser.add_argument("--backend", default="python", help="python or c (default: %(default)s)")
     options = parser.parse_args()
     for index in range(options.programs):

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from tests.examples import digits
+from tests.helpers import refusal
 
 
 @pytest.fixture
@@ -27,14 +28,6 @@ def mnist(tmp_path):
         ):
             (tmp_path / f"{part}-{kind}-ubyte.gz").write_bytes(gzip.compress(content))
     return tmp_path
-
-
-def refusal(capsys, *options):
-    """The last line of what is said of options that are not accepted."""
-    with pytest.raises(SystemExit) as end:
-        digits.main(options)
-    assert end.value.code == 2
-    return capsys.readouterr().err.splitlines()[-1]
 
 
 def test_five_epochs_of_a_few_hundred_digits_are_enough_for_85_percent(capsys):
@@ -71,12 +64,12 @@ def test_an_accuracy_below_the_target_is_status_1(mnist, capsys):
 def test_without_scikit_learn_the_error_names_the_package(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    assert "pip install scikit-learn, or" in refusal(capsys)
+    assert "pip install scikit-learn, or" in refusal(digits.main, capsys)
 
 
 def test_files_that_are_missing_or_not_whole_are_named(mnist, capsys):
     images = mnist / "t10k-images-idx3-ubyte.gz"
     images.write_bytes(gzip.compress(gzip.decompress(images.read_bytes())[:-1]))
-    assert f"{images} is not a whole file of MNIST" in refusal(capsys, "--mnist", str(mnist))
+    assert f"{images} is not a whole file of MNIST" in refusal(digits.main, capsys, "--mnist", str(mnist))
     images.unlink()
-    assert str(images) in refusal(capsys, "--mnist", str(mnist))
+    assert str(images) in refusal(digits.main, capsys, "--mnist", str(mnist))

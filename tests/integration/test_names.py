@@ -6,6 +6,7 @@ import pytest
 
 from micrograd import fit
 from tests.examples import names
+from tests.helpers import refusal
 
 NAMES = "Ann 3.5\nbo\n\nEve\nCy\nann\nIda Ann\nBo\n"
 
@@ -36,14 +37,6 @@ def trained(monkeypatch):
 
     monkeypatch.setattr(names, "fit", recorded)
     return found
-
-
-def refusal(capsys, *options):
-    """The last line of what is said of options that are not accepted."""
-    with pytest.raises(SystemExit) as end:
-        names.main(list(options))
-    assert end.value.code == 2
-    return capsys.readouterr().err.splitlines()[-1]
 
 
 def test_every_backend_learns_the_same_from_names_of_several_lengths(small, trained, backend, capsys):
@@ -87,8 +80,8 @@ def test_the_names_of_the_package_are_first_names(capsys):
 
 
 def test_what_cannot_be_read_is_named(monkeypatch, tmp_path, capsys):
-    assert "no such file" in refusal(capsys, "--file", str(tmp_path / "none")).lower()
+    assert "no such file" in refusal(names.main, capsys, "--file", str(tmp_path / "none")).lower()
     (tmp_path / "picture").write_bytes(b"\x89PNG")
-    assert "utf-8" in refusal(capsys, "--file", str(tmp_path / "picture"))
+    assert "utf-8" in refusal(names.main, capsys, "--file", str(tmp_path / "picture"))
     monkeypatch.setitem(sys.modules, "names", None)
-    assert "pip install names, or use --file" in refusal(capsys)
+    assert "pip install names, or use --file" in refusal(names.main, capsys)

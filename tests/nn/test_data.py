@@ -20,11 +20,16 @@ def test_xor_is_one_or_the_other_but_not_both():
 
 
 @pytest.mark.parametrize("make", [moons, circles, spirals])
-def test_a_data_set_follows_from_its_seed(make):
+def test_a_data_set_follows_from_its_seed_or_generator(make):
     assert make(30, rng=7) == make(30, rng=7) == make(30, rng=random.Random(7))
     assert make(30, rng=7) != make(30, rng=8)
     random.seed(7)
     assert make(30) == make(30, rng=7)
+    for kind in (np.random.default_rng, np.random.RandomState):
+        rng = kind(7)
+        first = make(30, rng=rng)
+        assert first == make(30, rng=kind(7)) != make(30, rng=kind(8))
+        assert first != make(30, rng=rng)  # which it is used on from where it stands
 
 
 @pytest.mark.parametrize("make", [moons, circles, spirals])
@@ -66,15 +71,6 @@ def test_the_noise_has_its_standard_deviation():
     errors = [b - a for p, q in zip(clean, noisy, strict=True) for a, b in zip(p, q, strict=True)]
     assert math.sqrt(sum(e * e for e in errors) / len(errors)) == pytest.approx(0.2, rel=0.05)
     assert sum(errors) / len(errors) == pytest.approx(0, abs=0.01)
-
-
-@pytest.mark.parametrize("make", [moons, circles, spirals])
-def test_a_data_set_follows_from_a_generator_of_numpys(make):
-    for kind in (np.random.default_rng, np.random.RandomState):
-        rng = kind(7)
-        first = make(30, rng=rng)
-        assert first == make(30, rng=kind(7)) != make(30, rng=kind(8))
-        assert first != make(30, rng=rng)  # which it is used on from where it stands
 
 
 # Batches
