@@ -16,7 +16,7 @@ from micrograd.compiler.distributed.shards import Shards
 from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import is_free
 from micrograd.compiler.frontend.rounds import order_of
-from micrograd.compiler.function import Function
+from micrograd.compiler.function import Function, lasting
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.session import Training
 from micrograd.compiler.stepping import Batches, Loop
@@ -103,11 +103,9 @@ class Trial:
         self._first: dict[int, float] = {}  # the first loss of each example
         end = time.perf_counter() + SECONDS
         for i in range(len(engine.data[0])):
-            losses = [self.call(i) for _ in range(CALLS)]
+            loss, again, *_ = [self.call(i) for _ in range(CALLS)]
             if i == 0:
-                (_, found), (_, again), _ = map(order_of, losses)
-                others = set(again).difference(engine.all_parameters)
-                self.constants = [leaf for leaf in found if leaf in others and is_free(leaf)]
+                self.constants = constants_of(loss, again, set(engine.all_parameters))
             if time.perf_counter() > end:
                 break
 
@@ -126,3 +124,9 @@ class Trial:
         first = self._first.setdefault(i, loss)
         if math.inf > abs(first - loss) > max(tolerance, (tolerance or 1e-9) * abs(first)):
             self.differ = self.differ or (first, loss)
+
+
+def constants_of(loss: tuple[Value, ...], again: tuple[Value, ...], parameters: set[Value]) -> list[Value]:
+    """The leaf Values, besides the parameters, that two losses depend on, each given alone or not at all."""
+    others = [leaf for leaf in order_of(loss)[1] if leaf not in parameters and is_free(leaf)]
+    return lasting(others, lambda: order_of(again)[1])
