@@ -4,14 +4,17 @@ import json
 import math
 import re
 from bisect import bisect
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 
+from micrograd.core.errors import shown
 from micrograd.draw.shell import read
 from micrograd.engine import Value
 from micrograd.scalar import innermost
+from micrograd.support.trees import flat
 
 # The width of each character in the widest font of the stack, that of cards.css.
 EMS = {c: float(ems) for ems, some in json.loads(read(__package__, "widths.json")).items() for c in some}
@@ -28,6 +31,15 @@ def real(x: Any) -> float:
         return math.inf if x > 0 else -math.inf
     except (TypeError, ValueError):
         return math.nan
+
+
+def finite_rows(table: Sequence[Any], expected: str, *, size: int = 0, kind: str = "") -> list[list[float]]:
+    """The numbers of each example. Raises ValueError unless they are finite and `size` many (0: as in the first)."""
+    rows = [list(map(real, flat(example))) for example in table]
+    for i, (example, row) in enumerate(zip(table, rows, strict=True)):
+        if len(row) != (size or len(rows[0])) or not all(map(math.isfinite, row)):
+            raise ValueError(f"{kind}example {i} is {shown(example)}: {expected}")
+    return rows
 
 
 def signed(text: str) -> str:

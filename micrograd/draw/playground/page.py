@@ -6,7 +6,6 @@ This JavaScript and worker.js are part of the data in the page, and page.js make
 import base64
 import copy
 import json
-import math
 import re
 import zlib
 from collections.abc import Mapping
@@ -22,7 +21,7 @@ from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.fold import Folded, all_names, given_names
 from micrograd.draw.network import described, layers_of, names, units_and_outputs
 from micrograd.draw.playground.lesson import DATA_SETS, checked
-from micrograd.draw.text import real
+from micrograd.draw.text import finite_rows, real
 from micrograd.engine import Value
 from micrograd.nn import Embedding, Layer, Module, Neuron, document, walk, weight_limit
 from micrograd.optim import Adam, Optimizer
@@ -125,11 +124,8 @@ def _table(loss: Any, xs: Any, ys: Any, *, size: int = 0, kind: str = "") -> tup
     if check_targets := getattr(loss, "check_targets", None):
         check_targets(ys, "ys")
     table = list(zip(xs, ys, strict=True))
-    rows = [list(map(real, flat(example))) for example in table]
-    for i, (example, row) in enumerate(zip(table, rows, strict=True)):
-        if len(row) != (size or len(rows[0])) or not all(map(math.isfinite, row)):
-            expected = "a playground needs finite numbers, as many in each example; classes are 0, 1, ..."
-            raise ValueError(f"{kind}example {i} is {shown(example)}: {expected}")
+    expected = "a playground needs finite numbers, as many in each example; classes are 0, 1, ..."
+    rows = finite_rows(table, expected, size=size, kind=kind)
     if (n := len(rows) * len(rows[0])) > NUMBERS:
         remedy = f"a playground holds {NUMBERS:,}, so give {NUMBERS // len(rows[0]):,} examples or fewer"
         raise ValueError(f"the {kind}examples hold {n:,} numbers: {remedy}")

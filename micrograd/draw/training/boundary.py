@@ -5,9 +5,8 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
-from micrograd.core.errors import shown
 from micrograd.draw.shell import CLASSES, COLOURS
-from micrograd.draw.text import number, real
+from micrograd.draw.text import finite_rows, number, real
 from micrograd.draw.training.charts import axes, widened
 from micrograd.engine import Value
 from micrograd.support.trees import flat
@@ -31,7 +30,9 @@ def plot_boundary(
     Raises ValueError if an example is not two finite inputs with a number as target. Errors of the model at a point of
     the plot are passed on.
     """
-    points, targets = _examples(xs, ys)
+    expected = "a decision boundary needs examples with two finite inputs and a number as their target"
+    rows = finite_rows(list(zip(*examples(xs, ys), strict=True)), expected, size=3)
+    points, targets = [row[:2] for row in rows], [target for *_, target in rows]
     ax, theme = axes(ax)
     (left, right), (bottom, top) = (widened(min(a), max(a), MARGIN, least=1.0) for a in zip(*points, strict=True))
     shares = [i / (FINE - 1) for i in range(FINE)]
@@ -57,17 +58,6 @@ def plot_boundary(
     ax.set(xlim=(left, right), ylim=(bottom, top), xlabel="x0", ylabel="x1")
     ax.legend(title="target")
     return ax
-
-
-def _examples(xs: Sequence[Any], ys: Sequence[Any]) -> tuple[list[Sequence[float]], list[float]]:
-    """The inputs and the targets as floats. Raises ValueError unless each is two finite inputs with one number."""
-    xs, ys = examples(xs, ys)
-    rows = [[*map(real, flat(x)), real(y)] for x, y in zip(xs, ys, strict=True)]
-    for i, numbers in enumerate(rows):
-        if len(numbers) != 3 or not all(map(math.isfinite, numbers)):
-            expected = "a decision boundary needs examples with two finite inputs and a number as their target"
-            raise ValueError(f"xs[{i}] is {shown(xs[i])} and ys[{i}] is {shown(ys[i])}: {expected}")
-    return [row[:2] for row in rows], [target for *_, target in rows]
 
 
 def _outputs(model: Callable[[Any], Any], points: Sequence[Sequence[float]]) -> list[list[float]]:

@@ -60,10 +60,10 @@ def test_an_error_of_the_models_own_comes_out(pyplot, error):
     ("xs", "ys", "message"),
     [
         ([], [], "xs is empty"),
-        ([[1.0, 2.0, 3.0]], [0], r"xs\[0\] is \[1.0, 2.0, 3.0\] and ys\[0\] is 0: a decision boundary needs exa"),
-        ([[1.0, 2.0], [1.0, math.nan]], [0, 1], r"xs\[1\] is \[1.0, nan\]"),
-        ([1.0], [0], r"xs\[0\] is 1.0"),
-        ([[1.0, 2.0]], ["a"], r"ys\[0\] is 'a'"),
+        ([[1.0, 2.0, 3.0]], [0], r"example 0 is \(\[1.0, 2.0, 3.0\], 0\): a decision boundary needs exa"),
+        ([[1.0, 2.0], [1.0, math.nan]], [0, 1], r"example 1 is \(\[1.0, nan\], 1\)"),
+        ([1.0], [0], r"example 0 is \(1.0, 0\)"),
+        ([[1.0, 2.0]], ["a"], "example 0 is .* 'a'"),
         ([[1.0, 2.0]], [0, 1], "not 1 and 2"),
     ],
 )
