@@ -77,15 +77,8 @@ def templates(precision: Precision = DOUBLE, *, vectors: bool, checks: bool = Fa
     calls = {op: f"v_{op}({operands[n]})" if vectors else f"{op}SUFFIX({operands[n]})" for op, n in CALLS.items()}
     found = {**spellings("c"), **calls, **(spellings("vectors") if vectors else {})}
     if checks:
-        checked = [*(op for op in CALLS if refused(op, precision)), "row_exp"]
-        found |= {op: f"checked_{op}({{0}}, failed)" for op in checked}
-        found |= {
-            "quotient": "checked_quotient({0}, {1}, failed)",
-            "**-1": "checked_quotient(U(1), {0}, failed)",
-            "**": "checked_pow({0}, {1}, failed)",
-            "%": "checked_remainder({0}, {1}, failed)",
-            **{op: found[op].replace("{0}", "checked_index({0}, SIZE, failed)") for op in found if "take" in op},
-        }
+        found |= {op: f"checked_{op}({{0}}, failed)" for op in CALLS if refused(op, precision)} | spellings("checked")
+        found |= {op: found[op].replace("{0}", "checked_index({0}, SIZE, failed)") for op in found if "take" in op}
     return {op: template.replace("SUFFIX", precision.suffix) for op, template in found.items()}
 
 

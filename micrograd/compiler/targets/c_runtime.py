@@ -12,7 +12,8 @@ CALLS = {name: function.arity for name, function in scalar.FUNCTIONS.items() if 
 """The functions of the C library that kernels call, and of how many numbers each is."""
 INSTRUCTIONS = ("sqrt", "fabs", "floor")  # of a processor
 OF_NUMBERS = "chosen", "larger", "remainder_", "take_at", "add_at"
-OF_VECTORS = "every", "larger", "take_at", "take", "add_at", "exp", "tanh"
+OF_VECTORS = "every", "larger", "take_at", "take", "add_at"
+ALWAYS = "inline __attribute__((always_inline))"  # else no loop that calls it has vectors
 
 FAST_COMPILE = '"no-tree-bit-ccp", "ira-region=one"'
 FOR_TILES = f'"O1", "tree-loop-vectorize", {FAST_COMPILE}'
@@ -61,16 +62,16 @@ def _known(precision: Precision, vectors: bool) -> dict[str, str]:
             kind = "inline" if name in INSTRUCTIONS else "CALLS_LIBM"
             call = f"{name}SUFFIX({', '.join(['a[l]', 'b[l]'][:n])})"
             texts[f"v_{name}"] = f"static {kind} V v_{name}({', '.join(['V a', 'V b'][:n])}) LANE_BY_LANE({call})\n"
-        names = OF_VECTORS[: None if precision == DOUBLE else -2]
-        texts |= {f"v_{name}": PARTS[f"v_{name}"] for name in names}
-    else:
-        texts |= {name: PARTS[name] for name in ("row_exp", "row_tanh")}
+        texts |= {f"v_{name}": PARTS[f"v_{name}"] for name in OF_VECTORS}
+    if precision == DOUBLE:
+        inline = "__attribute__((noinline))" if vectors else ALWAYS
+        of = "v" if vectors else "row"
+        texts |= {f"{of}_{name}": filled(PARTS[name], NAME=of, KIND=inline) for name in ("exp", "tanh")}
     texts = {name: filled(text, SUFFIX=precision.suffix) for name, text in texts.items()}
     for name, of in {**dict(zip(CALLS, CALLS, strict=True)), "row_exp": "exp"}.items():
-        call = f"{prefix}{name}{suffix}" if name == of else name
-        kind = "inline" if name == of else "inline __attribute__((always_inline))"  # else no loop over it has vectors
-        words = {"KIND": kind, "NAME": name, "CALL": call, "RULES": " | ".join(refused(of, precision))}
-        texts[f"checked_{name}"] = filled(PARTS["checked"], **words)
+        kind, call = ("inline", f"{prefix}{name}{suffix}") if name == of else (ALWAYS, name)
+        rules = " | ".join(refused(of, precision))
+        texts[f"checked_{name}"] = filled(PARTS["checked"], KIND=kind, NAME=name, CALL=call, RULES=rules)
     for name in ("quotient", "remainder", "pow", "index"):
         texts[f"checked_{name}"] = filled(PARTS[f"checked_{name}"], PREFIX=prefix, SUFFIX=suffix)
     return {name: f"{text}\n" for name, text in texts.items()}

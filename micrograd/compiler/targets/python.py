@@ -8,7 +8,6 @@ import math
 import textwrap
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import reduce
 from itertools import count
 from operator import add
@@ -18,7 +17,7 @@ from micrograd import scalar
 from micrograd.compiler.dataset import Batch
 from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import CallSpec, Ends, Graph, name_of
-from micrograd.compiler.frontend.operations import IEEE
+from micrograd.compiler.frontend.operations import IEEE, as_ieee
 from micrograd.compiler.frontend.tracer import Slice
 from micrograd.compiler.passes.expressions import Column, Node, expressions, numbers
 from micrograd.compiler.targets.spelling import indented, signed, spellings, terms, total
@@ -34,13 +33,8 @@ IEEE_TEMPLATES = {**spellings("python"), **spellings("ieee")}
 """The same where nothing may raise an error."""
 
 
-def _add_at(numbers: list[float], row: range, index: float, gradient: float) -> None:
+def _add_at(index: float, numbers: list[float], row: range, gradient: float) -> None:
     numbers[row[scalar.as_index(index, len(row))]] += gradient
-
-
-def _add_if_any(numbers: list[float], row: range, index: float, gradient: float) -> None:
-    with suppress(ValueError):
-        _add_at(numbers, row, index, gradient)
 
 
 NAMESPACE = {
@@ -58,7 +52,7 @@ IEEE_NAMESPACE = {
     "remainder": IEEE["%"],
     "power": IEEE["**"],
     "take": lambda values, index: IEEE["take"](index, *values),
-    "add_at": _add_if_any,
+    "add_at": as_ieee("add_at", _add_at),
     **{name: IEEE[name] for name in scalar.FUNCTIONS},
 }
 
@@ -202,7 +196,7 @@ class _Writer:
             self.lines += ["# forward ends here, backward begins"]
         self.lines += self._computed(found.nodes[len(forward) :], name)
         for row, i, gradient in found.scatters:
-            self.lines.append(f"add_at(g, {row.indices!r}, {self.names[i]}, {self.names[gradient]})")
+            self.lines.append(f"add_at({self.names[i]}, g, {row.indices!r}, {self.names[gradient]})")
 
     def _computed(self, nodes: Iterable[Node], name: Callable[[Node], str]) -> Iterator[str]:
         """What computes nodes, whose results get names."""

@@ -103,6 +103,10 @@ static inline V choose(M condition, V a, V b)
     return (V)((condition & (M)a) | (~condition & (M)b));
 }
 
+#define bits(x) ((M)(x))
+#define number(bits) ((V)(bits))
+#define power_of_2(n) number(((n) << 52) + bits(U(1.0)))
+#define PLUS(a, b, c) ((a) * (b) + (c))
 #define LANE_BY_LANE(call) { V r; for (int l = 0; l < LANES; l++) r[l] = call; return r; }
 
 #if defined(__GNUC__) && !defined(__clang__) /* clears vector registers before libm is called */
@@ -111,40 +115,44 @@ static inline V choose(M condition, V a, V b)
 #define CALLS_LIBM inline
 #endif
 
-/* PART v_exp */
-/* e^x in all lanes at once, within 1 ULP: 2^n e^r with |r| <= log(2) / 2, and e^r by its series. */
-static __attribute__((noinline)) V v_exp(V x)
+/* PART exp */
+/* e^x within 1 ULP: 2^n e^r with |r| <= log(2) / 2, and e^r by its series. */
+static KIND V NAME_exp(V x)
 {
-    const V most = U(1000.0); /* beyond it, e^x is infinite and e^-x is 0 */
-    x = choose(x > most, most, choose(x < -most, -most, x));
+    x = choose(x > U(1000.0), U(1000.0), choose(x < U(-1000.0), U(-1000.0), x)); /* beyond, it is infinite, or 0 */
     const V shift = U(6755399441055744.0); /* 1.5 * 2^52: adding it rounds to an integer in the lowest bits */
-    const V shifted = x * U(1.4426950408889634) + shift, n = shifted - shift;
-    const V r = x - n * U(0.693147180369123816490) - n * U(1.90821492927058770002e-10); /* log(2) in two parts */
-    static const double inverse[] = {
-        1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0, 1.0 / 5040.0,
-        1.0 / 720.0,       1.0 / 120.0,      1.0 / 24.0,      1.0 / 6.0,      0.5,
-    }; /* of the factorials from 12! down to 2! */
+    const V whole = PLUS(x, U(1.4426950408889634), shift), n = whole - shift, half = PLUS(n, U(0.5), shift);
+    const V rest = PLUS(n, U(-0.693147180369123816490), x); /* minus n log(2), in two parts */
+    const V r = PLUS(n, U(-1.90821492927058770002e-10), rest);
     V sum = U(1.0 / 6227020800.0);
-    for (int i = 0; i < 11; i++)
-        sum = sum * r + U(inverse[i]);
-    sum = U(1.0) + (r + r * r * sum);
-    const M power = (M)shifted - (M)shift, half = power >> 1, one = (M)U(1.0);
-    return sum * (V)((half << 52) + one) * (V)(((power - half) << 52) + one); /* by two factors, down to subnormals */
+    sum = PLUS(sum, r, U(1.0 / 479001600.0));
+    sum = PLUS(sum, r, U(1.0 / 39916800.0));
+    sum = PLUS(sum, r, U(1.0 / 3628800.0));
+    sum = PLUS(sum, r, U(1.0 / 362880.0));
+    sum = PLUS(sum, r, U(1.0 / 40320.0));
+    sum = PLUS(sum, r, U(1.0 / 5040.0));
+    sum = PLUS(sum, r, U(1.0 / 720.0));
+    sum = PLUS(sum, r, U(1.0 / 120.0));
+    sum = PLUS(sum, r, U(1.0 / 24.0));
+    sum = PLUS(sum, r, U(1.0 / 6.0));
+    sum = PLUS(sum, r, U(0.5));
+    sum = U(1.0) + PLUS(r * r, sum, r);
+    return sum * power_of_2(bits(half) - bits(shift)) * power_of_2(bits(whole) - bits(half)); /* down to subnormals */
 }
 
-/* PART v_tanh */
-/* tanh(x) in all lanes at once: for |x| < 0.625 by the rational function of S. L. Moshier's Cephes, and for others as
-   1 - 2 / (e^2|x| + 1) with the sign of x. */
-static __attribute__((noinline)) V v_tanh(V x)
+/* PART tanh */
+/* For |x| < 0.625 by the rational function of S. L. Moshier's Cephes, and for others as 1 - 2 / (e^2|x| + 1) with the
+   sign of x. */
+static KIND V NAME_tanh(V x)
 {
-    const M sign = (M)U(-0.0);
-    V size = (V)((M)x & ~sign);
+    const M sign = bits(U(-0.0));
+    V size = number(bits(x) & ~sign);
     size = choose(size > U(20.0), U(20.0), size); /* from there on, tanh is rounded to 1 */
     const V z = size * size;
     const V p = (U(-0.964399179425052238628) * z + U(-99.2877231001918586564)) * z + U(-1614.68768441708447952);
     const V q = ((z + U(112.811678491632931402)) * z + U(2235.48839060100448583)) * z + U(4844.06305325125486048);
-    const V small = size + size * z * (p / q), large = U(1.0) - U(2.0) / (v_exp(size + size) + U(1.0));
-    return (V)((M)choose(size < U(0.625), small, large) | ((M)x & sign));
+    const V small = size + size * z * (p / q), large = U(1.0) - U(2.0) / (NAME_exp(size + size) + U(1.0));
+    return number(bits(choose(size < U(0.625), small, large)) | (bits(x) & sign));
 }
 
 /* PART v_larger */
@@ -221,6 +229,25 @@ static inline real total(const V *tile)
 enum { LANES = 1 };
 typedef INTEGER M;
 typedef real V, T;
+
+#define choose(condition, a, b) ((condition) ? (a) : (b))
+static inline M bits(real x)
+{
+    const union { real x; M bits; } of = {.x = x};
+    return of.bits;
+}
+static inline real number(M bits)
+{
+    const union { M bits; real x; } of = {.bits = bits};
+    return of.x;
+}
+#define power_of_2(n) number((n) * (1LL << 52) + bits(1.0)) /* negative numbers must not be shifted */
+#ifdef __FMA__
+#define PLUS(a, b, c) __builtin_fma(a, b, c)
+#else
+#define PLUS(a, b, c) ((a) * (b) + (c))
+#endif
+
 typedef real W __attribute__((vector_size(8 * sizeof(real)), aligned(sizeof(real)), may_alias));
 
 static inline real dot(real start, const real *a, const real *b, long n)
@@ -260,52 +287,6 @@ static inline real max(real start, const real *a, long n)
     for (long i = whole; i < n; i++)
         start = a[i] > start || a[i] != a[i] ? a[i] : start;
     return start;
-}
-
-/* PART row_exp */
-/* e^x within 1 ULP, as v_exp below computes it, for loops that the compiler vectorizes. */
-#ifdef __FMA__
-#define PLUS(a, b, c) __builtin_fma(a, b, c)
-#else
-#define PLUS(a, b, c) ((a) * (b) + (c))
-#endif
-static inline __attribute__((always_inline)) real row_exp(real x)
-{
-    x = x > 1000.0 ? 1000.0 : x < -1000.0 ? -1000.0 : x;
-    const real shift = 6755399441055744.0;
-    union { real x; int64_t bits; } whole, half, one = {1.0}, zero = {shift}, a, b;
-    whole.x = PLUS(x, 1.4426950408889634, shift);
-    const real n = whole.x - shift;
-    half.x = PLUS(n, 0.5, shift);
-    const real r = PLUS(n, -1.90821492927058770002e-10, PLUS(n, -0.693147180369123816490, x));
-    real sum = 1.0 / 6227020800.0;
-    sum = PLUS(sum, r, 1.0 / 479001600.0);
-    sum = PLUS(sum, r, 1.0 / 39916800.0);
-    sum = PLUS(sum, r, 1.0 / 3628800.0);
-    sum = PLUS(sum, r, 1.0 / 362880.0);
-    sum = PLUS(sum, r, 1.0 / 40320.0);
-    sum = PLUS(sum, r, 1.0 / 5040.0);
-    sum = PLUS(sum, r, 1.0 / 720.0);
-    sum = PLUS(sum, r, 1.0 / 120.0);
-    sum = PLUS(sum, r, 1.0 / 24.0);
-    sum = PLUS(sum, r, 1.0 / 6.0);
-    sum = PLUS(sum, r, 0.5);
-    a.bits = (half.bits - zero.bits) * (1LL << 52) + one.bits; /* negative numbers must not be shifted */
-    b.bits = (whole.bits - half.bits) * (1LL << 52) + one.bits;
-    return (1.0 + PLUS(r * r, sum, r)) * a.x * b.x;
-}
-
-/* PART row_tanh */
-/* tanh(x), as v_tanh above computes it. */
-static inline __attribute__((always_inline)) real row_tanh(real x)
-{
-    real size = __builtin_fabs(x);
-    size = size > 20.0 ? 20.0 : size;
-    const real z = size * size;
-    const real p = (-0.964399179425052238628 * z - 99.2877231001918586564) * z - 1614.68768441708447952;
-    const real q = ((z + 112.811678491632931402) * z + 2235.48839060100448583) * z + 4844.06305325125486048;
-    const real small = size + size * z * (p / q), large = 1.0 - 2.0 / (row_exp(size + size) + 1.0);
-    return __builtin_copysign(size < 0.625 ? small : large, x);
 }
 
 /* PART call */

@@ -213,7 +213,7 @@ def test_results_and_arguments_are_copied_in_loops_however_many_they_are():
     fast = micrograd.compile(lambda *xs: [x.sin() for x in xs] + [xs[0], xs[-1]], tuple([0.5] * 300), backend="python")
     (graph,) = [backend.graph for backend in fast._backends.values()]
     source = c.library_source(graph, passes.program(graph, graph.ends("forward")), tile=1)
-    assert source.count("\n") < 200
+    assert source.count("\n") < 250
     assert source.count("gather(xs + ") == 1
 
 
