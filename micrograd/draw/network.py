@@ -26,10 +26,11 @@ def layers_of(model: Any) -> list[list[Neuron]]:
     return found if is_all and not any(weight._prev for weight in weights) else []
 
 
-def columns(model: Any) -> list[list[Unit]]:
-    """The units of the inputs and of each layer of a model that `layers_of` knows; [] for another model."""
+def columns(model: Any, inputs: Sequence[str] = ()) -> list[list[Unit]]:
+    """The units of the inputs, the first of which may have names, and of each layer of a model; [] if it has none."""
     layers = layers_of(model)
-    found: list[list[Unit]] = [[(f"x{i}", None) for i in range(len(layers[0][0].w))]] if layers else []
+    others = map("x{}".format, range(len(inputs), len(layers[0][0].w))) if layers else ()
+    found: list[list[Unit]] = [[(name, None) for name in (*inputs, *others)]] if layers else []
     for k, neurons in enumerate(layers, 1):
         name = "out" if k == len(layers) else f"h{k}"
         found.append([(name + f"[{i}]" * (len(neurons) > 1), neuron) for i, neuron in enumerate(neurons)])
@@ -44,12 +45,12 @@ def names(model: Any) -> list[str]:
     return [known.get(id(parameter), path) for path, parameter in model.named_parameters()]
 
 
-def described(model: Any) -> dict[str, Any]:
+def described(model: Any, inputs: Sequence[str]) -> dict[str, Any]:
     """The network for the scripts of pages: names by column; for each card its name, weights, bias and column.
 
     Weights and bias are indices in `model.parameters()`; the bias of an input is -1.
     """
-    every, place = columns(model), {id(parameter): i for i, parameter in enumerate(model.parameters())}
+    every, place = columns(model, inputs), {id(parameter): i for i, parameter in enumerate(model.parameters())}
     units = [
         [name, [place[id(w)] for w in neuron.w] if neuron else [], place[id(neuron.b)] if neuron else -1, k]
         for k, column in enumerate(every)

@@ -19,13 +19,13 @@ from micrograd.core.errors import shown
 from micrograd.draw import shell
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.fold import Folded, all_names, given_names
-from micrograd.draw.network import described, layers_of, names, units_and_outputs
+from micrograd.draw.network import CARDS, described, layers_of, names, units_and_outputs
 from micrograd.draw.playground.lesson import DATA_SETS, checked
 from micrograd.draw.text import finite_rows, real
 from micrograd.engine import Value
 from micrograd.nn import Embedding, Layer, Module, Neuron, document, walk, weight_limit
 from micrograd.optim import Adam, Optimizer
-from micrograd.support.trees import as_lists, flat, leaves, mapped
+from micrograd.support.trees import as_lists, flat, leaves, shape_of, unflatten
 from micrograd.support.validation import examples, require_attributes
 
 NUMBERS = 1_000_000  # in all examples: some megabytes of the page
@@ -172,7 +172,7 @@ def _trained(model: Any, loss: Any, table: Any, optimizer: Any) -> tuple[dict[st
     part = {
         "title": type(model).__name__ if repr(model) == object.__repr__(model) else f"{model!r:.200}",
         "outputs": len(flat(model(x))),
-        **_network(model, layers, x),
+        **described(model, _inputs(model, layers, x)),
         "starts": _starts(model, parameters),
         "names": named,
         "file": _file(model),
@@ -182,25 +182,17 @@ def _trained(model: Any, loss: Any, table: Any, optimizer: Any) -> tuple[dict[st
     return part, f"{{ loss: {training},\nunits: {_module(units.js_source(), OF_UNITS)} }}"
 
 
-def _network(model: Any, layers: Any, x: Any) -> dict[str, Any]:
-    """The network for the page. If an input of its first layer is computed, its formula is its name."""
-    found = described(model)
-    if layers:
-        inputs = units_and_outputs(model, layers, labelled("x", x))
-        units = [unit for unit in found["units"] if unit[3] == 0]
-        for i, (value, unit) in enumerate(zip(inputs, units, strict=False)):
-            folded = Folded(DrawnGraph(value))
-            *_, unit[0] = all_names(folded, given_names(folded), unit[0])
-            found["columns"][0][i] = unit[0]
-    return found
+def _inputs(model: Any, layers: Any, x: Any) -> list[str]:
+    """The names of the inputs of a model's first layer that have cards: if one is computed, its formula."""
+    n = min(len(layers[0][0].w), CARDS) if layers else 0
+    graphs = [Folded(DrawnGraph(value)) for value in units_and_outputs(model, layers, labelled("x", x))[:n]]
+    return [all_names(graph, given_names(graph), f"x{i}")[-1] for i, graph in enumerate(graphs)]
 
 
 def labelled(name: str, tree: Any) -> Any:
     """The numbers of an example as Values, with x01 as the label of x[0][1]."""
-    made = mapped(lambda number: Value(float(number)), tree)
-    for path, leaf in leaves(name, made):
-        leaf.label = re.sub(r"\W", "", path)
-    return made
+    made = (Value(float(number), label=re.sub(r"\W", "", path)) for path, number in leaves(name, tree))
+    return unflatten(made, shape_of(tree))
 
 
 def _module(source: str, names: str) -> str:
