@@ -73,9 +73,7 @@ class Backend:
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a compiled function, for all code that compiles it, also in workers. Raises ValueError if one is
-    out of range.
-    """
+    """The options of a compiled function, for all code that compiles it. Raises ValueError if one is out of range."""
 
     backend: Backend = Backend()
     finite: bool = False
@@ -89,13 +87,6 @@ class Options:
         validation.flag("finite", self.finite), validation.flag("sparse", self.sparse)
         if self.errors not in ("raise", "ieee"):
             raise ValueError(f"errors is {shown(self.errors)}: expected 'raise' or 'ieee'")
-        axes = each_axis(self.in_axes, 1)
-        if not all(axis is None or (type(axis) is int and axis == 0) for axis in axes) or (axes and 0 not in axes):
-            raise ValueError(
-                f"in_axes is {shown(self.in_axes)}: expected 0 for each argument that has an example for each result "
-                "(at least one must), and None for each that all results share: (None, 0), for instance"
-            )
-        object.__setattr__(self, "in_axes", axes if isinstance(self.in_axes, (list, tuple)) else 0)
 
     @property
     def precision(self) -> Precision:
@@ -108,10 +99,14 @@ class Options:
         return self.errors == "ieee"
 
     def axes(self, n: int) -> tuple[int | None, ...]:
-        """`in_axes` for each of n arguments. Raises ValueError if there are more or fewer."""
+        """`in_axes` for each of n arguments. Raises ValueError if they are not as `compile` says."""
         axes = each_axis(self.in_axes, n)
-        if len(axes) != n:
-            raise ValueError(f"in_axes is {axes}: expected {n} of them, one for each argument of the function")
+        are_known = all(axis is None or (type(axis) is int and axis == 0) for axis in axes)
+        if len(axes) != n or not are_known or (n and 0 not in axes):
+            raise ValueError(
+                f"in_axes is {shown(self.in_axes)}: expected, for each of the function's {n} argument{'s' * (n != 1)}, "
+                "0 if it has an example for each result (at least one must), or None if all results share it"
+            )
         return axes
 
 

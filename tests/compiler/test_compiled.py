@@ -422,11 +422,11 @@ def test_threads_share_arguments(threads_pay):
 @pytest.mark.parametrize(
     ("in_axes", "message"),
     [
-        ((None, 0, 0), r"in_axes is \(None, 0, 0\): expected 2 of them, one for each argument"),
-        ((0,), "expected 2 of them"),
-        ((), "expected 2 of them"),
-        ((None, None), r"in_axes is \(None, None\): expected 0 .* and None"),
-        (None, "in_axes is None: expected 0 .* and None"),
+        ((None, 0, 0), r"in_axes is \(None, 0, 0\): expected, for each of the function's 2 arguments"),
+        ((0,), "of the function's 2 arguments"),
+        ((), "of the function's 2 arguments"),
+        ((None, None), r"in_axes is \(None, None\): expected, .* 0 .* or None"),
+        (None, "in_axes is None: expected, .* 0 .* or None"),
         ((0, 1), r"in_axes is \(0, 1\): expected"),
         ((0, False), "in_axes is .*: expected"),
         ("00", "in_axes is '00': expected"),
