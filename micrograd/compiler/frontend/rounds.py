@@ -287,14 +287,15 @@ def _only_adds(trace: Trace, state: Sequence[int], results: Sequence[int]) -> bo
     """Whether a round adds numbers to its state that do not depend on the state, and uses it for nothing else."""
     sums = {line: result for line, result in zip(state, results, strict=False) if line != result}
     found = inside(trace, sums, len(trace.ops)) if sums else set()
-    return (
-        [line for line in trace.live(results) if line in found] == sorted(sums.values())
-        and found.isdisjoint(results[len(state) :])
-        and all(
-            trace.ops[line] in ("+", "dot") and [each for each in trace.operands[line] if each in found] == [of]
-            for of, line in sums.items()
-        )
-    )
+
+    def adds(line: int, of: int) -> bool:
+        op, operands = trace.ops[line], trace.operands[line]
+        is_sum = op == "+" or (op in ("-", "dot") and operands[0] == of)
+        return is_sum and [each for each in operands if each in found] == [of]
+
+    added = [line for line in trace.live(results) if line in found]
+    is_apart = added == sorted(sums.values()) and found.isdisjoint(results[len(state) :])
+    return is_apart and all(adds(line, of) for of, line in sums.items())
 
 
 def reached(trace: Trace, ends: Iterable[int], is_end: Callable[[int], bool]) -> list[int]:
