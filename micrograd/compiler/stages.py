@@ -20,7 +20,7 @@ def stages(graph: Graph, shared: Sequence[bool] = ()) -> dict[str, str]:
     compiled = hoisted(graph, ends, shared) or program(graph, ends)
     once = {"before": compiled.before, "after": compiled.after}
     kernels = {name: part.kernel for name, part in once.items() if part} | compiled.passes
-    in_parts = Writer(compiled, vectors=True).passes
+    in_parts = Writer(compiled, "lanes").passes
     kernels |= {name: [*chain(*parts)] for name, parts in in_parts.items()}
     trace = "".join(f"{line}\n" for line in _trace(graph))
     return {"trace": trace} | {name: show(kernel) for name, kernel in kernels.items()}

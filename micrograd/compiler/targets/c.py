@@ -82,48 +82,46 @@ def templates(precision: Precision = DOUBLE, *, vectors: bool, checks: bool = Fa
     return {op: template.replace("SUFFIX", precision.suffix) for op, template in found.items()}
 
 
-class Writer(Printer):
-    """Prints a program as functions in C: arithmetic on `vectors`, with an example in each lane, or on numbers.
+KINDS = {"file": ("real", "", ""), "one": ("real", "", ""), "lanes": ("T", "FOR_LANES ", "[k]"), "once": ("V", "", "")}
+"""What functions compute: an example, in a file or in a library; one in each lane; or what is the same for all.
 
-    With `dots`, loops over neighbouring numbers become calls and vectors. With `checks`, `failed` is set where Python
-    raises an error. With `once`, the numbers are the same in all lanes, and results are single numbers. `passes` has
-    the parts of the kernel after each pass.
+Each has the type of its numbers, and what is written before a statement and after a number of each lane.
+"""
+
+
+class Writer(Printer):
+    """Prints a program as functions in C, of one of KINDS: arithmetic on numbers, or on vectors.
+
+    In a library for one example, loops over neighbouring numbers become calls and vectors. With `checks`, `failed` is
+    set where Python raises an error. `shared` says which arguments all lanes share. `passes` has the parts of the
+    kernel after each pass.
     """
 
     def __init__(
-        self,
-        program: Program,
-        precision: Precision = DOUBLE,
-        *,
-        vectors: bool,
-        dots: bool = False,
-        checks: bool = False,
-        once: bool = False,
+        self, program: Program, kind: str, precision: Precision = DOUBLE, *, checks: bool = False,
         shared: Sequence[bool] = (),
-    ) -> None:
-        self.vectors, self.once, self.literal, self.constants = vectors, once, precision.literal, program.constants
-        self.type, self.for_lane, self.lane = "real", "", ""
-        if vectors:
-            self.type, self.for_lane, self.lane = ("V", "", "") if once else ("T", "FOR_LANES ", "[k]")
+    ) -> None:  # fmt: skip
+        once, lanes, one = kind == "once", kind == "lanes", kind == "one"
+        self.vectors = vectors = once or lanes
+        self.once, self.shared, self.literal, self.constants = once, shared, precision.literal, program.constants
+        self.type, self.for_lane, self.lane = KINDS[kind]
         self.uniform = {*"pcghdu", *"y" * once}  # arrays with one number for all lanes
         self.templates = templates(precision, vectors=vectors, checks=checks)
         example, result = ("T", "real") if once else (self.type, self.type)
         types = {"p": "const real *", "x": f"const {example} *", "seed": f"const {example} ", "g": "real *"}
         types |= {"y": f"{result} *", "t": f"{self.type} *"}
-        if vectors or dots:  # in a library
+        if kind != "file":
             types |= {"failed": "M *", "h": "const real *", "d": "real *", "block": "R *", "u": "const real *"}
         self.parameters = {name: f"{type.replace('*', '*restrict ')}{name}" for name, type in types.items()}
-        self.straight = sum(not isinstance(step, Loop) for step in program.kernel)
-        self.shared = shared if vectors else ()
         kernel, self.products, self.block = program.kernel, list[Product](), 0
-        if vectors and not once:
+        if lanes:
             kernel, self.products, self.block = split(kernel, program.sizes)
             kernel = [_for_all(step, program.sizes, shared) for step in kernel] if any(shared) else kernel
         after = [product.step() for product in self.products]
         layers = kernel if once else with_layers(kernel) if vectors else interchanged(in_lanes(kernel))
         parts, self.temporaries = allocate(layers, LINES)
-        steps = [in_steps(part, dots=dots, totals=vectors and not once) for part in parts]
-        if dots and precision == DOUBLE:
+        steps = [in_steps(part, dots=one, totals=lanes) for part in parts]
+        if one and precision == DOUBLE:
             steps = [list(map(_in_vectors, part)) for part in steps]
         self.parts = [jam(part) if vectors else part for part in steps]
         self.passes = {"products": [kernel, after], "layers": [layers], "storage": parts, "sums": steps}
@@ -268,11 +266,10 @@ def library_source(
     `least` of them.
     """
     checks, shared = not graph.trace.ieee, shared or [False] * len(graph.sizes)
-    writer = Writer(program, precision, vectors=tile > 0, dots=tile == 0, checks=checks, shared=shared)
+    kind = "lanes" if tile else "one"
+    writer = Writer(program, kind, precision, checks=checks, shared=shared if tile else ())
     hoisted = {"before": program.before, "after": program.after}
-    once = {
-        name: Writer(part, precision, vectors=True, checks=checks, once=True) for name, part in hoisted.items() if part
-    }
+    once = {name: Writer(part, "once", precision, checks=checks) for name, part in hoisted.items() if part}
     body = "".join([each.source(name) for name, each in {**once, "one": writer}.items()])
     products, has_layers = writer.products_source(graph.sizes), "layer(" in body
     text = "\n".join([
@@ -298,7 +295,7 @@ def library_source(
         PASSES=FOR_TILES if tile else FOR_DOUBLES,
         INTEGER=precision.integer,
         LIMIT=CACHE,
-        TILES=tile if writer.straight <= MANY_LINES else 1,
+        TILES=tile if sum(not isinstance(step, Loop) for step in program.kernel) <= MANY_LINES else 1,
         INPUTS=sum(graph.sizes),
         SHARED=sum(compress(graph.sizes, writer.shared)),
         OUTPUTS=program.n_results,

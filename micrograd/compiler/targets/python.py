@@ -144,20 +144,20 @@ def _text(graph: Graph, kind: CallSpec) -> str:
     writer = _Writer(graph, ends)
     lines, names = writer.lines, writer.names
     results = [names[id] for id in ends.returned]
-    takes, doc = "p, x", "The outputs for the parameters p and one example x, all flat."
     if kind == "backward":
         takes = "p, g, seed, examples"
         doc = "The output for each example, last first; and g plus the gradients of all outputs, times seed."
         loop = [*_unpack(graph, "x"), *lines, f"outputs.append({results[0]})"]
-        start = [*_unpack(graph, "p", "g"), "outputs = []", "for x in reversed(examples):"]
         sums = [names[ends.gradients.get(i, ("g", i))] for i in range(graph.n_parameters)]
-        body = [*start, *[f"    {line}" for line in loop], f"return outputs, {_list(sums)}"]
+        body = [*_unpack(graph, "p", "g"), "outputs = []", "for x in reversed(examples):", *indented(loop)]
+        body.append(f"return outputs, {_list(sums)}")
     elif kind == "forward":
+        takes, doc = "p, x", "The outputs for the parameters p and one example x, all flat."
         body = [*_unpack(graph, "p", "x"), *lines, f"return {_list(results)}"]
     else:
-        doc = "The output for one example x, and its gradient with respect to each number in x."
+        takes, doc = "p, x, seed=1.0", "The output for one example x, and its gradient by each number in x."
         value, *gradient = results
-        body = [*_unpack(graph, "p", "x"), "seed = 1.0", *lines, f"return {value}, {_list(gradient)}"]
+        body = [*_unpack(graph, "p", "x"), *lines, f"return {value}, {_list(gradient)}"]
     return f"def {name_of(kind)}({takes}):\n" + textwrap.indent("\n".join([f'"""{doc}"""', *body]), "    ") + "\n"
 
 
