@@ -12,7 +12,7 @@ from micrograd.compiler.passes import program
 from micrograd.compiler.passes.expressions import Node
 from micrograd.compiler.targets import c, javascript
 from micrograd.compiler.targets.c_runtime import PARTS, definitions
-from micrograd.compiler.targets.spelling import block, filled, indented, parts, terms, total, used
+from micrograd.compiler.targets.spelling import block, filled, parts, terms, total, used
 from micrograd.support.trees import Shape, described
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def export_js(graph: Graph, parameters: Sequence[float], rule: "UpdateKernel | N
         OUTPUTS=len(graph.outputs),
         ARGUMENTS=arguments(graph, "\n    {}, argument {}"),
         SHAPE=of_shape(graph.output_shape),
-        PARAMETERS=javascript.array_of(parameters),
+        PARAMETERS=javascript.array_of(list(map(float, parameters))),
         RESULTS=max(len(graph.outputs), 1 + n),
         TEMPORARIES=max(writer.temporaries for writer in writers),
     )
@@ -103,7 +103,7 @@ def _js_update(rule: "UpdateKernel") -> str:
     body = [f"const x{i} = {array}[i];" for i, array in enumerate(["p", "g", *moments])]
     body += computed(rule.nodes(head=False))
     body += [f"{array}[i] = {name(id)};" for array, id in zip(["p", *moments], rule.results, strict=True)]
-    lines = [*start, "for (let i = 0; i < p.length; i++) {", *indented(body), "}"]
+    lines = [*start, *block("for (let i = 0; i < p.length; i++)", body)]
     state = ["steps: 0", *(f"{moment}: new Float64Array(parameters.length)" for moment in names)]
     rate = javascript.literal(float(rule.learning_rate))
     return filled(MODULE["update"], RATE=rate, STATE=", ".join(state), BODY="".join(f"  {line}\n" for line in lines))

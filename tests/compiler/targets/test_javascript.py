@@ -342,7 +342,7 @@ const results = [[parameters, [1, 2]], [parameters, []], [[1, 2], [1, 2, 3]]].ma
 
 @needs_node
 def test_a_function_without_arguments_has_one_example(tmp_path):
-    w = [Value(2.0), Value(-math.inf), Value(math.nan)]
+    w = [Value(2), Value(-math.inf), Value(math.nan)]
     micrograd.compile(lambda: w[0] * w[0], (), parameters=w, backend="python").export_js(tmp_path / "model.mjs")
     script = BACKWARD.format(xs=[]).replace("[loss, ...g]", "[loss, ...g, ...parameters]")
     assert repr(in_node(tmp_path, script)) == "[4.0, 4.0, 0.0, 0.0, 2.0, -inf, nan]"
