@@ -1,5 +1,6 @@
 """The graph to be drawn: its Values by number, and what a drawing reads off each."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from micrograd import engine, functions, losses, reductions
@@ -16,9 +17,9 @@ POWERS = {"2": "²", "3": "³"}
 class DrawnGraph:
     """The Values that lead to a root, by number: leaves first, then each after its operands, the root last.
 
-    For each Value, `operands` has the numbers of its operands, in order, `users` the numbers of the Values that use it,
-    each once, and `operations` the result of `operation_of`. `first` is the number of the first Value that is not a
-    leaf; `constants` has the numbers of constants, since they have no gradient to show.
+    For each Value, `operands` has the numbers of its operands, in order, and `operations` the result of `operation_of`.
+    `first` is the number of the first Value that is not a leaf; `constants` has the numbers of constants, since they
+    have no gradient to show.
 
     Raises TypeError if `root` is not a Value, and ValueError if there are more Values than `limit`.
     """
@@ -36,10 +37,7 @@ class DrawnGraph:
         self.operations = [operation_of(value) for value in self.values]
         numbers = {value: i for i, value in enumerate(self.values)}
         self.operands = [tuple([numbers[operand] for operand in value._prev]) for value in self.values]
-        self.users: list[list[int]] = [[] for _ in self.values]
-        for i, operands in enumerate(self.operands):
-            for operand in dict.fromkeys(operands):
-                self.users[operand].append(i)
+        self._users = Counter(operand for operands in self.operands for operand in set(operands))
 
     def is_leaf(self, i: int) -> bool:
         """Whether the Value has no operands."""
@@ -52,7 +50,7 @@ class DrawnGraph:
 
     def is_inner(self, i: int) -> bool:
         """Whether a single other Value uses this one, and it has no label: then a card may swallow it."""
-        return self.values[i].label == "" and len(self.users[i]) == 1
+        return self.values[i].label == "" and self._users[i] == 1
 
     def chain(self, i: int) -> list[int]:
         """The additions that end in this one, as Python's `sum` leaves them: the first one first, i last."""
