@@ -23,6 +23,15 @@ def in_node(directory, script):
     return parsed(done.stdout)
 
 
+def exported(directory, fast, script, **options):
+    """What a script computes with the exports of a compiled function: `parameters`, `forward`, `backward`, and others.
+
+    The module is in the directory afterwards, as model.mjs."""
+    fast.export_js(directory / "model.mjs", **options)
+    names = "inputs, outputs, parameters, forward, backward, valueAndGrad, createState, update, learningRate"
+    return in_node(directory, f'import * as model from "./model.mjs";\nconst {{ {names} }} = model;\n{script}')
+
+
 def parsed(text):
     """The results that AS_JSON has written, with numbers as floats."""
     return numbers(json.loads(text))

@@ -12,13 +12,12 @@ from micrograd.compiler import passes
 from tests.compiler.targets.test_export import run_exported
 from tests.fuzz import scans
 from tests.helpers import assert_as_engine, flat, needs_compiler, own
-from tests.javascript import in_node, needs_node
+from tests.javascript import exported, needs_node
 
 N = 12
-SCRIPT = """import * as model from "./model.mjs";
-const x = NUMBERS, dx = [], g = new Float64Array(model.parameters.length);
-const value = model.valueAndGrad(model.parameters, x, dx);
-const results = [value, dx, model.backward(model.parameters, x, g), Array.from(g)];
+SCRIPT = """
+const x = NUMBERS, dx = [], g = new Float64Array(parameters.length);
+const results = [valueAndGrad(parameters, x, dx), dx, backward(parameters, x, g), Array.from(g)];
 """
 
 
@@ -249,8 +248,7 @@ def test_exported(program, language, tmp_path):
         found = run_exported(fast, tmp_path, x, 1, len(w))
         assert found == close([value, value, *of_x, *[2 * grad for grad in of_w]])
     else:
-        fast.export_js(tmp_path / "model.mjs")
-        found = in_node(tmp_path, SCRIPT.replace("NUMBERS", str(x)))
+        found = exported(tmp_path, fast, SCRIPT.replace("NUMBERS", str(x)))
         assert found == [close(each) for each in (value, of_x, value, of_w)]
 
 

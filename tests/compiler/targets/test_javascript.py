@@ -14,7 +14,7 @@ from micrograd import Value, mean, nn, optim, scalar, take, where
 from micrograd import sum as total
 from micrograd.compiler.targets import javascript
 from tests.helpers import assert_close, eager, flat, graphs, lookups, random_examples, run, softmaxes
-from tests.javascript import in_node, needs_node
+from tests.javascript import exported, in_node, needs_node
 from tests.operations import OPERATIONS
 from tests.optimizers import ROWS
 
@@ -52,13 +52,7 @@ def backward_of(fast, *batches):
     return [loss, *[parameter.grad for parameter in fast.parameters]]
 
 
-VALUE_AND_GRAD = """
-import {{ valueAndGrad }} from "./model.mjs";
-const dx = new Float64Array({n});
-const results = [valueAndGrad([], {xs}, dx), ...dx];
-"""
 BACKWARD = """
-import {{ parameters, backward }} from "./model.mjs";
 const g = new Float64Array(parameters.length);
 const loss = backward(parameters, {xs}, g);
 const results = [loss, ...g];
@@ -66,8 +60,7 @@ const results = [loss, ...g];
 
 
 def assert_same_backward(tmp_path, fast, *batches, tolerance=1e-12):
-    fast.export_js(tmp_path / "model.mjs")
-    found = in_node(tmp_path, BACKWARD.format(xs=numbers_of(*batches)))
+    found = exported(tmp_path, fast, BACKWARD.format(xs=numbers_of(*batches)))
     assert_close(found, backward_of(fast, *batches), tolerance)
 
 
@@ -143,10 +136,9 @@ SPECIAL = {
 def test_special_numbers_follow_ieee_754(tmp_path, name):
     function, points = SPECIAL[name]
     fast = micrograd.compile(function, tuple(points[0]), backend="python", errors="ieee")
-    fast.export_js(tmp_path / "model.mjs")
     written = str(points).replace("inf", "Infinity").replace("nan", "NaN")
-    script = f'import {{ forward }} from "./model.mjs"; const results = [...forward([], {written}.flat())];'
-    found, expected = in_node(tmp_path, script), flat([fast(*point) for point in points])
+    found = exported(tmp_path, fast, f"const results = [...forward([], {written}.flat())];")
+    expected = flat([fast(*point) for point in points])
     assert found == pytest.approx(expected, rel=1e-14, abs=0, nan_ok=True)
     assert [str(x) for x in found if x == 0] == [str(x) for x in expected if x == 0]
 
@@ -162,24 +154,20 @@ def test_random_graphs_have_python_s_gradients(tmp_path, several):
         return total(run(xs, each) for xs, each in zip(leaves, steps, strict=True))
 
     leaves = [numbers for numbers, _ in several]
-    compiled(function, (leaves,)).export_js(tmp_path / "model.mjs")
-    found = in_node(tmp_path, VALUE_AND_GRAD.format(xs=flat(leaves), n=len(flat(leaves))))
+    script = f"const dx = [], results = [valueAndGrad([], {flat(leaves)}, dx), ...dx];"
+    found = exported(tmp_path, compiled(function, (leaves,)), script)
     value, gradient = eager(function, leaves)
     assert_close(found, [value, *flat(gradient)])
 
 
 @needs_node
 def test_tanh_and_its_slope_are_accurate_wherever_they_are(tmp_path):
-    fast = compiled(lambda x: x.tanh(), (0.5,))
-    fast.export_js(tmp_path / "model.mjs")
     rng = random.Random(1)
     xs = [sign * 10 ** rng.uniform(-9, 1.5) for sign in (-1, 1) for _ in range(300)]
     xs += [x * sign for x in (0.0, 1e-300, 1 / 64, 21.99, 22.0, 300.0) for sign in (-1, 1)]
-    script = f"""
-import {{ valueAndGrad }} from "./model.mjs";
-const dx = new Float64Array(1), results = {xs}.map(x => [valueAndGrad([], [x], dx), dx[0]]);
-"""
-    for x, found in zip(xs, in_node(tmp_path, script), strict=True):
+    script = f"const dx = new Float64Array(1), results = {xs}.map(x => [valueAndGrad([], [x], dx), dx[0]]);"
+    of_xs = exported(tmp_path, compiled(lambda x: x.tanh(), (0.5,)), script)
+    for x, found in zip(xs, of_xs, strict=True):
         assert found == pytest.approx([math.tanh(x), 1 / math.cosh(x) ** 2], rel=5e-15, abs=0)
 
 
@@ -189,9 +177,8 @@ def test_lgamma_is_accurate_about_its_zeros_and_near_0(tmp_path):
     near = [sign * 10.0**-k for k in range(1, 16) for sign in (1, -1)]
     xs = [zero + step for zero in (1.0, 2.0) for step in [*near, 0.2499, -0.2499, 0.25, -0.25]]
     xs += [5e-324, -5e-324, 1e-300, 1e-21, 1e-19, 1e-5, -1e-5, -0.3]
-    compiled(lambda x: x.lgamma(), (0.5,)).export_js(tmp_path / "model.mjs")
-    script = f'import {{ forward }} from "./model.mjs"; const results = [...forward([], {[*xs, 1.0, 2.0]})];'
-    *found, of_1, of_2 = in_node(tmp_path, script)
+    script = f"const results = [...forward([], {[*xs, 1.0, 2.0]})];"
+    *found, of_1, of_2 = exported(tmp_path, compiled(lambda x: x.lgamma(), (0.5,)), script)
     assert (of_1, of_2) == (0.0, 0.0)
     with mp.workdps(40):
         expected = [float(mp.log(abs(mp.gamma(mp.mpf(x))))) for x in xs]
@@ -294,15 +281,13 @@ def test_programs_of_loops_give_what_python_does(tmp_path, monkeypatch, program,
 @needs_node
 def test_forward_computes_one_example_or_several_into_an_array(tmp_path):
     fast = compiled(lambda x, y: [[a + y, a * y] for a in x], ([1.0, 2.0, 3.0], 0.0))
-    fast.export_js(tmp_path / "model.mjs")
     script = """
-import { forward, inputs, outputs, parameters } from "./model.mjs";
 const ys = new Float64Array(6);
 const results = [inputs, outputs, parameters.length, [...forward([], [1, 2, 3, 4])],
               forward([], [1, 2, 3, 4], ys) === ys, [...forward([], [1, 2, 3, 4, 5, 6, 7, 8])]];
 """
     one, other = flat(fast([1.0, 2.0, 3.0], 4.0)), flat(fast([5.0, 6.0, 7.0], 8.0))
-    assert in_node(tmp_path, script) == [4, 6, 0, one, True, [*one, *other]]
+    assert exported(tmp_path, fast, script) == [4, 6, 0, one, True, [*one, *other]]
     text = (tmp_path / "model.mjs").read_text()
     assert "backward" not in text
     assert "of shape (3, 2)" in text
@@ -313,27 +298,24 @@ const results = [inputs, outputs, parameters.length, [...forward([], [1, 2, 3, 4
 def test_backward_takes_some_of_the_examples_and_value_and_grad_is_by_the_inputs(tmp_path):
     model, loss, xs, ys = network()
     fast = compiled(loss, (xs[0], 0.0), model)
-    fast.export_js(tmp_path / "model.mjs")
     script = f"""
-import {{ parameters, backward, valueAndGrad }} from "./model.mjs";
 const g = new Float64Array(parameters.length).fill(1), dx = new Float64Array(4), xs = {numbers_of(xs, ys)};
 const results = [backward(parameters, xs, g, [5, 0, 5]), ...g.map(x => x - 1), valueAndGrad(parameters, xs, dx), ...dx];
 """
     some = [[column[i] for i in (5, 0, 5)] for column in (xs, ys)]
-    assert_close(in_node(tmp_path, script), [*backward_of(fast, *some), *flat(list(fast.value_and_grad(xs[0], ys[0])))])
+    found, of_inputs = exported(tmp_path, fast, script), fast.value_and_grad(xs[0], ys[0])
+    assert_close(found, [*backward_of(fast, *some), *flat(list(of_inputs))])
 
 
 @needs_node
 def test_numbers_that_do_not_fit_are_refused(tmp_path):
     model, loss, xs, _ = network((2, 2, 1))
-    compiled(loss, (xs[0], 0.0), model).export_js(tmp_path / "model.mjs")
     script = """
-import { parameters, forward } from "./model.mjs";
 const results = [[parameters, [1, 2]], [parameters, []], [[1, 2], [1, 2, 3]]].map(([p, x]) => {
   try { return forward(p, x); } catch (error) { return `${error}`; }
 });
 """
-    assert in_node(tmp_path, script) == [
+    assert exported(tmp_path, compiled(loss, (xs[0], 0.0), model), script) == [
         "RangeError: 2 inputs in all for a function of 9 parameters and 3 inputs an example",
         "RangeError: 0 inputs in all for a function of 9 parameters and 3 inputs an example",
         "RangeError: 2 parameters for a function of 9 parameters and 3 inputs",
@@ -343,9 +325,9 @@ const results = [[parameters, [1, 2]], [parameters, []], [[1, 2], [1, 2, 3]]].ma
 @needs_node
 def test_a_function_without_arguments_has_one_example(tmp_path):
     w = [Value(2), Value(-math.inf), Value(math.nan)]
-    micrograd.compile(lambda: w[0] * w[0], (), parameters=w, backend="python").export_js(tmp_path / "model.mjs")
+    fast = micrograd.compile(lambda: w[0] * w[0], (), parameters=w, backend="python")
     script = BACKWARD.format(xs=[]).replace("[loss, ...g]", "[loss, ...g, ...parameters]")
-    assert repr(in_node(tmp_path, script)) == "[4.0, 4.0, 0.0, 0.0, 2.0, -inf, nan]"
+    assert repr(exported(tmp_path, fast, script)) == "[4.0, 4.0, 0.0, 0.0, 2.0, -inf, nan]"
 
 
 # Training
@@ -357,9 +339,7 @@ def test_a_hundred_steps_lead_where_python_s_do(tmp_path, kind, options):
     model, loss, xs, ys = network((3, 4, 1))
     optimizer = kind(model.parameters(), **options)
     fast = compiled(loss, (xs[0], 0.0), model)
-    fast.export_js(tmp_path / "model.mjs", optimizer=optimizer)
     script = f"""
-import {{ parameters, backward, createState, update, learningRate }} from "./model.mjs";
 const p = parameters.slice(), g = new Float64Array(p.length), state = createState(), xs = {numbers_of(xs, ys)};
 const losses = [];
 for (let step = 0; step < 100; step++) {{
@@ -369,6 +349,7 @@ for (let step = 0; step < 100; step++) {{
 }}
 const results = [...p, ...losses, state.steps];
 """
+    found = exported(tmp_path, fast, script, optimizer=optimizer)
     losses = []
     for step in range(100):
         optimizer.zero_grad()
@@ -376,7 +357,7 @@ const results = [...p, ...losses, state.steps];
         optimizer.learning_rate = options["learning_rate"] if step < 50 else 0.01
         optimizer.step()
     assert losses[-1] < losses[0]
-    assert_close(in_node(tmp_path, script), [*[p.data for p in model.parameters()], *losses, 100])
+    assert_close(found, [*[p.data for p in model.parameters()], *losses, 100])
 
 
 class Halving(optim.Optimizer):
@@ -416,11 +397,9 @@ def test_a_key_of_an_argument_runs_nothing(tmp_path, key):
     fast, usual = [
         micrograd.compile(lambda d, k=k: [w * d[k]], ({k: 1.0},), parameters=[w], backend="python") for k in (key, "a")
     ]
-    fast.export_js(tmp_path / "model.mjs")
-    text = (tmp_path / "model.mjs").read_text()
-    script = 'import { forward } from "./model.mjs";\nconst results = [forward([2], [3])[0], typeof globalThis.ran];'
-    assert in_node(tmp_path, script) == [6.0, "undefined"]
-    for source, other in (text, usual.js_source()), (fast.c_source, usual.c_source):
+    script = "const results = [forward([2], [3])[0], typeof globalThis.ran];"
+    assert exported(tmp_path, fast, script) == [6.0, "undefined"]
+    for source, other in (fast.js_source(), usual.js_source()), (fast.c_source, usual.c_source):
         assert "of shape {'" in source
         for mark in "/*", "*/":
             assert source.count(mark) == other.count(mark)
@@ -438,13 +417,13 @@ def test_the_name_of_a_moment_runs_nothing(tmp_path):
 
     w = Value(2.0)
     fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend="python")
-    fast.export_js(tmp_path / "model.mjs", optimizer=Named([w], learning_rate=0.5))
-    script = """import { createState, update } from "./model.mjs";
+    script = """
 const p = [2.0], state = createState();
 update(p, [1.0], state);
 update(p, [1.0], state);
 const results = [p[0], typeof globalThis.ran];"""
-    assert in_node(tmp_path, script) == [0.5, "undefined"]
+    optimizer = Named([w], learning_rate=0.5)
+    assert exported(tmp_path, fast, script, optimizer=optimizer) == [0.5, "undefined"]
 
 
 # What cannot be exported
