@@ -24,34 +24,40 @@ from tests.helpers import has_compiler, needs_compiler, wait_until
 
 
 @pytest.fixture
-def programs(tmp_path, monkeypatch):
-    """Make shell scripts the only programs there are; `$REAL` is the true compiler. Without ziglang."""
+def shell():
+    """Write a program in the language of the shell. `$REAL` is the true compiler, with the usual `$PATH`."""
     if not has_compiler():
         pytest.skip("there is no C compiler here")
-    real = shlex.join(toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH")).command)
     path = os.environ["PATH"]
+    real = shlex.join(toolchain.find_compiler(os.environ.get("CC"), path).command)
+
+    def write(file, script):
+        file.write_text(f'#!/bin/sh\nREAL="{real}"\nNAME="{file.name}"\nPATH="{path}"\n{script}\n')
+        file.chmod(0o755)
+        return str(file)
+
+    return write
+
+
+@pytest.fixture
+def programs(shell, tmp_path, monkeypatch):
+    """Make shell scripts the only programs there are, without ziglang."""
     directory = tmp_path / "bin"
     directory.mkdir()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(directory))
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: None)
-
-    def make(name, script, directory=directory):
-        file = directory / name
-        file.write_text(f'#!/bin/sh\nREAL="{real}"\nNAME="{name}"\nPATH="{path}"\n{script}\n')
-        file.chmod(0o755)
-        return str(file)
-
-    return make
+    return lambda name, script, directory=directory: shell(directory / name, script)
 
 
 def found(cc=None):
     return toolchain.find_compiler.__wrapped__(cc, os.environ["PATH"])
 
 
-BUILDS = '[ "$1" = --version ] && { echo "$NAME 1.0"; exit 0; }\nexec $REAL "$@"'
-BROKEN = '[ "$1" = --version ] && { echo "$NAME 1.0"; exit 0; }\necho "$NAME: no headers" >&2; exit 1'
+NAMED = '[ "$1" = --version ] && { echo "$NAME 1.0"; exit 0; }\n'
+BUILDS = NAMED + 'exec $REAL "$@"'
+BROKEN = NAMED + 'echo "$NAME: no headers" >&2; exit 1'
 
 
 def knows(*flags):
@@ -118,26 +124,16 @@ def test_cc_may_be_a_path_with_spaces_or_a_command_with_options(programs, tmp_pa
 
 
 @pytest.fixture
-def fake(tmp_path, monkeypatch):
-    """Make `$CC` a script that was found to work; it notes each call in a file and has the true compiler as `$REAL`."""
-    if not has_compiler():
-        pytest.skip("there is no C compiler here")
-    real = shlex.join(toolchain.find_compiler(os.environ.get("CC"), os.environ.get("PATH")).command)
+def fake(shell, tmp_path, monkeypatch):
+    """Make `$CC` a script that was found to work; it notes each call in a file."""
 
     def make(script, name="fake-cc"):
-        file = tmp_path / name
         calls = tmp_path / f"{name}-calls"
-        head = (
-            f'#!/bin/sh\nREAL="{real}"\nif [ "$1" = --version ]; then echo {name}; exit 0; fi\necho call >> "{calls}"\n'
-        )
-        file.write_text(head + 'exec $REAL "$@"\n')
-        file.chmod(0o755)
-        monkeypatch.setenv("CC", str(file))
+        monkeypatch.setenv("CC", shell(tmp_path / name, BUILDS))
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("XDG_CACHE_HOME", str(tmp_path / "probed"))
-            toolchain.find_compiler(str(file), os.environ.get("PATH"))
-        calls.unlink(missing_ok=True)
-        file.write_text(head + script + "\n")
+            toolchain.find_compiler(os.environ["CC"], os.environ["PATH"])
+        shell(tmp_path / name, f'{NAMED}echo call >> "{calls}"\n{script}')
         return lambda: len(calls.read_text().splitlines()) if calls.exists() else 0
 
     return make
@@ -226,7 +222,6 @@ def test_a_compiler_that_only_claims_success_is_found_out(own_cache, fake, done)
     assert list(own_cache.iterdir()) == []
 
 
-@needs_compiler
 def test_a_library_is_compiled_once(own_cache, fake):
     calls = fake('exec $REAL "$@"')
     assert [built(), built(), calls()] == [42, 42, 1]
@@ -235,7 +230,6 @@ def test_a_library_is_compiled_once(own_cache, fake):
     assert stat.S_IMODE(own_cache.stat().st_mode) == 0o700
 
 
-@needs_compiler
 def test_another_compiler_or_flag_or_processor_builds_anew(own_cache, fake, monkeypatch):
     fake('exec $REAL "$@"')
     built()
@@ -247,7 +241,6 @@ def test_another_compiler_or_flag_or_processor_builds_anew(own_cache, fake, monk
     assert [built(), calls()] == [42, 3]
 
 
-@needs_compiler
 @pytest.mark.parametrize("content", [b"", b"garbage"])
 def test_a_damaged_library_is_built_anew(own_cache, fake, content):
     calls = fake('exec $REAL "$@"')
@@ -332,7 +325,6 @@ def in_a_process(own_cache, cc, barrier, limit, numbers, results):
     results.put([*map(built, numbers), *(library.answer() for library in libraries)])
 
 
-@needs_compiler
 @pytest.mark.parametrize("numbers", [[[1], [1]], [[1, 2, 3, 4], [4, 3, 2, 1]]], ids=["the same", "above the limit"])
 def test_two_processes_may_build_at_once(own_cache, fake, numbers):
     fake('sleep 0.1; exec $REAL "$@"')
@@ -353,7 +345,6 @@ def test_two_processes_may_build_at_once(own_cache, fake, numbers):
     assert len(files(own_cache)) == len(list(own_cache.iterdir())) <= 3
 
 
-@needs_compiler
 def test_the_oldest_libraries_are_removed_above_the_limit(own_cache, fake, monkeypatch):
     calls = fake('exec $REAL "$@"')
     for n in (1, 2, 3):
@@ -375,7 +366,6 @@ toolchain.build("int answer(void) { return 1; }")
 """
 
 
-@needs_compiler
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="a process cannot be killed by a signal")
 def test_a_compiler_ends_with_the_process_that_started_it_and_leaves_nothing(own_cache, fake, tmp_path):
     fake(f"(trap 'touch {tmp_path}/ended; exit' TERM; touch {tmp_path}/begun; sleep 60 & wait) & wait")
@@ -387,7 +377,6 @@ def test_a_compiler_ends_with_the_process_that_started_it_and_leaves_nothing(own
     wait_until(lambda: (tmp_path / "ended").exists() and not [*own_cache.iterdir()])
 
 
-@needs_compiler
 @pytest.mark.parametrize(
     ("words", "name"), [("", ".*fake-cc"), (" ziglang", "ziglang; the first time can take a minute or two")]
 )
