@@ -158,7 +158,7 @@ def straight(graph: Graph, parameters: Sequence[Any], example: Sequence[Any]) ->
     """What the lines of a graph come to, one after the other, if the gradients are 0.25 before."""
     ends = everything(graph)
     values = _inputs(graph, [parameter.data for parameter in parameters], list(map(float, flatten(list(example)))))
-    for _, _, outcome in evaluate(graph, ends.lines, values):
+    for _, _, outcome in evaluate(graph.trace, graph.trace.live(ends.lines), values):
         assert not isinstance(outcome, Exception)
     gradients = [0.25 + (values[ends.gradients[i]] if i in ends.gradients else 0.0) for i in range(len(parameters))]
     for row, line in ends.rows:

@@ -93,7 +93,11 @@ class Graph:
 
     @cached_property
     def _n_operands(self) -> list[int]:
-        of_each = self.trace.n_operands()
+        trace = self.trace
+        of_each = [
+            0 if op in ("stack", "item") else sum(trace.size(each) or 1 for each in of)
+            for op, of in zip(trace.ops, trace.operands, strict=True)
+        ]
         return [sum(of_each[: self.forward_end]), sum(of_each)]
 
     def survivors(self) -> list[Value]:

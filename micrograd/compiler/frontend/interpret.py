@@ -29,12 +29,9 @@ def _added(start: Any, terms: list[Any]) -> list[Any]:
     return [a + b for a, b in zip(start if isinstance(start, list) else repeat(start), terms, strict=False)]
 
 
-def evaluate(graph: Graph, results: Sequence[int], numbers: dict[Any, Any]) -> Iterator[Step]:
-    """Carry out what the results need. `numbers` begins with constants and leaves, and receives the other values."""
-    return _carry_out(graph.trace, graph.trace.live(results), numbers)
+def evaluate(trace: Trace, lines: Sequence[int], numbers: dict[Any, Any]) -> Iterator[Step]:
+    """Carry out some lines. `numbers` begins with constants and leaves, and receives the other values."""
 
-
-def _carry_out(trace: Trace, lines: Sequence[int], numbers: dict[Any, Any]) -> Iterator[Step]:
     def number_of(line: int) -> Any:  # a stack may be recorded after the lines that use it
         return [numbers[i] for i in trace.operands[line]] if trace.ops[line] == "stack" else numbers[line]
 
@@ -73,7 +70,7 @@ def _loop(trace: Trace, line: int, operands: Sequence[Any], numbers: dict[Any, A
             inner = inner | numbers[loop.forward, "rounds"][i]
         leaves = {id: totals[at] for id, (array, at) in trace.leaves.items() if array == loop.of_sums}
         inner = numbers | leaves | inner
-        for id, of, outcome in _carry_out(trace, its, inner):
+        for id, of, outcome in evaluate(trace, its, inner):
             if isinstance(outcome, Exception):
                 outcome = type(outcome)(f"{outcome}, in round {i} of scan(), counted from 0")
             yield id, of, outcome
@@ -98,10 +95,10 @@ def _inputs(graph: Graph, parameters: Sequence[float], x: Sequence[float]) -> di
 
 def failure(graph: Graph, kind: CallSpec, parameters: Sequence[float], packed: Any) -> Exception | None:
     """The error of the first packed example that such a call cannot compute, if there is one: it names the operands."""
-    lines = graph.ends(kind).lines
+    lines = graph.trace.live(graph.ends(kind).lines)
     for i, x in enumerate(packed.rows()):
         operands = {}
-        for id, operands[id], outcome in evaluate(graph, lines, _inputs(graph, parameters, x)):
+        for id, operands[id], outcome in evaluate(graph.trace, lines, _inputs(graph, parameters, x)):
             if isinstance(outcome, Exception):
                 example = f", in example {i}, counted from 0" if packed.n > 1 else ""
                 hint = WHERE_HINT if graph.has_where else ""
@@ -123,9 +120,9 @@ def _derivative(graph: Graph, id: Any, operands: dict[int, list[Any]]) -> str:
 
 def check(graph: Graph, parameters: Sequence[float], x: Sequence[float]) -> None:
     """Raise FloatingPointError if an example makes an infinity or NaN, with the first operation that did, or failed."""
-    results = [*graph.ends("backward").lines, *graph.argument_gradients]
+    lines = graph.trace.live([*graph.ends("backward").lines, *graph.argument_gradients])
     operands = {}
-    for id, operands[id], outcome in evaluate(graph, results, _inputs(graph, parameters, x)):
+    for id, operands[id], outcome in evaluate(graph.trace, lines, _inputs(graph, parameters, x)):
         half = "forward" if id < graph.forward_end else "backward"
         where = f"{_derivative(graph, id, operands)}in the {half} pass, {graph.trace.ops[id]} of {operands[id]}"
         if isinstance(outcome, Exception):

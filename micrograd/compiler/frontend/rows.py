@@ -92,7 +92,8 @@ def _map(op: str, swapped: bool = False) -> Callable[..., RowSymbol]:
 
     def method(self: RowSymbol, *others: Any) -> RowSymbol:
         lines = [each.id if type(each) is RowSymbol else self.trace.id(each) for each in (self, *others)]
-        return RowSymbol(self.trace, self.trace.map(op, tuple(lines[::-1] if swapped else lines)))
+        operands = tuple(lines[::-1] if swapped else lines)
+        return RowSymbol(self.trace, self.trace.row(op, operands, self.trace.size(self.id)))
 
     return method
 

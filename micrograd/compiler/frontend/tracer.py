@@ -257,14 +257,11 @@ class Trace:
         found = self.slices.get(row)
         return [self.leaf(found.array, i).id for i in found.indices] if found else self.operands[row]
 
-    def row(self, op: str, operands: tuple[int, ...]) -> int:
-        """The line of an operation on rows."""
-        return self._line(op, operands, operands)
-
-    def map(self, op: str, operands: tuple[int, ...]) -> int:
-        """The line of an elementwise operation on rows; numbers among the operands are the same for all elements."""
+    def row(self, op: str, operands: tuple[int, ...], size: int = 0) -> int:
+        """The line of an operation on rows; of an elementwise one with the size of its result."""
         line = self._line(op, operands, operands)
-        self.maps[line] = next(size for size in map(self.size, operands) if size)
+        if size:
+            self.maps[line] = size
         return line
 
     def item(self, row: int, i: int) -> Symbol:
@@ -432,13 +429,6 @@ class Trace:
         if self.ops[row] in ("axpy", "scatter"):
             return self.size(self.operands[row][-1])
         return len(self.operands[row]) if self.ops[row] == "stack" else self.maps.get(row, 0)
-
-    def n_operands(self) -> list[int]:
-        """How many numbers each line is computed from."""
-        return [
-            0 if op in ("stack", "item") else sum(self.size(each) or 1 for each in of)
-            for op, of in zip(self.ops, self.operands, strict=True)
-        ]
 
     def live(self, results: Iterable[int]) -> list[int]:
         """The operations, in order, that these results depend on; all others are dead code."""
