@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from micrograd import scalar
 from micrograd.compiler.frontend.redirect import Table, assign, symbols
-from micrograd.compiler.frontend.rounds import escapes, have_own_closures, inside, looped, order_of
+from micrograd.compiler.frontend.rounds import escapes, have_own_closures, inside, is_linear, looped, order_of
 from micrograd.compiler.frontend.rows import Rows, RowSymbol, join_products
 from micrograd.compiler.frontend.tracer import (
     NO_NUMBER,
@@ -123,7 +123,7 @@ class Graph:
         varying = inside(trace, leaves, len(trace.ops))
         uniform = {*range(len(trace.ops))} - varying
         needed = varying.intersection(trace.live(self.parameter_gradients.values()))
-        return not self.rows and all(trace.is_linear(line, uniform) for line in needed)
+        return not self.rows and all(is_linear(trace, line, uniform) for line in needed)
 
 
 def traced(
@@ -320,8 +320,7 @@ def _in_order(nodes: Sequence[Value], first_use: dict[Value, int], n_lines: int)
             line = first_use[node]
         level, is_sum = 0, node._op == "+"
         for operand in node._prev:
-            if operand._prev:
-                its = place[operand]
+            if (its := place.get(operand)) is not None:
                 if is_sum and operand._op == "+":
                     # It is on the same level as sums among its operands, so its line has to come after theirs, even
                     # if it equals, or is simplified to, an earlier line.

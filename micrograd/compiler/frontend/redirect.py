@@ -54,10 +54,11 @@ class Table(dict[str, Traced]):
         self.index = index
         self.used: dict[int, tuple[Value, Any, Any]] = {}
 
-    def note(self, leaf: Value) -> None:
-        """Note a leaf, unless it is a constant or new: then it has not got its last attributes."""
-        if id(leaf) not in self.used and not getattr(leaf, "_is_constant", True) and hasattr(leaf, "grad"):
-            self.used[id(leaf)] = leaf, _SLOTS["data"].__get__(leaf), leaf.grad
+    def note(self, value: Value) -> None:
+        """Note a leaf, unless it is a constant or new: a new Value gets its gradient last."""
+        is_leaf = not (getattr(value, "_prev", True) or getattr(value, "_is_constant", True))
+        if is_leaf and id(value) not in self.used and hasattr(value, "grad"):
+            self.used[id(value)] = value, _SLOTS["data"].__get__(value), value.grad
 
 
 class _Thread(threading.local):
@@ -261,49 +262,46 @@ def _property(name: str) -> property:
     slot = _SLOTS[name]
 
     def get(self: Value) -> Any:
-        if not getattr(self, "_prev", True):  # a subclass may set its data first
-            table = _thread.table
-            if table is not None and self in table.index:
-                return table[name][self]
-            storage, i = _stored.get(self, (None, 0))
-            if storage is not None:
-                return storage.buffers[name][i]
-            if table is not None and name == "data":
-                table.note(self)
+        table = _thread.table
+        if table is not None and self in table.index:
+            return table[name][self]
+        storage, i = _stored.get(self, (None, 0))
+        if storage is not None:
+            return storage.buffers[name][i]
+        if table is not None and name == "data":
+            table.note(self)
         return slot.__get__(self)
 
     def set(self: Value, to: Any) -> None:
-        if not getattr(self, "_prev", True):
-            table = _thread.table
-            storage, i = _stored.get(self, (None, 0))
-            if table is not None and (storage or self in table.index):  # no buffer holds a symbol
-                table[name][self] = table[name].assigned[self] = to
-                return
-            if name == "data" and any_frozen([self]):
-                raise RuntimeError(
-                    f"the data of a frozen parameter, {self!r:.80}, is set to {to!r:.80}, which calls would not use: "
-                    "leave the block of frozen() first"
-                )
-            if storage is not None:
-                storage.set(name, i, to)
-                return
+        table = _thread.table
+        storage, i = _stored.get(self, (None, 0))
+        if table is not None and (self in table.index or storage):  # no buffer holds a symbol
+            table[name][self] = table[name].assigned[self] = to
+        elif name == "data" and any_frozen([self]):
+            raise RuntimeError(
+                f"the data of a frozen parameter, {self!r:.80}, is set to {to!r:.80}, which calls would not use: "
+                "leave the block of frozen() first"
+            )
+        elif storage is not None:
+            storage.set(name, i, to)
+        else:
             if table is not None and name == "data":
                 table.note(self)
-        slot.__set__(self, to)
+            slot.__set__(self, to)
 
     return property(get, set)
 
 
 _plain_node: Any = Value._node
-Node = stand_in(Value, **_SLOTS, _node=_plain_node)
+Node = stand_in(Value, **_SLOTS, _node=_plain_node, _plain_class=Value)
 """The class of Values that are computed while a function is traced: their numbers are in slots."""
 _NODE = _new(Node)
 
 
-def _node(self: Value, data: Any, *operation: Any) -> Any:
-    """A node of the class `Node`, if this thread computes it from traced Values."""
-    is_traced = type(data) is not float and type(self) is Value and is_tracing()
-    return _plain_node(_NODE if is_traced else self, data, *operation)
+def _node(self: Value, data: Any, operands: tuple[Any, ...], *operation: Any) -> Any:
+    """A node, of the class `Node` in a thread that traces."""
+    is_traced = operands and type(self) is Value and _thread.table is not None
+    return _plain_node(_NODE if is_traced else self, data, operands, *operation)
 
 
 _HOOKS = {"_node": _node, **{name: _property(name) for name in _SLOTS}}

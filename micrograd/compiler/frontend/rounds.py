@@ -9,7 +9,7 @@ We trace the round on leaves for the state and for x. Its lines stay in the trac
 The closures of the round write the backward loop when their turn comes, as they write any backward pass.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import partial
 from itertools import chain
 from operator import eq
@@ -296,6 +296,26 @@ def _only_adds(trace: Trace, state: Sequence[int], results: Sequence[int]) -> bo
     added = [line for line in trace.live(results) if line in found]
     is_apart = added == sorted(sums.values()) and found.isdisjoint(results[len(state) :])
     return is_apart and all(adds(line, of) for of, line in sums.items())
+
+
+def is_linear(trace: Trace, line: int, uniform: Set[int]) -> bool:
+    """Whether an operation on numbers is linear in the operands that are not uniform."""
+    operands = trace.operands[line]
+    varies = [i not in uniform for i in operands]
+    match trace.ops[line]:
+        case "*":
+            return sum(varies) == 1
+        case "/":
+            return not varies[1]
+        case "where" if not varies[0]:
+            operands = operands[1:]
+        case "neg" | "item":
+            return True
+        case "+" | "-":
+            pass
+        case _:
+            return False
+    return all(i not in uniform or trace.constants.get(i) == 0 for i in operands)
 
 
 def reached(trace: Trace, ends: Iterable[int], is_end: Callable[[int], bool]) -> list[int]:

@@ -271,9 +271,11 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
     n_uses = Counter(map(id, chain(results, chain.from_iterable([node._prev for node in nodes]))))
     alone = {node for node in nodes if node._op == "*" and n_uses[id(node)] == 1}  # products used once
     chains: list[tuple[list[Value], list[Value], Any]] = []  # sums and products, the last ones first, and the start
-    inner: set[Value] = set()  # the partial sums
+    inner: set[Value] = set()  # the sums in them
+    sums: list[Value]
+    products: list[Value]
     for total in reversed(nodes) if alone else ():
-        rest, sums, products = total, list[Value](), list[Value]()
+        rest, sums, products = total, [], []
         while rest._op == "+" and rest not in inner and not alone.isdisjoint(rest._prev):
             if sums and n_uses[id(rest)] > 1:
                 break

@@ -21,7 +21,7 @@ elementwise and gives a row. rows.py says which operands become rows.
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from functools import cached_property
 from itertools import compress, repeat
@@ -153,21 +153,31 @@ class Symbol:
 
 
 def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any]:
-    is_sum, is_logic = name == "+", name in LOGIC
+    is_sum, is_logic, commutes = name == "+", name in LOGIC, name in COMMUTATIVE
 
     def method(self: Symbol, other: Any) -> Any:
         trace, kind = self.trace, type(other)
         if kind is Symbol and other.trace is trace:
-            b = other.id
-        else:
-            if is_sum and kind is int and other == 0:  # where gradients start
-                return self
-            if kind is not float and (isinstance(other, Value) or not isinstance(other, (int, Real))):
-                return NotImplemented
-            if is_logic and other not in (0, 1):
-                return NotImplemented  # & and | combine bits, and a condition has one
-            b = trace.id(other)
-        return trace.add(name, (b, self.id) if reflected else (self.id, b))
+            a, b = lines = self.id, other.id
+            if a in trace.constants or b in trace.constants:
+                return trace.add(name, lines)
+            # What `add` would do, written out: tracing spends most of its time here.
+            new = len(trace.ops)
+            line = trace.known[name].setdefault((b, a) if commutes and a > b else lines, new)
+            if line == new:
+                trace.ops.append(name)
+                trace.operands.append(lines)
+            symbol = _new(Symbol)
+            symbol.trace, symbol.id = trace, line
+            return symbol
+        if is_sum and kind is int and other == 0:  # where gradients start
+            return self
+        if kind is not float and (isinstance(other, Value) or not isinstance(other, (int, Real))):
+            return NotImplemented
+        if is_logic and other not in (0, 1):
+            return NotImplemented  # & and | combine bits, and a condition has one
+        line = trace.id(other)
+        return trace.add(name, (line, self.id) if reflected else (self.id, line))
 
     return method
 
@@ -290,25 +300,6 @@ class Trace:
         """What a row of axpys and scatters adds up, in order: the operation, and its operands after the start."""
         return [(self.ops[line], self.operands[line][1], self.operands[line][2]) for line in self.links(row)[::-1]]
 
-    def is_linear(self, line: int, uniform: Set[int]) -> bool:
-        """Whether an operation on numbers is linear in the operands that are not uniform."""
-        operands = self.operands[line]
-        varies = [i not in uniform for i in operands]
-        match self.ops[line]:
-            case "*":
-                return sum(varies) == 1
-            case "/":
-                return not varies[1]
-            case "where" if not varies[0]:
-                operands = operands[1:]
-            case "neg" | "item":
-                return True
-            case "+" | "-":
-                pass
-            case _:
-                return False
-        return all(i not in uniform or self.constants.get(i) == 0 for i in operands)
-
     def id(self, number: Any) -> int:
         """The line of a Symbol, or of a constant, recorded at its first use."""
         if type(number) is Symbol:
@@ -401,6 +392,10 @@ class Trace:
                 return int(scalar.take(lines[1:], first))
             case _ if first not in TRIVIAL and last not in TRIVIAL:
                 return None
+            case "+" | "-" if self._is_zero(last, -1.0 if op == "+" else 1.0):
+                return lines[0]
+            case "+" | "-" if self._is_zero(first, -1.0):
+                return lines[1] if op == "+" else self.add("neg", lines[1:]).id
             case "and" | "or":
                 decided, other = (first, lines[1]) if first is not None else (last, lines[0])
                 return other if decided == (op == "and") else self.id(decided)
@@ -410,10 +405,6 @@ class Trace:
                 return lines[1]
             case "**" if last == 0:
                 return self.id(1.0)
-            case "+" | "-" if self._is_zero(last, -1.0 if op == "+" else 1.0):
-                return lines[0]
-            case "+" | "-" if self._is_zero(first, -1.0):
-                return lines[1] if op == "+" else self.add("neg", lines[1:]).id
             case "*" | "/" if self.finite and (first == 0 or (op == "*" and last == 0)):
                 return self.id(0.0)
         return None

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from micrograd.compiler.frontend.graph import Ends
+from micrograd.compiler.frontend.rounds import is_linear
 from micrograd.compiler.frontend.tracer import Slice, Trace
 
 Chains = dict[int, tuple[list[int], list[int]]]
@@ -40,7 +41,7 @@ def moved_lines(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[i
     for line in reversed(varying):
         if line in top and top[line] not in needed:
             needed.update(() if line in scaled else operands_of(trace, line)[1:])
-        elif line not in needed and line not in trace.maps and trace.is_linear(line, uniform):
+        elif line not in needed and line not in trace.maps and is_linear(trace, line, uniform):
             found.add(line)
         elif ops[line] != "stack":
             needed.update(operands_of(trace, line))
