@@ -1,8 +1,8 @@
 """Writing JavaScript: a trace as functions, for a module (export.py), and the spellings that drawn pages share with it.
 
 A small program has no loops: in straight-line code, an engine keeps numbers in registers, which takes half the time.
-The functions in inlined.js are inlined where they are used. One of them is the slope of tanh, which is recognised among
-the operations of a trace.
+The functions in inlined.js are inlined where they are used. One of them is the slope of tanh: `with_slopes` finds it in
+a trace.
 """
 
 import copy
@@ -15,7 +15,7 @@ from itertools import count
 from typing import Any
 
 from micrograd.compiler.frontend.graph import Ends, Graph
-from micrograd.compiler.frontend.tracer import Symbol, Trace
+from micrograd.compiler.frontend.tracer import Symbol
 from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, Sum, is_variable, of_round, refs, replace
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.storage import allocate
@@ -65,9 +65,7 @@ class Writer(Printer):
     function, counter, zeros = "function", "let", "const rounds = new Int32Array({});"
 
     def __init__(self, graph: Graph, ends: Ends) -> None:
-        graph = copy.copy(graph)
-        graph.trace = with_slopes(graph.trace)
-        kernel, self.constants, *_ = program(graph, ends)
+        kernel, self.constants, *_ = program(with_slopes(graph), ends)
         most = math.inf if size(kernel) <= LARGEST else UNROLLED
         parts, self.temporaries = allocate([step for each in kernel for step in unrolled(each, most)], LARGEST, size)
         self.parts = list(map(in_steps, parts))
@@ -132,12 +130,13 @@ def array_of(numbers: Sequence[float]) -> str:
     return f"new {kind}([" + (f"\n{textwrap.indent(text, '  ')},\n" if text else "") + "])"
 
 
-def with_slopes(trace: Trace) -> Trace:
-    """The trace, with the slopes of tanh as single operations: the lines that the engine's formula leads to again."""
-    again, n = trace.reopened(), len(trace.ops)
+def with_slopes(graph: Graph) -> Graph:
+    """The graph, with the slopes of tanh as single operations: the lines that the engine's formula leads to again."""
+    graph, n = copy.copy(graph), len(graph.trace.ops)
+    trace = graph.trace = graph.trace.reopened()
     for line in [line for line, op in enumerate(trace.ops) if op == "tanh"]:
         (x,) = trace.operands[line]
-        slope = tanh_slope(Symbol(again, x), Symbol(again, line)).id
+        slope = tanh_slope(Symbol(trace, x), Symbol(trace, line)).id
         if slope < n:
-            again.ops[slope], again.operands[slope] = "tanh_slope", (x,)
-    return again
+            trace.ops[slope], trace.operands[slope] = "tanh_slope", (x,)
+    return graph

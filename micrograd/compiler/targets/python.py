@@ -190,11 +190,9 @@ class _Writer:
             taken.add(of)
             return f"d{of}"
 
-        forward = [node for node in found.nodes if node.line < graph.forward_end]
-        self.lines = [*self._computed(forward, name)]
-        if len(forward) < len(found.nodes):
-            self.lines += ["# forward ends here, backward begins"]
-        self.lines += self._computed(found.nodes[len(forward) :], name)
+        self.lines = [*self._computed((node for node in found.nodes if node.line < graph.forward_end), name)]
+        if backward := [node for node in found.nodes if node.line >= graph.forward_end]:
+            self.lines += ["# forward ends here, backward begins", *self._computed(backward, name)]
         for row, i, gradient in found.scatters:
             self.lines.append(f"add_at({self.names[i]}, g, {row.indices!r}, {self.names[gradient]})")
 
@@ -210,7 +208,7 @@ class _Writer:
                 if node.line in self.trace.items:
                     self.names[self.trace.operands[node.line][0], self.trace.items[node.line]] = its
             self.names.setdefault(node.line, its)
-            parts = ["+ " + its] * (node.parameter >= 0) + terms(node, self.names.__getitem__, self.templates)
+            parts = [f"+ {its}"] * (node.parameter >= 0) + terms(node, self.names.__getitem__, self.templates)
             while parts:  # a long sum goes on in the next line
                 n = 1
                 while n < len(parts) and sum(map(len, parts[: n + 1])) <= WIDTH:
