@@ -60,14 +60,11 @@ CACHE = 1 << 20  # bytes, beyond which a tile is smaller: 256-256-10 takes 602 u
 TILES = (4, 2, 1)  # vectors of examples in a tile
 
 LONG_ROW = 8  # rounds: loops of at least as many compute exp and tanh by arithmetic
-ROW_CALLS = frozenset(("exp", "tanh"))  # with tanh among them, a step of an LSTM takes 1.2 us instead of 1.9
-IN_VECTORS = CONDITIONS | ROW_CALLS | {*"+-*/", "quotient", "neg", "abs", "where", "sqrt", "condition", "truth"}
+ROW_CALLS = {"exp"}, {"tanh"}  # with tanh among them, a step of an LSTM takes 1.2 us instead of 1.9
+IN_VECTORS = CONDITIONS.union(*ROW_CALLS) | {*"+-*/", "quotient", "neg", "abs", "where", "sqrt", "condition", "truth"}
 """The operations that a loop may have if the C compiler is to vectorize it."""
 
-TOTAL = CONDITIONS | {
-    *("+", "-", "*", "dot", "neg", "abs", "where", "max", "sum"),
-    *(name for name in CALLS if not refused(name)),
-}
+TOTAL = CONDITIONS | {*"+-*", "dot", "neg", "abs", "where", "max", "sum", *(op for op in CALLS if not refused(op))}
 """The operations that have a result for all operands, even if infinite; the others may raise in Python."""
 
 
@@ -228,9 +225,7 @@ def _in_vectors(step: Step, around: tuple[int, ...] = ()) -> Step:
     ):
         return Loop(step.rounds, tuple([_in_vectors(each, (*around, step.rounds)) for each in step.body]))
     body = [
-        each._replace(value=each.value._replace(op=f"row_{each.value.op}"))
-        if len(calls(each)) == 1 and not ROW_CALLS.isdisjoint(calls(each))
-        else each
+        each._replace(value=each.value._replace(op=f"row_{each.value.op}")) if calls(each) in ROW_CALLS else each
         for each in step.body
     ]
     return Loop(step.rounds, tuple(body), is_parallel(step, around))
@@ -249,15 +244,9 @@ def _adds_several(loop: Loop) -> bool:
 
 
 def library_source(
-    graph: Graph,
-    program: Program,
-    *,
-    tile: int,
-    precision: Precision = DOUBLE,
-    shared: Sequence[bool] = (),
-    threads: int = 1,
-    least: int = 1,
-) -> str:
+    graph: Graph, program: Program, *, tile: int, precision: Precision = DOUBLE, shared: Sequence[bool] = (),
+    threads: int = 1, least: int = 1,
+) -> str:  # fmt: skip
     """A library with the function `run`, which runs a graph's program for many examples, and the size `room` it needs.
 
     It computes up to `tile` vectors of examples at once, or if that is 0, one example after the other. A tile is
