@@ -359,9 +359,5 @@ def softmaxes(xs, ws):
     shares = [losses.softmax(row[: i + 1]) for i, row in enumerate(keys)]
     columns = [logsumexp(column) for column in zip(*keys, strict=True)]
     mixed = [*xs[::3], ws[0][0], 0.5, *ws[2][4::2], xs[1], -1.0]
-    ends = [
-        micrograd.sum([dot(row, xs[: len(row)]) for row in shares]),
-        losses.cross_entropy(mixed, 3),
-        logsumexp(mixed[2:7]),
-    ]
-    return dot(columns, xs) + micrograd.sum(ends)
+    of_shares = micrograd.sum([dot(row, xs[: len(row)]) for row in shares])
+    return dot(columns, xs) + micrograd.sum([of_shares, losses.cross_entropy(mixed, 3), logsumexp(mixed[2:7])])

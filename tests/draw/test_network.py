@@ -39,12 +39,8 @@ def test_a_model_of_layers_has_a_picture_of_its_units_at_inputs_of_0(model, unit
 
 
 def test_the_parameters_are_named_after_their_units():
-    assert names(MLP) == [
-        *[f"h1[{i}].{w}" for i in range(2) for w in ("w0", "w1", "w2", "b")],
-        "out.w0",
-        "out.w1",
-        "out.b",
-    ]
+    hidden = [f"h1[{i}].{w}" for i in range(2) for w in ("w0", "w1", "w2", "b")]
+    assert names(MLP) == [*hidden, "out.w0", "out.w1", "out.b"]
 
 
 def test_several_outputs_lead_to_one_card():

@@ -145,9 +145,8 @@ def run(program: Program, x: Sequence[Any], w: Sequence[Any], c: Sequence[float]
     def line(kind: str, leaves: tuple[Place, Place], others: tuple[Place, Place], cell: Place, *rounds: int) -> None:
         if kind == DOT:
             n, direction = 4 + leaves[1].base % 8, 1 - leaves[1].base % 2 * 2
-            m.append(
-                micrograd.dot(*[[read(p, rounds, direction * i) for i in range(n)] for p in (leaves[0], others[0])])
-            )
+            rows = [[read(place, rounds, direction * i) for i in range(n)] for place in (leaves[0], others[0])]
+            m.append(micrograd.dot(*rows))
             return
         operands = [read(place, rounds) for place in (*leaves, *others)]
         if kind in KINDS:

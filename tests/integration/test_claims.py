@@ -75,11 +75,8 @@ def test_a_large_network_overfits_thirty_points():
         assert history.losses[-1] < 0.003
         assert validation.index(min(validation)) in range(5, 9)
         assert min(validation) < 0.301 < 1.6 < validation[-1]
-        accuracy, few, others = (
-            found["accuracy"],
-            (found["few_xs"], found["few_ys"]),
-            (found["other_xs"], found["other_ys"]),
-        )
+        few, others = [(found[f"{which}_xs"], found[f"{which}_ys"]) for which in ("few", "other")]
+        accuracy = found["accuracy"]
         assert accuracy(model, *few) == 1
         assert accuracy(model, *others) < 0.78
         stopped, _ = overfit(patience=10)

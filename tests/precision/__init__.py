@@ -87,11 +87,8 @@ def points(operation: Operation, n: int) -> list[Point]:
     """The points of the table, and random ones: the same in every run."""
     rng = random.Random(operation.name)
     numbers = operands(rng)
-    return [
-        *operation.points,
-        *operation.edges,
-        *[tuple(next(numbers) for _ in range(operation.arity)) for _ in range(n)],
-    ]
+    some = [tuple(next(numbers) for _ in range(operation.arity)) for _ in range(n)]
+    return [*operation.points, *operation.edges, *some]
 
 
 def ulps(number: float, exact: mp.mpf) -> float:

@@ -17,16 +17,13 @@ from tests.benchmarks.gradbench.problem import Problem, Task, uniform
 def scene(cameras: int, points: int, n: int) -> tuple[Any, ...]:
     """The rotation, center, focal length, principal point and distortion of each camera; points, weights and features;
     the camera and the point of each observation."""
-    center = [
-        uniform(cameras, 3, high=0.3),
-        uniform(cameras, 3, low=-2, seed=1),
-        uniform(cameras, 1, low=400, high=500),
-    ]
+    pose = [uniform(cameras, 3, high=0.3), uniform(cameras, 3, low=-2, seed=1)]
+    focal = uniform(cameras, 1, low=400, high=500)
     lens = [uniform(cameras, 2, low=-9, high=9, seed=3), uniform(cameras, 2, high=0.01, seed=4)]
     seen = uniform(n, 2, high=800, seed=7)
     indices = np.arange(n, dtype=np.int64)
     return (
-        np.hstack([*center, *lens]), uniform(points, 3, low=4, high=8, seed=5), uniform(n, seed=6), seen,
+        np.hstack([*pose, focal, *lens]), uniform(points, 3, low=4, high=8, seed=5), uniform(n, seed=6), seen,
         indices % cameras, indices % points,
     )  # fmt: skip
 
@@ -59,10 +56,8 @@ def our_ba(cameras: int, points: int, n: int) -> Task:
 
     def block(camera: list[Any], point: list[Any], weight: Any, seen: list[Any]) -> list[Any]:
         rows = jacobian(errors, (0, 1, 2))(camera, point, weight, seen)
-        return [
-            *(d for by_camera, by_point, by_weight in rows for d in (*by_camera, *by_point, by_weight)),
-            -2 * weight,
-        ]
+        numbers = [d for by_camera, by_point, by_weight in rows for d in (*by_camera, *by_point, by_weight)]
+        return [*numbers, -2 * weight]
 
     *arrays, camera_of, point_of = scene(cameras, points, n)
     fast = micrograd.compile(block, [x[0].tolist() for x in arrays])

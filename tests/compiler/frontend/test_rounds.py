@@ -159,9 +159,8 @@ def close(numbers):
 
 def ends_early(y, length=20):
     """A bounded loop, whose first state is the argument."""
-    (a, b), _ = scan(
-        lambda s, _: ([s[0] * 0.9, s[1] + s[0] ** 2], None), [y, 0.0], length=length, until=lambda s: s[0] < 0.5
-    )
+    step = lambda s, _: ([s[0] * 0.9, s[1] + s[0] ** 2], None)  # noqa: E731
+    (a, b), _ = scan(step, [y, 0.0], length=length, until=lambda s: s[0] < 0.5)
     return a * b
 
 

@@ -72,14 +72,12 @@ def test_a_run_ends_where_the_stride_or_the_operation_or_the_array_changes():
 
 
 def test_a_round_may_have_several_steps_up_to_a_limit():
-    operations = ["neg", "abs", "exp", "tanh"]
+    ops = ["neg", "abs", "exp", "tanh"]
     steps = [
-        Assign(Ref("y", 4 * k + i), Call(op, (Ref("x", 2 * k + i),)))
-        for k in range(5)
-        for i, op in enumerate(operations)
+        Assign(Ref("y", 4 * k + i), Call(op, (Ref("x", 2 * k + i),))) for k in range(5) for i, op in enumerate(ops)
     ]
     (loop,) = check_rolled(steps, 20)
-    assert (loop.rounds, [step.value.op for step in loop.body]) == (5, operations)
+    assert (loop.rounds, [step.value.op for step in loop.body]) == (5, ops)
     for period, found in ((LONGEST_BODY, 3), (LONGEST_BODY + 1, 1)):
         kinds = list(range(period)) * 3
         assert next(repeats(kinds, [(0,)] * len(kinds)))[2] == found
@@ -161,9 +159,8 @@ def kernels(draw):
     sources = st.tuples(st.sampled_from("xy"), st.integers(0, 12), st.tuples(number, number, number))
     for _ in range(draw(st.integers(1, 4))):
         outer, inner = draw(st.integers(1, 5)), draw(st.integers(1, 6))
-        body = draw(
-            st.lists(st.tuples(st.sampled_from(["neg", "tanh", "sum"]), sources, sources), min_size=1, max_size=3)
-        )
+        step = st.tuples(st.sampled_from(["neg", "tanh", "sum"]), sources, sources)
+        body = draw(st.lists(step, min_size=1, max_size=3))
         for i in range(outer):
             for j in range(inner):
                 for op, a, b in body:

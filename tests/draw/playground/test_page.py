@@ -715,18 +715,16 @@ def test_a_link_restores_seed_settings_and_data(shown, tmp_path, opened):
 def test_layers_units_and_activations_are_chosen_by_clicks_keys_and_scripts(shown, tmp_path, opened):
     tab = shown(Network, choices=FEW, optimizer=lambda p: optim.SGD(p, 0.1))
     assert tab.locator(".unit").count() == 2 + 1
-    seen = []
-    more, fewer = "more layers", "fewer units of layer 1"
-    for click in (more, fewer, "more units of layer 1", more, "more units of layer 2"):
+    for click, expected in (
+        ("more layers", "1 layer, 2 units"),
+        ("fewer units of layer 1", "1 layer, 2 units"),
+        ("more units of layer 1", "1 layer, 4 units"),
+        ("more layers", "2 layers, 4 units, 2 units"),
+        ("more units of layer 2", "2 layers, 4 units, 4 units"),
+    ):
         tab.locator(f'[aria-label="{click}"]').press("Enter")
         until(tab, f"document.activeElement.getAttribute('aria-label') === '{click}'")
-        seen.append(tab.locator(".stepper output:visible").all_inner_texts())
-    expected = ["1 layer, 2 units", "1 layer, 2 units", "1 layer, 4 units"]
-    assert [", ".join(words) for words in seen] == [
-        *expected,
-        "2 layers, 4 units, 2 units",
-        "2 layers, 4 units, 4 units",
-    ]
+        assert ", ".join(tab.locator(".stepper output:visible").all_inner_texts()) == expected
     tab.click("text=squares")
     tab.click("text=relu")
     until(tab, "document.querySelector('#network-name').textContent.includes('4 -> 4 relu -> 4 relu')")
@@ -748,10 +746,9 @@ def test_layers_units_and_activations_are_chosen_by_clicks_keys_and_scripts(show
         assert refused(tab, f"await micrograd.choose({wrong})").startswith("RangeError: there is no choice")
     tab.reload()
     tab.wait_for_selector("html[data-ready]")
-    calls = (
-        "micrograd.choose({hidden: '4'}), micrograd.train(3), micrograd.switchOff('h1[3]'), micrograd.hold('out.w1')"
-    )
-    after(tab, f"await Promise.all([{calls}, micrograd.choose({{hidden: '4-4'}}), micrograd.release('out.w1')]);")
+    calls = "choose({hidden: '4'})", "train(3)", "switchOff('h1[3]')", "hold('out.w1')"
+    others = "choose({hidden: '4-4'})", "release('out.w1')"
+    after(tab, f"await Promise.all([{', '.join(f'micrograd.{call}' for call in (*calls, *others))}]);")
     assert tab.inner_text("#history") == ""  # it was not held in this network
     after(tab, "await micrograd.choose({hidden: '4'});")
     assert status(tab).startswith("Step 3 ")
@@ -883,11 +880,8 @@ def test_no_label_becomes_a_script(shown):
     assert evil in tab.inner_text("#choices")
     tab = shown(Own(), losses.mse_loss, [[0], [1]], [0.0, 1.0])
     assert tab.title() == "Playground: </title><script>alert(1)</script>"
-    options = {
-        "choices": {"seed": {evil: 1, "b": 2}},
-        "lesson": [{"text": evil, "answers": [evil, "no"], "after": evil}],
-    }
-    tab = shown(Own, losses.mse_loss, [[0], [1]], [0.0, 1.0], **options)
+    lesson = [{"text": evil, "answers": [evil, "no"], "after": evil}]
+    tab = shown(Own, losses.mse_loss, [[0], [1]], [0.0, 1.0], choices={"seed": {evil: 1, "b": 2}}, lesson=lesson)
     assert evil in tab.inner_text("#choices")
     assert tab.inner_text("#lesson").count(evil) == 2
 

@@ -35,11 +35,8 @@ def memory(answer: Callable) -> None:
         )
     if most > 3:
         raise NotYet(f"up to {most} losses are in memory at the same time: something keeps them until the end")
-    same(
-        "the mean of a hundred losses",
-        number_of("mean_loss(losses)", result),
-        sum((i - 1.5) ** 2 for i in range(100)) / 100,
-    )
+    expected = sum((i - 1.5) ** 2 for i in range(100)) / 100
+    same("the mean of a hundred losses", number_of("mean_loss(losses)", result), expected)
 
 
 @check
