@@ -181,7 +181,7 @@ class _Body:
         def is_outside(each: int) -> bool:
             return not (each in its or trace.size(each))
 
-        ends = reached(trace, loop.ends, is_outside)
+        ends = sorted(filter(is_outside, reached(trace, loop.ends, is_outside)))
         found = [each for each in ends if trace.operands[each] or trace.leaves.get(each, ("p",))[0] not in globals]
         trace.ops.append("scan")
         trace.operands.append((*operands, *found))
@@ -318,16 +318,14 @@ def is_linear(trace: Trace, line: int, uniform: Set[int]) -> bool:
     return all(i not in uniform or trace.constants.get(i) == 0 for i in operands)
 
 
-def reached(trace: Trace, ends: Iterable[int], is_end: Callable[[int], bool]) -> list[int]:
-    """The lines at which a walk from the ends of a computation to its operands stops: `is_end` holds there."""
+def reached(trace: Trace, ends: Iterable[int], is_end: Callable[[int], bool]) -> set[int]:
+    """The lines that a walk from the ends of a computation to its operands meets. It stops where `is_end` holds."""
     waiting = [*ends]
-    found, seen = [], {*waiting}
+    found = {*waiting}
     while waiting:
-        if is_end(line := waiting.pop()):
-            found.append(line)
-        else:
-            new = set(trace.operands[line]) - seen
-            seen |= new
+        if not is_end(line := waiting.pop()):
+            new = set(trace.operands[line]) - found
+            found |= new
             waiting += new
     return found
 

@@ -188,7 +188,7 @@ def _kept(trace: Trace, loop: Loop) -> list[int]:
             and not trace.size(line)
         )
 
-    return reached(trace, loop.ends, is_kept)
+    return [*filter(is_kept, reached(trace, loop.ends, is_kept))]
 
 
 Terms = list[tuple[str, Any]]

@@ -54,9 +54,9 @@ def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | No
     """
     trace, uniform = graph.trace, _uniform(graph, shared)
     costly = _costly(trace, uniform)
-    reached = _reached(trace, ends.lines, costly) if costly else set()
-    held = sorted(reached & costly, key=lambda line: (trace.ops[line], line))  # the same operations side by side
-    varying = sorted(line for line in reached - uniform if trace.operands[line])
+    needed = reached(trace, ends.lines, costly.__contains__) if costly else set()
+    held = sorted(needed & costly, key=lambda line: (trace.ops[line], line))  # the same operations side by side
+    varying = sorted(line for line in needed - uniform if trace.operands[line])
     if not held:
         return None
     moved = moved_lines(trace, varying, ends, uniform)
@@ -118,8 +118,8 @@ def _read_in_rounds(trace: Trace, line: int) -> set[int]:
         return set()
     loop = trace.loops[line]
     within = [_read_in_rounds(trace, inner) for inner in trace.live(loop.ends)]
-    leaves = reached(trace, loop.ends, lambda inner: not trace.operands[inner])
-    return {*leaves}.union(*within).difference(loop.state, loop.xs)
+    leaves = {each for each in reached(trace, loop.ends, lambda _: False) if not trace.operands[each]}
+    return leaves.union(*within).difference(loop.state, loop.xs)
 
 
 def _costly(trace: Trace, uniform: set[int]) -> set[int]:
@@ -129,18 +129,6 @@ def _costly(trace: Trace, uniform: set[int]) -> set[int]:
     } - trace.maps.keys()
     nested = {line for line in numbers if any(map(trace.operands.__getitem__, trace.operands[line]))}
     return nested.union(line for line in numbers if trace.ops[line] not in CHEAP)
-
-
-def _reached(trace: Trace, results: Sequence[int], costly: set[int]) -> set[int]:
-    """The lines that the results need, as far as the costly ones."""
-    found = set(results)
-    waiting = [*found]
-    while waiting:
-        if (line := waiting.pop()) not in costly:
-            new = set(trace.operands[line]) - found
-            waiting += new
-            found |= new
-    return found
 
 
 def _relink(trace: Trace, links: Sequence[int]) -> int:

@@ -4,6 +4,9 @@ The states lie one after the other in an array, so the next state of one round i
 Another array keeps what the backward loop needs from each round. The backward loop reads both arrays from the end. Sums
 are added up in place.
 
+If rounds only add to the state, that stays in place, and they may run in any order: in C, in lanes. The backward loop
+then computes a round again. If `until` may end a loop, its state stays in place, too. Flags say which rounds ran.
+
 While a round is turned into steps, the name of an array that advances from round to round begins with its stride.
 """
 
@@ -75,16 +78,11 @@ def steps_of(node: Node, layout: Layout) -> Kernel:
         results += [(line, Slice(f"{prefix}n", i, len(others), rounds)) for i, line in enumerate(others)]
     if over and loop.over >= 0:
         results.append((loop.over, over._replace(base=1)))
-        before += [
-            *_copy(over._replace(size=rounds + 1), Slice("=1.0", 0, 0, rounds + 1)),
-            Assign(Ref(over.array), Ref("=0.0")),
-        ]
-    copies: Kernel = []
-    used = {*chain(*[each.operands for each in its.nodes])}
-    if loop.is_sum:  # each x to its own place, since numbers far apart make no vector
-        for i, line in enumerate(line for line, place in leaves.items() if place.step > 1 and line in used):
-            copies.append(Assign(Ref(f"{prefix}tx", i), Ref(*own[line])))
-            own[line] = f"{prefix}tx", i
+        before += [*_set(over._replace(size=rounds + 1), "=1.0"), Assign(Ref(over.array), Ref("=0.0"))]
+    used = {*chain(*[each.operands for each in its.nodes])} if loop.is_sum else set()
+    apart = [line for line, place in leaves.items() if place.step > 1 and line in used]  # too far to make a vector
+    copies: Kernel = [Assign(Ref(f"{prefix}tx", i), Ref(*own[line])) for i, line in enumerate(apart)]
+    own.update((line, (f"{prefix}tx", i)) for i, line in enumerate(apart))
     own.kept_in, _ = _each(node, Slice(f"{prefix}k", 0, len(own.keeps), rounds))
     ends = [(line, _each(node, place)) for line, place in results]
     for line, to_be in ends[n if over else 0 :]:  # a state that stays in place is set at the end of the round
@@ -107,10 +105,9 @@ def steps_of(node: Node, layout: Layout) -> Kernel:
     if any(i < n for i in its.positions):
         after += _copy(Slice(to.array, to.base, 1, n), Slice(states.array, rounds * states.step, 1, n))
     if any(n <= i < n + loop.n_sums for i in its.positions):
-        before += _copy(Slice(to.array, to.base + n, 1, loop.n_sums), Slice("=0.0", 0, 0, loop.n_sums))
+        before += _set(Slice(to.array, to.base + n, 1, loop.n_sums), "=0.0")
     if over and its.outputs:
-        size = rounds * loop.n_outputs
-        before += _copy(Slice(to.array, to.base + n + loop.n_sums, 1, size), Slice("=0.0", 0, 0, size))
+        before += _set(Slice(to.array, to.base + n + loop.n_sums, 1, rounds * loop.n_outputs), "=0.0")
     return [*before, Loop(rounds, body, loop.is_sum), *after]
 
 
@@ -153,7 +150,7 @@ def _in_lanes(part: Any, own: set[str], lanes: int, depth: int = 1) -> Any:
         so_far = Term("+", (part.target,))
         terms = [each if each == so_far else _in_lanes(each, own, lanes, depth) for each in part.value.terms]
         return Assign(part.target, Sum(tuple(terms)))
-    if isinstance(part, Term) and len(part.factors) == 1 and not _varies(part.factors[0], own):
+    if isinstance(part, Term) and part.factors[0].array[0] == "=" and len(part.factors) == 1:
         return Term(part.sign, (*part.factors, Ref(f"={float(lanes)}")))
 
     def lane(ref: Ref) -> Ref:
@@ -170,11 +167,6 @@ def _in_lanes(part: Any, own: set[str], lanes: int, depth: int = 1) -> Any:
 def _adds(step: Any) -> bool:
     """Whether a step adds to its target."""
     return isinstance(step.value, Sum) and Term("+", (step.target,)) in step.value.terms
-
-
-def _varies(ref: Ref, own: set[str]) -> bool:
-    """Whether a reference reads another number in each round."""
-    return ref.array in own or any(ref.strides[:1])
 
 
 def _mark(node: Node) -> str:
@@ -212,6 +204,11 @@ def _copy(to: Slice, of: Slice) -> list[Step]:
     if to.size == 1:
         return [Assign(Ref(to.array, to.base), Ref(of.array, of.base))]
     return [Loop(to.size, (Assign(Ref(to.array, to.base, (to.step,)), Ref(of.array, of.base, (of.step,))),))]
+
+
+def _set(to: Slice, number: str) -> list[Step]:
+    """Steps that set all of these to a constant."""
+    return _copy(to, Slice(number, 0, 0, to.size))
 
 
 def _in_place(step: Step, array: str, base: int) -> Step:
