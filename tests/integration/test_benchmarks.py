@@ -219,6 +219,7 @@ def test_both_phrasings_compute_the_same(monkeypatch, name):
 
 SMALL = {
     "gmm": (2, 3, 20),
+    "gmm, gradient: d 10, k 5": (3, 2, 40),
     "ht": (3,),
     "ba": (2, 3, 5),
     "lstm": (2, 9),

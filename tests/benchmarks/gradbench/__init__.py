@@ -9,6 +9,7 @@ with our code of that day.
 """
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -44,6 +45,7 @@ class Row(NamedTuple):
 
 
 GMM = Program(clusters.our_gmm, clusters.their_gmm, 4)
+WHOLE_GMM = Program(partial(clusters.our_gmm, whole=True), clusters.their_gmm, 4)
 HT = Program(geometry.our_ht, geometry.their_ht)
 BA = Program(geometry.our_ba, geometry.their_ba)
 LSTM = Program(steps.our_lstm, steps.their_lstm, 2)
@@ -61,6 +63,7 @@ ROWS = {
     "gmm, gradient: d 10, k 25": Row(GMM, (10, 25), 3.0, 3.5),
     "gmm, gradient: d 64, k 25": Row(GMM, (64, 25), 1.7, 1.7),
     "gmm, gradient: d 64, k 100": Row(GMM, (64, 100), 1.3, 1.5),
+    "gmm, gradient: d 10, k 5, one function with its data": Row(WHOLE_GMM, (10, 5)),
     "ht, jacobian: 100 points": Row(HT, (100,), 110, 1600),
     "ht, jacobian: 1,600 points": Row(HT, (1600,)),
     "ht, jacobian: 12,800 points": Row(HT, (12800,)),

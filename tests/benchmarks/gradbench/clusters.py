@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import micrograd
-from micrograd import dot, jvp, logsumexp, minimum
+from micrograd import dot, jvp, logsumexp, minimum, scan
 from micrograd import sum as total
 from tests.benchmarks.gradbench.libraries import Library
 from tests.benchmarks.gradbench.problem import Problem, Task, uniform
@@ -30,12 +30,16 @@ def constant(d: int, k: int) -> float:
     return k * (nu * d * math.log(GAMMA / math.sqrt(2)) - gammas)
 
 
-def our_gmm(d: int, k: int, n: int = POINTS) -> Task:
-    """The gradient of the mean over all points (computed by `objective`), times n."""
+def joined(arrays: Any) -> Any:
+    """The numbers of all arrays."""
+    return np.concatenate([x.ravel() for x in arrays])
+
+
+def our_gmm(d: int, k: int, n: int = POINTS, *, whole: bool = False) -> Task:
+    """The gradient of the mean over all points (computed by `objective`), times n; or as one function with its data."""
     *parameters, points = mixture(d, k, n)
     by_row = np.argsort(np.tril_indices(d, -1)[1], kind="stable").argsort()  # the place of each entry in its column
     parameters[3] = parameters[3][:, by_row]
-    alpha, mu, q, below = [np.vectorize(micrograd.Value, otypes=[object])(x).tolist() for x in parameters]
 
     def whitened(x: list[Any], mean: list[Any], q: list[Any], below: list[Any]) -> list[Any]:
         """The triangular matrix, here row by row, times x - mean."""
@@ -43,7 +47,7 @@ def our_gmm(d: int, k: int, n: int = POINTS) -> Task:
         rows = [below[i * (i - 1) // 2 :][:i] for i in range(d)]
         return [dot(row, apart[:i], q[i].exp() * apart[i]) for i, row in enumerate(rows)]
 
-    def posterior(x: list[Any]) -> Any:
+    def posterior(x: list[Any], alpha: list[Any], mu: list[Any], q: list[Any], below: list[Any]) -> Any:
         """The share of one point in the logarithm of the posterior."""
         betas = [
             a + total(q_k) - total(z * z for z in whitened(x, m, q_k, l_k)) / 2
@@ -53,15 +57,24 @@ def our_gmm(d: int, k: int, n: int = POINTS) -> Task:
         prior = constant(d, k) - GAMMA**2 / 2 * squares
         return logsumexp(betas) - logsumexp(alpha) - d / 2 * math.log(2 * math.pi) + prior / n
 
-    flat = [alpha, *mu, *q, *below]
-    fast = micrograd.compile(posterior, (points[0].tolist(),), parameters=[v for row in flat for v in row])
-    fun, x = fast.objective(points)
-    size = parameters[3].size
-
     def in_columns(gradient: Any) -> Any:
-        rows = gradient[-size:].reshape(k, -1)
-        return np.concatenate([gradient[:-size], rows[:, by_row.argsort()].ravel()])
+        rows = gradient[-parameters[3].size :].reshape(k, -1)
+        return np.concatenate([gradient[: -rows.size], rows[:, by_row.argsort()].ravel()])
 
+    if whole:
+        arguments = [*parameters, points]
+
+        def posteriors(*args: Any) -> Any:
+            return scan(lambda sum_before, x: (sum_before + posterior(x, *args[:4]), None), 0.0, args[4])[0]
+
+        fast = micrograd.compile(posteriors, [x.tolist() for x in arguments])
+        out = tuple([np.empty(x.shape) for x in parameters])
+        return lambda: in_columns(joined(fast.value_and_grad(*arguments, argnum=(0, 1, 2, 3), out=out)[1]))
+
+    values = [np.vectorize(micrograd.Value, otypes=[object])(x).tolist() for x in parameters]
+    leaves = [v for rows in values for row in rows for v in (row if isinstance(row, list) else [row])]
+    fast = micrograd.compile(lambda x: posterior(x, *values), (points[0].tolist(),), parameters=leaves)
+    fun, x = fast.objective(points)
     return lambda: n * in_columns(fun(x)[1])
 
 
