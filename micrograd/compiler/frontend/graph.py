@@ -14,14 +14,7 @@ from micrograd import scalar
 from micrograd.compiler.frontend.redirect import Table, assign, symbols
 from micrograd.compiler.frontend.rounds import escapes, have_own_closures, inside, is_linear, looped, order_of
 from micrograd.compiler.frontend.rows import Rows, RowSymbol, join_products
-from micrograd.compiler.frontend.tracer import (
-    NO_NUMBER,
-    Argument,
-    Slice,
-    Symbol,
-    Trace,
-    TraceError,
-)
+from micrograd.compiler.frontend.tracer import NO_NUMBER, Argument, Slice, Symbol, Trace, TraceError
 from micrograd.compiler.options import DEFAULTS, Options
 from micrograd.core.errors import PlainNumberError, shown, users_line
 from micrograd.core.gradients import Order, ordered_by
@@ -87,12 +80,9 @@ class Graph:
         """How many numbers a call computes for an example, not counting the gradients that it adds up."""
         return len(self.outputs) + (sum(map(self.sizes.__getitem__, kind)) if isinstance(kind, tuple) else 0)
 
-    def n_operands(self, kind: CallSpec) -> int:
-        """An upper bound for the number of operands in a call."""
-        return self._n_operands[kind != "forward"]
-
     @cached_property
-    def _n_operands(self) -> list[int]:
+    def n_operands(self) -> list[int]:
+        """Upper bounds for the number of operands in a forward pass, and in both passes."""
         trace = self.trace
         of_each = [
             0 if op in ("stack", "item") else sum(trace.size(each) or 1 for each in of)
@@ -145,12 +135,12 @@ def traced(
         x.__class__ = Argument
     index = dict(zip(parameters, range(len(parameters)), strict=True))
     with symbols(index, partial(trace.leaf, "p")) as table:
-        trace.rows = Rows(trace, index, graph.n_trained, table["data"].assigned)
+        trace.rows = Rows(trace, index, graph.n_trained, table.numbers["data"].assigned)
         tracing = _Tracing(graph, inputs, index)
         try:
             result = tracing.forward(function, table)
             if graph.output_shape == ():
-                tracing.backward(result, table["grad"])
+                tracing.backward(result, table.numbers["grad"])
         finally:
             assign(tracing.grads.keys(), "grad", tracing.grads.values())
             trace.rows.clear()
@@ -201,7 +191,7 @@ class _Tracing:
         graph.forward_end = len(trace.ops)
         used = [x for x in (*[x for x, *_ in table.used.values()], *leaves) if type(x) is not Argument]
         graph.free = [weakref.ref(x) for x in dict.fromkeys(used) if x not in self.index and is_free(x)]
-        self._check_assigned(table["data"].assigned)
+        self._check_assigned(table.numbers["data"].assigned)
         return result
 
     def _sorted(self, nodes: list[Value], leaves: list[Value]) -> Order:

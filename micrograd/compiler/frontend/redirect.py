@@ -26,6 +26,7 @@ from micrograd.engine import Value
 from micrograd.support.signals import finish
 
 _SLOTS: Any = {"data": Value.data, "grad": Value.grad}  # where a plain Value keeps its numbers
+_get_data, _get_grad = _SLOTS["data"].__get__, _SLOTS["grad"].__get__
 _new = object.__new__
 
 
@@ -42,23 +43,27 @@ class Traced(dict[Value, Any]):
         return number
 
 
-class Table(dict[str, Traced]):
-    """What a thread sees while it traces: the `data` and the `grad` of the Values in `index`, by name.
+class Table:
+    """What a thread sees while it traces: the `numbers` of the Values in `index`: their data and grad.
 
     `used` has the other leaf Values whose `data` it uses, in the order of first use, with their data and gradients
     before. However a function uses a number, as an operand, in a condition or by `detach`, it reads `data`.
     """
 
+    __slots__ = ("index", "numbers", "used")
+
     def __init__(self, index: dict[Value, int], data: Callable[[int], Any], grad: Callable[[int], Any]) -> None:
-        super().__init__(data=Traced(index, data), grad=Traced(index, grad))
+        self.numbers = {"data": Traced(index, data), "grad": Traced(index, grad)}
         self.index = index
-        self.used: dict[int, tuple[Value, Any, Any]] = {}
+        self.used: dict[int, tuple[Any, ...]] = {}
 
     def note(self, value: Value) -> None:
-        """Note a leaf, unless it is a constant or new: a new Value gets its gradient last."""
-        is_leaf = not (getattr(value, "_prev", True) or getattr(value, "_is_constant", True))
-        if is_leaf and id(value) not in self.used and hasattr(value, "grad"):
-            self.used[id(value)] = value, _SLOTS["data"].__get__(value), value.grad
+        """Note a leaf, unless it is a constant."""
+        try:
+            if not (value._prev or value._is_constant or id(value) in self.used):
+                self.used[id(value)] = value, _get_data(value), _get_grad(value)
+        except AttributeError:  # a new Value, which gets its data before its last attributes
+            pass
 
 
 class _Thread(threading.local):
@@ -259,25 +264,25 @@ def stand_in(kind: Any, **members: Any) -> Any:
 
 def _property(name: str) -> property:
     """The `data` or the `grad` of a Value, wherever it is for this thread."""
-    slot = _SLOTS[name]
+    get_slot, set_slot, is_data = _SLOTS[name].__get__, _SLOTS[name].__set__, name == "data"
 
     def get(self: Value) -> Any:
         table = _thread.table
         if table is not None and self in table.index:
-            return table[name][self]
-        storage, i = _stored.get(self, (None, 0))
-        if storage is not None:
+            return table.numbers[name][self]
+        if _stored and (found := _stored.get(self)):
+            storage, i = found
             return storage.buffers[name][i]
-        if table is not None and name == "data":
+        if is_data and table is not None:
             table.note(self)
-        return slot.__get__(self)
+        return get_slot(self)
 
     def set(self: Value, to: Any) -> None:
         table = _thread.table
         storage, i = _stored.get(self, (None, 0))
         if table is not None and (self in table.index or storage):  # no buffer holds a symbol
-            table[name][self] = table[name].assigned[self] = to
-        elif name == "data" and any_frozen([self]):
+            table.numbers[name][self] = table.numbers[name].assigned[self] = to
+        elif is_data and any_frozen([self]):
             raise RuntimeError(
                 f"the data of a frozen parameter, {self!r:.80}, is set to {to!r:.80}, which calls would not use: "
                 "leave the block of frozen() first"
@@ -285,9 +290,9 @@ def _property(name: str) -> property:
         elif storage is not None:
             storage.set(name, i, to)
         else:
-            if table is not None and name == "data":
+            if is_data and table is not None:
                 table.note(self)
-            slot.__set__(self, to)
+            set_slot(self, to)
 
     return property(get, set)
 

@@ -144,7 +144,7 @@ class CBackend:
     def _least(self, kind: CallSpec) -> int:
         """How many examples keep a thread busy for long enough."""
         work = A_THREAD + A_GRADIENT * self.graph.n_parameters
-        return max(self.precision.lanes, math.ceil(work / max(1, self.graph.n_operands(kind))))
+        return max(self.precision.lanes, math.ceil(work / max(1, self.graph.n_operands[kind != "forward"])))
 
 
 def check_constants(graph: Graph, precision: Precision) -> None:

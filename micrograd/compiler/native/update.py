@@ -154,7 +154,11 @@ def _traced(optimizer: Optimizer) -> tuple[Trace, list[int]]:
     check_result(optimizer, numbers)
     changed = [f"{kind}.{name}" for name, x in vars(optimizer).items() if before.get(name, everyone) is not x]
     changed += [f"{kind}.{name}" for name, x in moments.items() if any(one is not everyone for one in x)]
-    changed += [f"the {name} of a parameter" for name in held if any(x is not everyone for x in held[name].values())]
+    changed += [
+        f"the {name} of a parameter"
+        for name, its in held.numbers.items()
+        if any(x is not everyone for x in its.values())
+    ]
     if changed:
         raise TypeError(f"the rule of {kind} changes {changed[0]}: {ONLY}")
     results = [trace.result(number) for number in numbers]

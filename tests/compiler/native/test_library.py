@@ -163,7 +163,7 @@ def test_threads_are_used_where_there_is_work_for_them(monkeypatch):
     backend = Backend("c", threads=3)
     fast = micrograd.compile(lambda x: micrograd.dot(ws, [x] * 100), (0.0,), parameters=ws, backend=backend)
     least = fast._backends[((),)]._least("backward")
-    assert least * fast._backends[((),)].graph.n_operands("backward") >= library.A_THREAD
+    assert least * fast._backends[((),)].graph.n_operands[True] >= library.A_THREAD
     for n, threads in (1, 1), (2 * least - 1, 1), (2 * least, 2), (4 * least, 3):
         ws[0].grad = 0.0
         fast.backward(fast.pack([0.0] * n))
