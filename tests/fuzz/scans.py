@@ -17,11 +17,15 @@ Example = tuple[list[float], list[list[float]]]
 
 
 class Body(NamedTuple):
-    """What a step computes: operations on earlier numbers, by their positions; its next state and y are positions."""
+    """What a step computes: operations on earlier numbers, by their positions; its next state and y are positions.
+
+    If it only `adds` numbers to the state, it uses the state for nothing else.
+    """
 
     operations: list[tuple[Any, ...]]
     state: list[int]
     y: list[int]
+    adds: bool
 
 
 class Program(NamedTuple):
@@ -36,9 +40,10 @@ def body(rng: random.Random, n_state: int, n_x: int, n_y: int, depth: int = 0) -
     """A random step."""
     operations: list[tuple[Any, ...]] = []
     n = n_state + n_x + N_PARAMETERS + 3  # what there is to start from: also two computed numbers, and a constant
+    adds = rng.random() < 0.3
 
     def one() -> int:
-        return rng.randrange(n + len(operations))
+        return rng.randrange(n_state if adds else 0, n + len(operations))
 
     for _ in range(rng.randint(1, 7)):
         kind = rng.choice(["+", "-", "*", "*", "unary", "unary", "where", "dot", "logsumexp", "take", "scan", "sum"])
@@ -58,15 +63,15 @@ def body(rng: random.Random, n_state: int, n_x: int, n_y: int, depth: int = 0) -
         elif kind in "+-*":
             operations.append((kind, one(), one()))
     last = n + len(operations) - 1
-    state = [rng.choice([last, one(), one(), i]) for i in range(n_state)]
-    return Body(operations, state, [one() for _ in range(n_y)])
+    state = [rng.choice([last, one(), one(), last if adds else i]) for i in range(n_state)]
+    return Body(operations, state, [one() for _ in range(n_y)], adds)
 
 
 def generate(seed: int, index: int) -> Program:
     """The program of this number."""
     rng = random.Random(f"{seed} {index}")
     bodies = [body(rng, N_STATE, N_X, 2), body(rng, N_STATE, 2, 1)]
-    return Program(bodies[: rng.choice([1, 1, 2])], rng.randint(8, 12), rng.random() < 0.2)
+    return Program(bodies[: rng.choice([1, 1, 2])], rng.choice([8, 9, 12, 41, 64]), rng.random() < 0.2)
 
 
 def stepped(of: Body, state: list[Any], x: list[Any], outside: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -101,7 +106,8 @@ def stepped(of: Body, state: list[Any], x: list[Any], outside: list[Any]) -> tup
             case _:
                 new = getattr(Value, kind)(found[operands[0]] + 0.0 * w[0])
         found.append((new * 0.5 + 0.0 * w[0]).tanh())
-    return [found[i] * 0.9 for i in of.state], [found[i] for i in of.y]
+    following = [s + found[i] * 0.1 if of.adds else found[i] * 0.9 for s, i in zip(state, of.state, strict=True)]
+    return following, [found[i] for i in of.y]
 
 
 def run(program: Program, w: list[Value], s: list[Any], xs: list[Any]) -> Any:

@@ -108,7 +108,7 @@ def steps_of(node: Node, layout: Layout) -> Kernel:
         before += _set(Slice(to.array, to.base + n, 1, loop.n_sums), "=0.0")
     if over and its.outputs:
         before += _set(Slice(to.array, to.base + n + loop.n_sums, 1, rounds * loop.n_outputs), "=0.0")
-    return [*before, Loop(rounds, body, loop.is_sum), *after]
+    return [*before, *[Loop(rounds, body, loop.is_sum)] * bool(body), *after]  # no step may be needed for a sum
 
 
 def in_lanes(kernel: Sequence[Step]) -> Kernel:

@@ -213,6 +213,12 @@ def test_sums_over_many_rows_run_in_strips(n):
     assert [v.grad for v in w] == close(of_w)
 
 
+@each_backend
+def test_a_loop_whose_gradient_takes_no_step(backend):
+    fast = compile(lambda x: scan(lambda s, _: (s + 1.0, None), x, length=20)[0] * x, (1.0,), backend=backend)
+    assert fast.value_and_grad(2.0) == close((44.0, 24.0))
+
+
 @needs_compiler
 @each_program
 def test_loops_in_a_program_in_trace_order(program, monkeypatch):
