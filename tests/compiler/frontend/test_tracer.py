@@ -208,9 +208,6 @@ def test_infinite_and_undefined_constants_compile(backend):
         lambda x: x * float(x.data),
         lambda x: x * int(x.data),
         lambda x: x * complex(x.data).real,
-        lambda x: [1.0][x],
-        lambda x: range(x),
-        lambda x: np.eye(2)[x],
         lambda x: x * math.exp(x.data),
         lambda x: x * math.exp(x),
         lambda x: x * float(x),
@@ -244,6 +241,12 @@ def test_a_question_for_the_number_is_answered_at_the_users_line_with_the_remedy
     of_index = "a constant for range()" in str(error.value)
     for remedy in ("take(values, index)", *(() if of_index else ("relu", "where", "abs"))):
         assert remedy in str(error.value)
+
+
+@pytest.mark.parametrize("choose", [lambda x: [1.0][x], lambda x: range(x), lambda x: np.eye(2)[x]])
+def test_every_way_to_index_by_an_argument_is_answered_with_take(choose):
+    with pytest.raises(TraceError, match=r"choose.*take\(values, index\)"):
+        micrograd.compile(lambda x: choose(x), (0,), backend="python")
 
 
 def test_a_line_without_source_is_named_by_its_number():
