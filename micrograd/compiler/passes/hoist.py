@@ -1,7 +1,7 @@
 """Hoisting: what is the same for all examples is computed once, before or after the loop over them.
 
-Lines that depend only on parameters, constants and arguments that all examples share are uniform. The costly ones are
-computed before the loop, and the loop reads them from the array "h".
+Lines that depend only on parameters, constants and arguments that all examples share are uniform. They are computed
+before the loop, which reads them from the array "h".
 
 A gradient is a sum over examples. Where the backward pass is linear in a number, with uniform factors, it can be
 applied once, to the sum over the examples. So the loop only adds up such numbers, in the array "d", and the rest of the
@@ -24,7 +24,6 @@ from micrograd.compiler.frontend.tracer import Trace
 from micrograd.compiler.passes.linear import Moved, Sums, moved_lines, sums_for
 
 FAR = 1 << 40  # where "d" begins in "g", as passes treat it as a part of "g": too far away for a loop over both
-CHEAP = frozenset(("+", "-", "*", "neg", "abs", "where"))
 NO_NUMBERS = CONDITIONS | {"stack", "axpy", "scatter"}
 
 
@@ -48,14 +47,15 @@ class Hoisted(NamedTuple):
 
 
 def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | None:
-    """The lines of a graph in three parts, or None if nothing costly is the same for all examples.
+    """The lines of a graph in three parts, or None if nothing that is computed is the same for all examples.
 
     `shared` says which arguments all examples share.
     """
     trace, uniform = graph.trace, _uniform(graph, shared)
-    costly = _costly(trace, uniform)
-    needed = reached(trace, ends.lines, costly.__contains__) if costly else set()
-    held = sorted(needed & costly, key=lambda line: (trace.ops[line], line))  # the same operations side by side
+    computed = {line for line in uniform if trace.operands[line] and trace.ops[line] not in NO_NUMBERS}
+    computed -= trace.maps.keys()
+    needed = reached(trace, ends.lines, computed.__contains__) if computed else set()
+    held = sorted(needed & computed, key=lambda line: (trace.ops[line], line))  # the same operations side by side
     varying = sorted(line for line in needed - uniform if trace.operands[line])
     if not held:
         return None
@@ -120,15 +120,6 @@ def _read_in_rounds(trace: Trace, line: int) -> set[int]:
     within = [_read_in_rounds(trace, inner) for inner in trace.live(loop.ends)]
     leaves = {each for each in reached(trace, loop.ends, lambda _: False) if not trace.operands[each]}
     return leaves.union(*within).difference(loop.state, loop.xs)
-
-
-def _costly(trace: Trace, uniform: set[int]) -> set[int]:
-    """The uniform numbers that cost more than one addition or product, which is as fast as reading a number."""
-    numbers = {
-        line for line in uniform if trace.operands[line] and trace.ops[line] not in NO_NUMBERS
-    } - trace.maps.keys()
-    nested = {line for line in numbers if any(map(trace.operands.__getitem__, trace.operands[line]))}
-    return nested.union(line for line in numbers if trace.ops[line] not in CHEAP)
 
 
 def _relink(trace: Trace, links: Sequence[int]) -> int:

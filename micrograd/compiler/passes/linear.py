@@ -47,13 +47,7 @@ def moved_lines(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[i
             needed.update(operands_of(trace, line))
     for row in needed.intersection(chains):
         del chains[row]
-    moved = set[int]()
-    for line in sorted(found):
-        # If all terms of a sum stay in the loop, so does the sum: then only the sum is added up, not each term.
-        from_others = ops[line] not in ("+", "-", "neg") or not moved.isdisjoint(operands[line])
-        if operands[line][0] in chains if ops[line] == "item" else from_others:
-            moved.add(line)
-    return Moved(moved, chains)
+    return Moved({line for line in found if ops[line] != "item" or operands[line][0] in chains}, chains)
 
 
 def _chains(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[int]) -> Chains:
