@@ -186,11 +186,16 @@ def offset(stride: int | Offsets, i: int) -> int:
     return i * stride if isinstance(stride, int) else stride[i]
 
 
-def replace(part: Any, change: Callable[[Ref], Any]) -> Any:
-    """The part with each of its references replaced, in the order of `refs`."""
+def replace(part: Any, change: Callable[[Ref], Any], change_rounds: Callable[[int], Any] | None = None) -> Any:
+    """The part with each of its references replaced, in the order of `refs`; and the rounds of each loop before it.
+
+    The rounds of loops of references stay.
+    """
     if type(part) is Ref:
         return change(part)
-    parts = [replace(inner, change) if isinstance(inner, tuple) else inner for inner in part]
+    if change_rounds and type(part) is Loop and type(part.body[0]) is not Ref:
+        part = part._replace(rounds=change_rounds(part.rounds))
+    parts = [replace(inner, change, change_rounds) if isinstance(inner, tuple) else inner for inner in part]
     return tuple(parts) if type(part) is tuple else type(part)(*parts)
 
 

@@ -7,16 +7,15 @@ a call takes 89 us; plain statements take 3.1 s and 75 us.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from itertools import compress, groupby, islice, zip_longest
+from collections.abc import Sequence
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Any
 
-from micrograd.compiler.ir import Assign, Call, Kernel, Loop, Offsets, Ref, Step, Sum, Switch, Term, refs
+from micrograd.compiler.ir import Assign, Kernel, Loop, Offsets, Ref, Step, Sum, Switch, Term, refs, replace, start
 from micrograd.compiler.passes.expressions import Node
-from micrograd.compiler.passes.roll import Part
+from micrograd.compiler.passes.roll import Part, part, roll, step_of
 from micrograd.compiler.passes.vectorize import Layout, Levels, LoopSteps, by_kind, looped, parts_of, placed
-
-FEW_TERMS = 2  # numbers, products or loops in a sum that is not split: if all are, LU of 30 has 8% more steps
 
 
 def in_tables(levels: Levels, layout: Layout, results: Sequence[int], backward: int, loop: LoopSteps) -> Kernel:
@@ -29,128 +28,102 @@ def in_tables(levels: Levels, layout: Layout, results: Sequence[int], backward: 
     for block in placed(levels.blocks(), layout, in_one=True):
         steps += loop(block[0], layout) if block[0].round else _of_block(block, layout)
     places = [layout[line] for line in results]
-    steps += looped([(_set("y", Ref(array)), (i, base)) for i, (array, base) in enumerate(places)])
+    steps += looped([(_set(Ref("y"), Ref(array)), (i, base)) for i, (array, base) in enumerate(places)])
     layout.update((line, ("y", i)) for i, line in enumerate(results))
     return _switched(steps)
 
 
 def _of_block(block: Sequence[Node], layout: Layout) -> Kernel:
-    """Steps for a block. Irregular sums start from -0.0, and their terms are added in as few loops as possible."""
-    is_apart = [_is_irregular(node, layout) for node in block]
-    steps = by_kind([node for node, apart in zip(block, is_apart, strict=True) if not apart], layout)
-    apart = list(compress(block, is_apart))
-    sums = [list(_terms(node, layout)) for node in apart]
-    starts = [layout[node.line] for node in apart]
-    steps += looped([(_set(array, Ref("=-0.0")), (base, 0)) for array, base in starts])
-    return steps + min(_across(sums), _along(sums), key=len)
-
-
-def _is_irregular(node: Node, layout: Layout) -> bool:
-    """Whether a node is a sum of several terms outside any loop that can be added up in place, one by one."""
-    if isinstance(node.form, Call) or node.form[0][0] == ">" or node.parameter >= 0 or node.size:
-        return False
-    ((step, _),) = parts_of(node, layout)
-    return len(step.value.terms) > FEW_TERMS
-
-
-def _terms(node: Node, layout: Layout) -> Iterator[Part]:
-    """Steps that add the terms of a sum, one by one."""
-    target, base = layout[node.line]
-    form: Any = node.form
-    columns = iter(node.columns)
-    for sign, n, _ in form:
-        for places in zip(*map(layout.places, islice(columns, n)), strict=True):
-            arrays, bases = zip(*places, strict=True)
-            yield _set(target, Ref(target), Term(sign, tuple(map(Ref, arrays)))), (base, base, *bases)
-
-
-def _across(sums: Sequence[Sequence[Part | None]]) -> Kernel:
-    """Steps that add terms: the first of each sum, then the second of each, and so on."""
-    return looped([term for each in zip_longest(*sums) for term in each if term])
-
-
-def _along(sums: Sequence[Sequence[Part]]) -> Kernel:
-    """Steps that add terms: sum by sum, in loops, where terms advance evenly; `_across` adds the others."""
+    """Steps for a block. Where a sum has several parts, it starts from -0.0: first loops of terms are added, one sum
+    after the other, then single terms: the first one of each sum, then the second of each, and so on.
+    """
+    whole: list[Part] = []
+    starts: list[Part] = []
     loops: Kernel = []
-    left: list[list[Part | None]] = []
-    for terms in sums:
-        left.append([])
-        for step in looped(terms):
-            if isinstance(step, Loop):
-                loops.append(_summed(step))
-                left[-1] += [None] * step.rounds
+    singles: dict[int, list[Part]] = defaultdict(list)  # by their positions in their sums
+    for shape, (at, *bases) in (each for node in block for each in parts_of(node, layout)):
+        step = step_of((shape, (at, *bases)))
+        if not _has_several_parts(step):
+            whole.append((shape, (at, *bases)))
+            continue
+        starts.append((_set(shape.target, Ref("=-0.0")), (at, 0)))
+        position = 0
+        for term, its in roll(list(map(part, step.value.terms)), 0, 1):
+            added = _set(shape.target, shape.target, term), (at, at, *its)
+            if isinstance(term, Loop):
+                loops.append(step_of(added))
             else:
-                left[-1].append(terms[len(left[-1])])
-    return loops + _across(left)
+                singles[position].append(added)
+            position += term.rounds if isinstance(term, Loop) else 1
+    in_turns = chain(*[singles[position] for position in sorted(singles)])
+    return by_kind(whole) + looped(starts) + loops + looped([*in_turns])
 
 
-def _summed(loop: Loop) -> Step:
-    """One sum in place of a loop that adds to a number in each round."""
-    ((target, value),) = loop.body
-    target = target._replace(strides=())
-    return Assign(target, Sum((Term("+", (target,)), loop._replace(body=value.terms[1:]))))
+def _has_several_parts(step: Step) -> bool:
+    """Whether a step sets a number to the sum of several terms or loops, which can be added one by one."""
+    terms = step.value.terms if isinstance(step, Assign) and isinstance(step.value, Sum) else ()
+    return len(terms) > 1 and start(terms) == Ref("=-0.0")
 
 
-def _set(array: str, first: Ref, *others: Term) -> Assign:
+def _set(target: Ref, first: Ref, *others: Term | Loop) -> Assign:
     """A step that sets a number to a sum."""
-    return Assign(Ref(array), Sum((Term("+", (first,)), *others)))
+    return Assign(target, Sum((Term("+", (first,)), *others)))
 
 
 def _switched(steps: Sequence[Step]) -> Kernel:
-    """Steps as cases of a switch, except for nests of loops that occur only once."""
-    numbers: list[list[int]] = [[] for _ in steps]
-    kinds = [_kind(step, its) for step, its in zip(steps, numbers, strict=True)]
-    uses = Counter(kinds)
-    kernel: Kernel = []
-    alone = [
-        uses[kind] == 1 and any(len(r) > 1 for _, r in refs(step)) for kind, step in zip(kinds, steps, strict=True)
+    """Steps as cases of a switch, except for nests of loops that occur only once: these can be vectors."""
+    parts = list(map(_part, steps))
+    uses = Counter(shape for shape, _ in parts)
+    is_alone = [
+        uses[shape] == 1 and any(len(rounds) > 1 for _, rounds in refs(step))
+        for step, (shape, _) in zip(steps, parts, strict=True)
     ]
-    for is_alone, some in groupby(zip(alone, steps, kinds, numbers, strict=True), key=lambda each: each[0]):
-        _, its_steps, its_kinds, its_numbers = zip(*some, strict=True)
-        kernel += its_steps if is_alone else [_switch(its_steps, its_kinds, its_numbers)]
+    kernel: Kernel = []
+    for alone, some in groupby(zip(is_alone, steps, parts, strict=True), key=itemgetter(0)):
+        _, its_steps, its_parts = zip(*some, strict=True)
+        kernel += its_steps if alone else [_switch(its_parts)]
     return kernel
 
 
-def _switch(steps: Sequence[Step], kinds: Sequence[Any], numbers: Sequence[Sequence[int]]) -> Switch:
-    """A switch with a case for each kind."""
-    cases: dict[Any, int] = {}
-    order = tuple([cases.setdefault(kind, len(cases)) for kind in kinds])
-    rows: dict[int, list[Sequence[int]]] = defaultdict(list)
-    for case, its in zip(order, numbers, strict=True):
-        rows[case].append(its)
-    firsts = dict(zip(reversed(order), reversed(steps), strict=True))
-    return Switch(order, tuple([(_case(firsts[i], zip(*rows[i], strict=True)),) for i in range(len(cases))]))
+def _switch(parts: Sequence[Part]) -> Switch:
+    """A switch with a case for each shape."""
+    cases: dict[Any, list[tuple[int, ...]]] = {}
+    for shape, numbers in parts:
+        cases.setdefault(shape, []).append(numbers)
+    order = {shape: i for i, shape in enumerate(cases)}
+    bodies = tuple([(_case(shape, rows),) for shape, rows in cases.items()])
+    return Switch(tuple([order[shape] for shape, _ in parts]), bodies)
 
 
-def _kind(part: Any, numbers: list[int]) -> Any:
-    """A key that ignores numbers of rounds and the bases of references: these are appended to `numbers`."""
-    if type(part) is Ref:
-        numbers.append(part.base)
-        return part.array, part.strides
-    if _has_rounds(part):
-        numbers.append(part.rounds)
-        return Loop, part.parallel, *[_kind(inner, numbers) for inner in part.body]
-    return (type(part), *[_kind(inner, numbers) for inner in part]) if isinstance(part, tuple) else part
+def _part(step: Step) -> Part:
+    """A step's shape, with 0 in place of the bases of references and the numbers of rounds; and these numbers."""
+    numbers: list[int] = []
+
+    def without_base(ref: Ref) -> Ref:
+        numbers.append(ref.base)
+        return Ref(ref.array, 0, ref.strides)
+
+    def without_rounds(rounds: int) -> int:
+        numbers.append(rounds)
+        return 0
+
+    return replace(step, without_base, without_rounds), tuple(numbers)
 
 
-def _case(part: Any, columns: Iterator[tuple[int, ...]]) -> Any:
-    """A part of the first step of a kind, with tables for these columns of numbers."""
-    if type(part) is Ref:
-        stride = _stride(next(columns))
-        return part._replace(strides=(stride, *part.strides)) if part.array[0] != "=" else part
-    if _has_rounds(part):
+def _case(shape: Any, rows: Sequence[tuple[int, ...]]) -> Step:
+    """The step for a case that has this shape and runs with these numbers, in tables unless they advance evenly."""
+    columns = iter(zip(*rows, strict=True))
+
+    def with_base(ref: Ref) -> Ref:
+        bases = next(columns)
+        return Ref(ref.array, bases[0], () if ref.array[0] == "=" else (_stride(bases), *ref.strides))
+
+    def with_rounds(_: int) -> Any:
         rounds = next(columns)
-        body = tuple([_case(inner, columns) for inner in part.body])
-        return part._replace(rounds=rounds if len({*rounds}) > 1 else rounds[0], body=body)
-    if not isinstance(part, tuple):
-        return part
-    parts = [_case(inner, columns) for inner in part]
-    return tuple(parts) if type(part) is tuple else type(part)(*parts)
+        return rounds if len({*rounds}) > 1 else rounds[0]
 
-
-def _has_rounds(part: Any) -> bool:
-    """Whether this is a loop of steps or terms. All loops of references of a kind have as many."""
-    return type(part) is Loop and type(part.body[0]) is not Ref
+    step: Step = replace(shape, with_base, with_rounds)
+    return step
 
 
 def _stride(indices: Sequence[int]) -> int | Offsets:

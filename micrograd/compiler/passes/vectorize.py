@@ -197,11 +197,11 @@ def _operation(node: Node) -> Any:
 
 def by_level(levels: Levels, layout: Layout, loop: LoopSteps) -> Kernel:
     """Steps for all nodes, level by level. All their places are added to the layout. `loop` has the steps of a loop."""
-    return [
-        step
-        for block in placed(levels.blocks(), layout)
-        for step in (loop(block[0], layout) if block[0].round else by_kind(block, layout))
-    ]
+    steps: Kernel = []
+    for block in placed(levels.blocks(), layout):
+        parts = () if block[0].round else [part for node in block for part in parts_of(node, layout)]
+        steps += by_kind(parts) if parts else loop(block[0], layout)
+    return steps
 
 
 def in_trace_order(nodes: Sequence[Node], layout: Layout, loop: LoopSteps) -> Kernel:
@@ -273,13 +273,14 @@ def _descends(first: Node, last: Node, layout: Layout) -> bool:
     return sum(rises) < 0
 
 
-def by_kind(block: Iterable[Node], layout: Layout) -> Kernel:
-    """Steps for a block, one kind at a time: in loops if they advance evenly, or one nest if they form a grid."""
+def by_kind(parts: Iterable[Part]) -> Kernel:
+    """Steps for the parts of a block, one kind at a time: in loops if they advance evenly, or one nest if they form a
+    grid.
+    """
     kinds: dict[Any, list[Part]] = defaultdict(list)
-    for node in block:
-        for shape, bases in parts_of(node, layout):
-            kinds[shape].append((shape, bases))
-    return [step for parts in kinds.values() for step in reroll(looped(parts))]
+    for each in parts:
+        kinds[each[0]].append(each)
+    return [step for alike in kinds.values() for step in reroll(looped(alike))]
 
 
 def parts_of(node: Node, layout: Layout) -> Iterator[Part]:
