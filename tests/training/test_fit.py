@@ -337,6 +337,13 @@ def test_a_loss_that_has_grown_a_thousandfold_is_told_once(backend, caplog):
     assert not caplog.messages
 
 
+def test_a_parameter_with_a_number_of_numpy_trains_in_pythons_precision():
+    model = Line(1.0)
+    model.w.data = np.float32(0.1)
+    train(model, mse_loss, [2.0], [1.0], epochs=2, backend="eager")
+    assert type(model.w.data) is float
+
+
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
