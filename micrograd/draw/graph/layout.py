@@ -88,7 +88,7 @@ def _heights(
     for order in orders:
         _separate(order, heights, ys)
     both = [a + b for a, b in zip(before, after, strict=True)]
-    for sweep, neighbours in enumerate([before, after] * (SWEEPS // 2) + [both] * (2 * SWEEPS)):
+    for sweep, neighbours in enumerate([before, after] * (SWEEPS // 2) + [both] * (2 * SWEEPS + 1)):
         for order in reversed(orders) if sweep % 2 else orders:
             for box in order:
                 ys[box] = _mean([ys[n] for n in neighbours[box]], ys[box])
