@@ -351,7 +351,7 @@ def leaves_by_engine(function: Callable[..., Any], example_args: Sequence[Any], 
         with symbols({}, int) as table, rounds_by(first_round):
             function(*arguments)
         others = known.union(flat(arguments))
-        return [leaf for leaf, *_ in table.used.values() if leaf not in others and is_free(leaf)]
+        return [leaf for leaf in table.used.values() if leaf not in others and is_free(leaf)]
 
     with suppress(Exception), generators_restored():  # the function may fail on the example's numbers
         return lasting(read(), read)

@@ -189,7 +189,7 @@ class _Tracing:
         graph.has_where = any(node._op == "where" for node in nodes)
         graph.outputs = [trace.result(_number(value)) for value in values]
         graph.forward_end = len(trace.ops)
-        used = [x for x in (*[x for x, *_ in table.used.values()], *leaves) if type(x) is not Argument]
+        used = [x for x in (*table.used.values(), *leaves) if type(x) is not Argument]
         graph.free = [weakref.ref(x) for x in dict.fromkeys(used) if x not in self.index and is_free(x)]
         self._check_assigned(table.numbers["data"].assigned)
         return result

@@ -26,7 +26,6 @@ from micrograd.engine import Value
 from micrograd.support.signals import finish
 
 _SLOTS: Any = {"data": Value.data, "grad": Value.grad}  # where a plain Value keeps its numbers
-_get_data, _get_grad = _SLOTS["data"].__get__, _SLOTS["grad"].__get__
 _new = object.__new__
 
 
@@ -46,22 +45,27 @@ class Traced(dict[Value, Any]):
 class Table:
     """What a thread sees while it traces: the `numbers` of the Values in `index`: their data and grad.
 
-    `used` has the other leaf Values whose `data` it uses, in the order of first use, with their data and gradients
-    before. However a function uses a number, as an operand, in a condition or by `detach`, it reads `data`.
+    `used` has the other leaf Values whose `data` it uses, in the order of first use. However a function uses a number,
+    as an operand, in a condition or by `detach`, it reads `data`. `before` has the numbers that the thread replaced.
     """
 
-    __slots__ = ("index", "numbers", "used")
+    __slots__ = ("before", "index", "numbers", "used")
 
     def __init__(self, index: dict[Value, int], data: Callable[[int], Any], grad: Callable[[int], Any]) -> None:
         self.numbers = {"data": Traced(index, data), "grad": Traced(index, grad)}
         self.index = index
-        self.used: dict[int, tuple[Any, ...]] = {}
+        self.used: dict[int, Value] = {}
+        self.before: dict[tuple[int, str], tuple[Value, str, Any]] = {}
 
-    def note(self, value: Value) -> None:
-        """Note a leaf, unless it is a constant."""
+    def note(self, value: Value, replaced: str = "") -> None:
+        """Note a leaf, unless it is a constant, and what is replaced in it."""
         try:
-            if not (value._prev or value._is_constant or id(value) in self.used):
-                self.used[id(value)] = value, _get_data(value), _get_grad(value)
+            if not (value._prev or value._is_constant):
+                if replaced != "grad":
+                    self.used.setdefault(id(value), value)
+                if replaced:
+                    before = value, replaced, _SLOTS[replaced].__get__(value)
+                    self.before.setdefault((id(value), replaced), before)
         except AttributeError:  # a new Value, which gets its data before its last attributes
             pass
 
@@ -109,7 +113,7 @@ def symbols(
 ) -> Iterator[Table]:
     """Within the block, and in this thread alone, Values hold the data and gradients made from their index.
 
-    After the block, other leaf Values that were used have the data and the gradients from before.
+    After the block, other leaf Values have the data and the gradients that this thread has replaced.
     """
     before, table = _thread.table, Table(index, data, grad)
 
@@ -129,8 +133,8 @@ def symbols(
         yield table
     finally:
         finish(end)
-        for value, number, gradient in table.used.values():
-            value.data, value.grad = number, gradient
+        for value, name, number in table.before.values():
+            setattr(value, name, number)
 
 
 def is_tracing() -> bool:
@@ -290,8 +294,8 @@ def _property(name: str) -> property:
         elif storage is not None:
             storage.set(name, i, to)
         else:
-            if is_data and table is not None:
-                table.note(self)
+            if table is not None:
+                table.note(self, name)
             set_slot(self, to)
 
     return property(get, set)

@@ -79,6 +79,23 @@ def test_every_state_shows_the_number_and_takes_or_refuses_another(states, here,
     assert type(value) is kind
 
 
+def test_a_trace_sets_back_what_it_replaced_and_nothing_that_another_thread_did(value):
+    other = type(value)(1.0)
+
+    def train():
+        value.data, value.grad = 3.0, 4.0
+
+    with redirect.symbols({}, float):
+        assert value * other == 1.5
+        other.data, other.grad = 5.0, 6.0
+        thread = threading.Thread(target=train)
+        thread.start()
+        thread.join()
+    assert (value.data, value.grad, other.data, other.grad) == (3.0, 4.0, 1.0, 0.0)
+    with redirect.frozen([value]), redirect.symbols({}, float):
+        assert value * other == 3.0
+
+
 def test_a_value_is_copied_as_what_it_is_whatever_begins_or_ends_meanwhile(value):
     """Another thread may begin or end a trace between any two steps of a copy."""
     original = type(value)
