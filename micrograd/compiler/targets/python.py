@@ -155,7 +155,7 @@ def _text(graph: Graph, kind: CallSpec) -> str:
         takes, doc = "p, x", "The outputs for the parameters p and one example x, all flat."
         body = [*_unpack(graph, "p", "x"), *lines, f"return {_list(results)}"]
     else:
-        takes, doc = "p, x, seed=1.0", "The output for one example x, and its gradient by each number in x."
+        takes, doc = "p, x, seed=1.0", "The output for one example x, and its derivative by each number in x."
         value, *gradient = results
         body = [*_unpack(graph, "p", "x"), *lines, f"return {value}, {_list(gradient)}"]
     return f"def {name_of(kind)}({takes}):\n" + textwrap.indent("\n".join([f'"""{doc}"""', *body]), "    ") + "\n"

@@ -124,7 +124,7 @@ def _table(loss: Any, xs: Any, ys: Any, *, size: int = 0, kind: str = "") -> tup
     if check_targets := getattr(loss, "check_targets", None):
         check_targets(ys, "ys")
     table = list(zip(xs, ys, strict=True))
-    expected = "a playground needs finite numbers, as many in each example; classes are 0, 1, ..."
+    expected = "a playground needs finite numbers, equally many in each example; classes are 0, 1, ..."
     rows = finite_rows(table, expected, size=size, kind=kind)
     if (n := len(rows) * len(rows[0])) > NUMBERS:
         remedy = f"a playground holds {NUMBERS:,}, so give {NUMBERS // len(rows[0]):,} examples or fewer"

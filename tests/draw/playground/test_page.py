@@ -264,7 +264,7 @@ def test_what_cannot_be_played_with_is_refused(tmp_path):
         ({"xs": [], "ys": []}, ValueError, "xs is empty: expected at least one example"),
         ({"ys": YS[1:]}, ValueError, "xs and ys must have the same length"),
         ({"xs": [*XS[1:], [1.0, math.nan]]}, ValueError, r"^example 19 is \(\[1.0, nan\], .*: a playground needs fini"),
-        ({"xs": [*XS[1:], [1.0]]}, ValueError, "example 19 is .*, as many in each example"),
+        ({"xs": [*XS[1:], [1.0]]}, ValueError, "example 19 is .*, equally many in each example"),
         ({"ys": ["a"] * 20, "loss": losses.mse_loss}, ValueError, r"example 0 is .*'a'\): a playground needs finite"),
         ({"ys": [2, *YS[1:]]}, ValueError, r"ys\[0\] is 2: binary_cross_entropy_with_logits expects"),
         ({"validation": ([[1.0]], [1])}, ValueError, r"^validation example 0 is \(\[1.0\], 1\): "),
