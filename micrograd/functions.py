@@ -119,7 +119,7 @@ class function_of_two(function):
 
 
 def _square(x: Any) -> Any:
-    """x^2 for any x, but of an int as a float: else it may be too large to compute with."""
+    """x^2 for any x. An int is squared as a float, since its exact square may be too large to compute with."""
     return float(x) * x if type(x) is int else x * x
 
 

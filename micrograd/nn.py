@@ -229,7 +229,7 @@ def walk(root: Any, closed: Any = Value) -> Iterator[tuple[str, Any, dict[Any, A
             seen[id(part)] = part
             members = {} if isinstance(part, closed) else _members(part)
             yield path, part, members
-            if members:  # the last is put down first, so that the first comes off first
+            if members:  # in reverse, since the stack gives back the last one first
                 start = f"{path}." if path else ""
                 stack += [(f"{start}{name}", member) for name, member in reversed(members.items())]
 

@@ -143,7 +143,7 @@ class Buckets:
         return self.size * batch.n / len(self)
 
     def part(self, numbers: range) -> "Buckets":
-        """The examples with these numbers, and their share of a step; the part counts them from 0."""
+        """The examples with these numbers, counted from 0 in the part, and their share of a step."""
         batches, members = [], []
         for bucket, batch in enumerate(self.batches):
             mine = [number for number in numbers if self.bucket[number] == bucket]

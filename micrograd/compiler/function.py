@@ -359,7 +359,7 @@ def leaves_by_engine(function: Callable[..., Any], example_args: Sequence[Any], 
 
 
 def lasting(found: Sequence[Value], find: Callable[[], Sequence[Value]]) -> list[Value]:
-    """The Values found that are found again: others are made in each call, or used in that call alone."""
+    """The Values that `find` finds, too. The others are made anew in each call, or used in one call alone."""
     again = set(find() if found else ())
     return [value for value in found if value in again]
 

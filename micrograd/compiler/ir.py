@@ -83,7 +83,7 @@ class Scatter(NamedTuple):
 
 
 class Skip(NamedTuple):
-    """Ends the round, or the whole loop, if this number is not 0, for every example that is computed."""
+    """Ends the round, or the whole loop, unless this number is 0 for one of the examples that are computed."""
 
     number: Ref
     word: str  # "continue" or "break"
@@ -92,7 +92,8 @@ class Skip(NamedTuple):
 class Loop(NamedTuple):
     """Steps, terms of a sum, or a reference, repeated for a number of rounds.
 
-    If it is `parallel`, they may run in any order; at first, in which order they add to sums matters, too.
+    If it is `parallel`, its rounds may run in any order, but may add to the same sums. C marks a loop only if no round
+    accesses what another one sets.
 
     In a case of a switch, `rounds` may be a tuple: a number for each time that the case runs.
     """

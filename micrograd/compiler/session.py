@@ -143,7 +143,7 @@ class Training:
         try:
             loop = NativeLoop(self.function, self._optimizer, self._indices)
             return block.enter_context(loop.in_use(self._kernel))
-        except Exception as error:  # whatever the optimizer's rule raises where it is traced
+        except Exception as error:  # any error that the optimizer's rule raises while it is traced
             if self.function.options.backend.name == "c" or isinstance(error, CompilerError):
                 raise
             warn_once(f"training in Python instead of C: {error}")

@@ -64,7 +64,7 @@ def cards(root: Value, limit: float, rankdir: str) -> list[str]:
         look = f'fillcolor="{COLOURS[item.kind if item.kind in COLOURS else "node"][0]}"'
         look += " penwidth=1.8" * item.shape.stacked
         label = _record(views, item)
-        label = f"{{{label}}}" if rankdir in ("LR", "RL") else label  # each brace turns the fields in it
+        label = f"{{{label}}}" if rankdir in ("LR", "RL") else label  # braces turn the fields between them
         found.append(f'\tc{k} [label="{label}" {look} tooltip="{tip(views, item).translate(ESCAPES)}"]\n')
     for edge, kind, thickness in lines(views):
         shape = views.views[0].items[edge.target].shape

@@ -34,7 +34,7 @@ def real(x: Any) -> float:
 
 
 def finite_rows(table: Sequence[Any], expected: str, *, size: int = 0, kind: str = "") -> list[list[float]]:
-    """The numbers of each example. Raises ValueError unless they are finite and `size` many (0: as in the first)."""
+    """The numbers of each example. Raises ValueError unless each has `size` finite ones (0: as many as the first)."""
     rows = [list(map(real, flat(example))) for example in table]
     for i, (example, row) in enumerate(zip(table, rows, strict=True)):
         if len(row) != (size or len(rows[0])) or not all(map(math.isfinite, row)):

@@ -169,7 +169,7 @@ class Trainer:
                 self._kept = trained, [parameter.data for parameter in trained]
 
     def failure(self, what: str) -> Failure:
-        """What to record of a number that is not finite: a validation loss, or one in the next step."""
+        """What to record about a number that is not finite: a validation loss, or a number in the next step."""
         batches, history = self.batches, self.history
         if self._validates and len(history.losses) > len(history.validation_losses):
             where = f"after epoch {batches.epoch}"

@@ -27,7 +27,7 @@ _tokens: weakref.WeakKeyDictionary[Function, tuple[int, str]] = weakref.WeakKeyD
 
 
 def mapped(fast: Function, batches: Sequence[Any], executor: Any) -> Any:
-    """The function's values for many examples; for chunks, an iterator with those of each."""
+    """The function's values for many examples; for chunks, an iterator over the values of each chunk."""
     found = _results(fast, values, batches, executor)
     if fast._are_chunks(batches):
         return found

@@ -13,7 +13,7 @@ from micrograd.compiler.frontend.tracer import Trace
 from micrograd.core.errors import WHERE_HINT
 
 Step = tuple[int, list[Any], Any]
-"""A line, the numbers of its operands, and the result, or the error in place of it: no step after it counts."""
+"""A line, the numbers of its operands, and the result or the error. Steps that follow an error do not count."""
 
 ON_ROWS: dict[str, Callable[..., Any]] = {
     **OPERATIONS,

@@ -43,7 +43,7 @@ class Traced(dict[Value, Any]):
 
 
 class Table:
-    """What a thread sees while it traces: the `numbers` of the Values in `index`: their data and grad.
+    """What a thread sees while it traces: `numbers` has the data and the grad of the Values in `index`.
 
     `used` has the other leaf Values whose `data` it uses, in the order of first use. However a function uses a number,
     as an operand, in a condition or by `detach`, it reads `data`. `before` has the numbers that the thread replaced.

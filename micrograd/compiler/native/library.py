@@ -203,7 +203,7 @@ class NativeCall:
     def run(self, parameters: Sequence[float]) -> int:
         """Make the call. Where Python raises an error, C goes on with an infinity or NaN, and then this returns 1.
 
-        Raises OverflowError if that ends beyond single precision.
+        Raises OverflowError if a result in single precision is then infinite or NaN.
         """
         if parameters is not self._in_place:
             if type(parameters) is memoryview and parameters.format == self.library.precision.code:

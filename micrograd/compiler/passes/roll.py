@@ -48,7 +48,7 @@ def reroll(steps: Sequence[Any], depth: int = 0) -> list[Any]:
 
 
 def roll(parts: Sequence[Part], depth: int = 0, longest: int = LONGEST_BODY) -> list[Part]:
-    """The parts, which are within so many loops, with loops for what repeats, of at most the `longest` round."""
+    """The parts of a body within so many loops, with loops for what repeats. A round has at most `longest` parts."""
     found = []
     shapes, bases = [shape for shape, _ in parts], [its for _, its in parts]
     for start, period, rounds in repeats(shapes, bases, longest):

@@ -4,8 +4,8 @@ The states lie one after the other in an array, so the next state of one round i
 Another array keeps what the backward loop needs from each round. The backward loop reads both arrays from the end. Sums
 are added up in place.
 
-If rounds only add to the state, that stays in place, and they may run in any order: in C, in lanes. The backward loop
-then computes a round again. If `until` may end a loop, its state stays in place, too. Flags say which rounds ran.
+If rounds only add to the state, it stays in place, and they may run in any order; in C, they run in lanes. The backward
+loop then computes a round again. If `until` may end a loop, its state stays in place, too. Flags say which rounds ran.
 
 While a round is turned into steps, the name of an array that advances from round to round begins with its stride.
 """
@@ -37,7 +37,7 @@ from micrograd.compiler.passes.jam import later
 from micrograd.compiler.passes.roll import reroll
 from micrograd.compiler.passes.vectorize import Layout, Levels, Place, by_level
 
-LANES = range(64, 8, -8)  # rounds of a strip, best if they divide all: half of 64 take 1.05 to 1.2 times as long
+LANES = range(64, 8, -8)  # rounds of a strip, ideally without a rest: half of 64 take 1.05 to 1.2 times as long
 ROOM = 1 << 17  # numbers of a strip, which then stay in the cache
 
 OVER = -1  # the key of what a loop keeps: for each round, whether it changes nothing

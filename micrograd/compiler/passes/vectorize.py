@@ -336,7 +336,7 @@ def _transposed(rows: Iterable[Any]) -> Any:
 
 
 def looped(parts: Sequence[Part], longest: int = 1) -> Kernel:
-    """Steps, with loops for those that repeat, also in what each of them reads."""
+    """Steps, with loops for steps that repeat, and for what repeats within a step."""
     return [_looped_within(step_of(part)) for part in roll(parts, 0, longest)]
 
 

@@ -178,7 +178,7 @@ class Writer(Printer):
             yield f"{self.for_lane}{target} {sign} {text};"
 
     def condition(self, ref: Ref) -> str:
-        """Whether a number is not 0; in lanes, none of its numbers."""
+        """Whether a number is not 0; in lanes, whether it is 0 in none of them."""
         if not self.vectors:
             return super().condition(ref)
         return (

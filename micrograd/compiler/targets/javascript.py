@@ -1,6 +1,6 @@
 """Writing JavaScript: a trace as functions, for a module (export.py), and the spellings that drawn pages share with it.
 
-A small program has no loops: in straight-line code, an engine keeps numbers in registers, which takes half the time.
+A small program has no loops: in straight-line code, an engine keeps numbers in registers, and takes half the time.
 The functions in inlined.js are inlined where they are used. One of them is the slope of tanh: `with_slopes` finds it in
 a trace.
 """
@@ -124,7 +124,7 @@ def unrolled(part: Any, most: float, depth: int = 0) -> Iterator[Any]:
 
 
 def array_of(numbers: Sequence[float]) -> str:
-    """The numbers as an array, to the last bit: of floats, or of ints."""
+    """The numbers as an array of floats or ints, exact to the last bit."""
     kind = "Int32Array" if numbers and isinstance(numbers[0], int) else "Float64Array"
     text = textwrap.fill(", ".join(literal(n).strip("()") for n in numbers), 116)
     return f"new {kind}([" + (f"\n{textwrap.indent(text, '  ')},\n" if text else "") + "])"

@@ -47,7 +47,7 @@ def parts(name: str) -> dict[str, str]:
 
 
 def used(known: Mapping[str, str], code: str) -> str:
-    """The texts of these functions and tables that code uses, and of those that these use in turn."""
+    """The texts of the functions and tables that code uses, directly or through others."""
     found = set[str]()
     while more := (known.keys() & re.findall(r"\b(\w+)[(\[]", code)) - found:
         found |= more
