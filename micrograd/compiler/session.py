@@ -48,11 +48,11 @@ class Training:
     validation: Buckets
     shards: Any = None
 
-    def __init__(self, function: Function, optimizer: Optimizer, engine: Any = None) -> None:
+    def __init__(self, function: Function, optimizer: Optimizer, engine: Engine | None = None) -> None:
         check_rule(optimizer)
         self.function, self._optimizer = function, optimizer
         self._indices = _indices(function, optimizer)
-        self._engine: Any = engine or Engine(function.parameters, optimizer, partial(_on_values, function))
+        self._engine = engine or Engine(function.parameters, optimizer, lambda *of: function(*mapped(Value, of)))
         self._turn = threading.RLock()  # of the thread that takes a step
         self._block: ExitStack | None = None
         self._in_c: NativeLoop | None = None  # within the block
@@ -125,7 +125,7 @@ class Training:
             losses = [loss for batch in self.validation.batches for loss in run(batch)[0].tolist()]
             if all(map(math.isfinite, losses)):
                 return losses
-        return self._engine.values()  # type: ignore[no-any-return]
+        return self._engine.values()
 
     def start_build(self) -> None:
         """Start building the loop in C before the block begins. Errors are ignored here: the block meets them again."""
@@ -160,12 +160,6 @@ class Training:
         self._list = now
         if any_frozen(now):
             raise RuntimeError("a step would change frozen parameters: leave the block of frozen() first")
-
-
-def _on_values(function: Function, batches: Batches, i: int) -> Value:
-    """What the function returns for an example of Values."""
-    loss: Value = function(*mapped(Value, batches.examples.arguments(i)))
-    return loss
 
 
 def _indices(function: Function, optimizer: Optimizer) -> list[int]:

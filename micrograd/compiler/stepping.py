@@ -97,39 +97,51 @@ class NotFinite(FloatingPointError):
 
 
 class Engine:
-    """Takes steps one at a time: the engine's `backward` on the mean of `loss_of_example`, then the optimizer's `step`.
+    """Takes steps one at a time: the engine's `backward` on the mean of `loss_of`, then the optimizer's `step`.
 
-    `parameters` are the model's. The optimizer may change only some of them, and others besides.
+    `loss_of` takes the `arguments` of an example in `data`, by default in what the batches hold; `validation` has the
+    examples to measure. `parameters` are the model's, and the first loss must depend on one. The optimizer may change
+    only some of them, and others besides.
     """
 
     def __init__(
-        self, parameters: Sequence[Value], optimizer: OptimizerLike, loss_of_example: Callable[[Batches, int], Value]
-    ) -> None:
-        self.parameters, self.optimizer, self.loss_of_example = parameters, optimizer, loss_of_example
+        self, parameters: Sequence[Value], optimizer: OptimizerLike, loss_of: Callable[..., Value],
+        data: Any = None, validation: Any = None,
+    ) -> None:  # fmt: skip
+        self.parameters, self.optimizer, self.loss_of = parameters, optimizer, loss_of
+        self.data, self.validation, self._is_first = data, validation, True
         self.all_parameters = list({id(parameter): parameter for parameter in (*parameters, *self.trained())}.values())
 
     def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
         """Take a step at the optimizer's rate."""
-        loss = self._differentiate(batches)
+        loss = self._differentiate(self.data or batches.examples, batches.next())
         self.update()
         batches.count(1)
         return [loss]
 
     @gc_paused()
-    def _differentiate(self, batches: Batches) -> float:
-        """Replace all gradients with those of the next batch, and return its mean loss; the graph is freed."""
-        loss = mean([self.loss_of_example(batches, i) for i in batches.next()])
-        self.check(loss)
+    def _differentiate(self, data: Any, numbers: Sequence[int]) -> float:
+        """Replace all gradients with those of the mean loss of some examples, and return it; the graph is freed."""
+        loss = mean([self.loss_of(*data.arguments(i)) for i in numbers])
         if not math.isfinite(loss.data):
             raise NotFinite("the loss", loss.data)
+        if self._is_first and loss.data != 0:
+            _, leaves = loss._topological_order()
+            if set(self.parameters).isdisjoint(leaves):
+                raise ValueError(
+                    "the loss does not depend on the model's parameters: compute it from predictions, not .data"
+                )
+        self._is_first = False
         for parameter in self.all_parameters:  # also those of frozen layers
             parameter.grad = 0.0
         self.optimizer.zero_grad()
         loss.backward()
         return float(loss.data)
 
-    def check(self, loss: Value) -> None:
-        """Raise an error if this is not a loss to learn from."""
+    @gc_paused()
+    def values(self) -> list[float]:
+        """The losses of the validation examples, one graph at a time."""
+        return [self.loss_of(*self.validation.arguments(i)).data for i in range(len(self.validation))]
 
     def update(self) -> None:
         """Take the optimizer's step along the gradients; on an error or NotFinite, set everything back."""

@@ -19,13 +19,11 @@ from micrograd.compiler.frontend.rounds import order_of
 from micrograd.compiler.function import Function, lasting
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.session import Training
-from micrograd.compiler.stepping import Batches, Loop
+from micrograd.compiler.stepping import Batches, Engine, Loop
 from micrograd.core.errors import users_line
 from micrograd.engine import Value
 from micrograd.support.collector import gc_paused
 from micrograd.support.generators import generators_restored
-from micrograd.support.trees import as_lists
-from micrograd.training.trainer import ModelEngine, loss_in
 
 log = logging.getLogger("micrograd")
 
@@ -37,17 +35,16 @@ NOT_THE_SAME = (
 )
 
 
-def compiled(stack: ExitStack, engine: ModelEngine, backend: Backend, batches: Batches) -> Loop:
+def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batches) -> Loop:
     """A Loop that does in generated code what the engine does, until the stack is closed.
 
     Returns the engine itself if the loss does not depend on the parameters, and the engine then raises the error; or if
     the loss of an example is not the same each time, or cannot be compiled, and then the log says why, unless the
     engine fails, too. If it cannot be compiled, that is an error unless the backend is "auto" without an executor.
     """
-    trial = None
-    try:
-        with generators_restored(batches.rng):
-            trial = Trial(engine)
+    with generators_restored(batches.rng):
+        trial = Trial(engine)
+        try:
             if not trial.differ:
                 try:
                     training = begun(engine, backend, batches, trial.constants)
@@ -56,33 +53,32 @@ def compiled(stack: ExitStack, engine: ModelEngine, backend: Backend, batches: B
                 function = training.function
                 loss, _ = function._sums(batches.examples, function._array(), [0], 1.0)
                 trial.compare(0, loss, 1e-6 if function.precision == DOUBLE else 1e-2)
-        if not trial.differ:
-            n = len(set(map(id, engine.parameters)))
-            graphs = [function._backends[batch.shapes].graph for batch in batches.examples.batches]
-            return stack.enter_context(training) if any(graph.has_gradients(n) for graph in graphs) else engine
-        why = NOT_THE_SAME.format(*trial.differ)
-    except Exception as error:
-        if backend.name != "auto" or backend.executor is not None:
-            raise
-        if trial and trial.fails:
-            return engine
-        line = users_line(error.__cause__ or error)
-        why = f"the model cannot be compiled: {error}" + ("" if line in str(error) else f" ({line})")
+            if not trial.differ:
+                graphs = [function._backends[batch.shapes].graph for batch in batches.examples.batches]
+                n = len(set(map(id, engine.parameters)))
+                return stack.enter_context(training) if any(graph.has_gradients(n) for graph in graphs) else engine
+            why = NOT_THE_SAME.format(*trial.differ)
+        except Exception as error:
+            if backend.name != "auto" or backend.executor is not None:
+                raise
+            if trial.fails:
+                return engine
+            line = users_line(error.__cause__ or error)
+            why = f"the model cannot be compiled: {error}" + ("" if line in str(error) else f" ({line})")
     log.warning("training eagerly, since %s", why)
     return engine
 
 
-def begun(engine: ModelEngine, backend: Backend, batches: Batches, constants: Sequence[Value]) -> Training:
+def begun(engine: Engine, backend: Backend, batches: Batches, constants: Sequence[Value]) -> Training:
     """A training run of the compiled loss, to be entered. Steps that may fail are the engine's."""
-    (xs, ys), parameters = engine.data, engine.all_parameters
-    example, options = (as_lists(xs[0]), as_lists(ys[0])), Options(replace(backend, executor=None))
-    function = Function(engine.loss_of, example, parameters, options, constants)
+    data, options = engine.data, Options(replace(backend, executor=None))
+    function = Function(engine.loss_of, data.arguments(0), engine.all_parameters, options, constants)
     optimizer: Any = engine.optimizer
     training = Training(function, optimizer, engine)
     training.start_build()
-    batches.examples = function._examples((xs, ys), batches.size)
-    if engine.validation:
-        training.validation = function._examples(engine.validation, kind="forward")
+    batches.examples = function._examples((data.xs, data.ys), batches.size)
+    if measured := engine.validation:
+        training.validation = function._examples((measured.xs, measured.ys), kind="forward")
     if backend.executor is not None:
         training.shards = Shards(backend.executor, function, batches.examples)
     return training
@@ -96,13 +92,13 @@ class Trial:
     """
 
     @gc_paused()
-    def __init__(self, engine: ModelEngine) -> None:
+    def __init__(self, engine: Engine) -> None:
         self.differ: tuple[float, float] | None = None
         self.fails = False  # for one of the examples
         self._engine = engine
         self._first: dict[int, float] = {}  # the first loss of each example
         end = time.perf_counter() + SECONDS
-        for i in range(len(engine.data[0])):
+        for i in range(len(engine.data)):
             loss, again, *_ = [self.call(i) for _ in range(CALLS)]
             if i == 0:
                 self.constants = constants_of(loss, again, set(engine.all_parameters))
@@ -112,7 +108,7 @@ class Trial:
     def call(self, i: int) -> tuple[Value, ...]:
         """Call them on an example. Returns the loss, or nothing if there is an error."""
         try:
-            loss = loss_in(self._engine.data, i, self._engine.loss_of)
+            loss = self._engine.loss_of(*self._engine.data.arguments(i))
             self.compare(i, loss.data)
             return (loss,)
         except Exception:  # the step that takes this example raises it, too

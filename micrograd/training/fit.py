@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import Any, TextIO
 
 from micrograd.compiler.options import Backend
-from micrograd.compiler.stepping import Batches, NotFinite, OptimizerLike
+from micrograd.compiler.stepping import Batches, Engine, NotFinite, OptimizerLike
 from micrograd.engine import Value
 from micrograd.optim import Adam, Optimizer, Schedule
 from micrograd.support.signals import interrupts_noted
@@ -16,11 +16,12 @@ from micrograd.support.trees import as_lists, flat
 from micrograd.support.validation import Rng, as_list, count, examples, generator, require_attributes
 from micrograd.training.history import Diverged, History
 from micrograd.training.progress import Progress
-from micrograd.training.trainer import Model, ModelEngine, Table, Trainer
+from micrograd.training.trainer import Model, Table, Trainer, example_loss
 
 log = logging.getLogger("micrograd")
 
 Loss = Callable[[Any, Any], Any]
+Pair = tuple[Sequence[Any], Sequence[Any]]
 ORDER = ", as in fit(model, loss, xs, ys)"
 KINDS = {
     "model": (["__call__", "parameters"], f"a Module, or an object with parameters() to call on an input{ORDER}"),
@@ -34,7 +35,7 @@ KINDS = {
 
 def fit(
     model: Model, loss: Loss, xs: Sequence[Any], ys: Sequence[Any], *, epochs: int, batch_size: int | None = None,
-    optimizer: OptimizerLike | None = None, schedule: Schedule | None = None, validation: Table | None = None,
+    optimizer: OptimizerLike | None = None, schedule: Schedule | None = None, validation: Pair | None = None,
     patience: int | None = None, rng: Rng = None, progress: bool | TextIO = True, backend: str | Backend = "eager",
 ) -> History:  # fmt: skip
     """Train the model on the examples.
@@ -72,11 +73,11 @@ def fit(
         why.
     """
     backend, parameters = Backend.of(backend), _checked(model, loss, optimizer, schedule, progress)
-    data, validation = _examples(loss, xs, ys, validation, patience)
-    epochs, n = count("epochs", epochs), len(data[0])
+    data, measured = _examples(loss, xs, ys, validation, patience)
+    epochs, n = count("epochs", epochs), len(data)
     batches = Batches(n, n if batch_size is None else min(n, count("batch_size", batch_size)), generator(rng))
     optimizer = Adam(parameters, learning_rate=0.01) if optimizer is None else optimizer
-    engine = ModelEngine(model, loss, data, validation, parameters, optimizer)
+    engine = Engine(parameters, optimizer, example_loss(model, loss), data, measured)
     trainer = Trainer(engine, batches, schedule, epochs, patience)
     history = trainer.history
     with interrupts_noted() as noted:
@@ -95,7 +96,7 @@ def fit(
             history.interrupted = True
         except NotFinite as error:
             history.failure = failure = trainer.failure(error.what)
-            left, advice = trainer.set_back(), _advice(data, validation, parameters)
+            left, advice = trainer.set_back(), _advice(engine)
             failure.message += f": the parameters are those {left}; {advice}"
             raise Diverged(failure, history) from None
         except (BrokenExecutor, ArithmeticError) as error:  # such as OverflowError from a square in a user's loss
@@ -127,11 +128,9 @@ def _checked(model: Any, loss: Any, optimizer: Any, schedule: Any, progress: Any
     return parameters
 
 
-def _examples(
-    loss: Any, xs: Any, ys: Any, validation: Table | None, patience: int | None
-) -> tuple[Table, Table | None]:
+def _examples(loss: Any, xs: Any, ys: Any, validation: Pair | None, patience: int | None) -> tuple[Table, Table | None]:
     """The examples to train on and the examples to measure, by position. Raises an error if they are not valid."""
-    data = examples(xs, ys)
+    data, measured = Table(*examples(xs, ys)), None
     if patience is not None:
         count("patience", patience)
         if validation is None:
@@ -139,22 +138,22 @@ def _examples(
     if validation is not None:
         if not isinstance(validation, (tuple, list)) or len(validation) != 2:
             raise ValueError("validation must be a pair (xs, ys) of inputs and targets")
-        validation = examples(*validation, names=("validation[0]", "validation[1]"))
+        measured = Table(*examples(*validation, names=("validation[0]", "validation[1]")))
     if check_targets := getattr(loss, "check_targets", None):
-        check_targets(data[1], "ys")
-        check_targets(validation[1] if validation else (), "validation[1]")
-    return data, validation
+        check_targets(data.ys, "ys")
+        check_targets(measured.ys if measured else (), "validation[1]")
+    return data, measured
 
 
-def _advice(data: Table, validation: Table | None, parameters: Sequence[Value]) -> str:
+def _advice(engine: Engine) -> str:
     """Advice for a number that is not finite, depending on where it may come from."""
-    tables = dict(zip(("xs", "ys", "validation[0]", "validation[1]"), (*data, *(validation or ())), strict=False))
-    for name, table in tables.items():
-        for i, example in enumerate(table):
+    columns = [column for table in (engine.data, engine.validation) if table for column in vars(table).values()]
+    for name, column in zip(("xs", "ys", "validation[0]", "validation[1]"), columns, strict=False):
+        for i, example in enumerate(column):
             for x in flat(example):
                 if isinstance(x, float) and not math.isfinite(x):
                     return f"{name}[{i}] holds {x}: leave such examples out, or replace it with a finite number"
-    largest = max(abs(float(parameter.data)) for parameter in parameters)
+    largest = max(abs(float(parameter.data)) for parameter in engine.parameters)
     if largest > 1e9:  # a lower learning rate will not bring such a weight back
         return f"the weights have grown to {largest:.1g}: create a new model and train it at a lower learning rate"
     return "try a lower learning rate, or inputs on a smaller scale"

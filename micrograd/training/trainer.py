@@ -1,27 +1,39 @@
-"""A Trainer lets a Loop take the steps of `fit`, and records the results. ModelEngine is the one that uses the engine.
+"""A Trainer lets a Loop take the steps of `fit`, and records the results.
 
-Generated code has its own Loop (compiled.py). Whichever takes the steps, the examples come in the same order, and the
-losses are the same up to rounding.
+The Loop is the engine, or generated code (compiled.py). Whichever takes the steps, the examples come in the same order,
+and the losses are the same up to rounding.
 """
 
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from micrograd.compiler.stepping import Batches, Engine, Loop, NotFinite, OptimizerLike
+from micrograd.compiler.stepping import Batches, Engine, Loop, NotFinite
 from micrograd.engine import Value
 from micrograd.optim import Schedule, depends_on_step_only
-from micrograd.support.collector import gc_paused
 from micrograd.support.signals import set_back
 from micrograd.support.trees import as_lists
 from micrograd.support.validation import number
 from micrograd.training.history import Failure, History
 
-Table = tuple[Sequence[Any], Sequence[Any]]
-"""Inputs and targets, by position."""
-
 PACE = 0.05  # seconds of steps in one call of a Loop: between them, progress is reported and Ctrl-C noticed
+
+
+@dataclass(frozen=True)
+class Table:
+    """Inputs and targets, by position."""
+
+    xs: Sequence[Any]
+    ys: Sequence[Any]
+
+    def __len__(self) -> int:
+        return len(self.xs)
+
+    def arguments(self, i: int) -> tuple[Any, Any]:
+        """An input and its target, as numbers and nested lists."""
+        return as_lists(self.xs[i]), as_lists(self.ys[i])
 
 
 class Model(Protocol):
@@ -32,40 +44,6 @@ class Model(Protocol):
 
     def parameters(self) -> list[Value]:
         """The parameters that the optimizer may change."""
-
-
-class ModelEngine(Engine):
-    """Takes steps with the engine. The first loss must depend on the model's parameters."""
-
-    def __init__(
-        self, model: Model, loss: Callable[[Any, Any], Any], data: Table, validation: Table | None,
-        parameters: Sequence[Value], optimizer: OptimizerLike,
-    ) -> None:  # fmt: skip
-        loss_of = self.loss_of = example_loss(model, loss)
-        self.data, self.validation, self._is_first = data, validation, True
-        super().__init__(parameters, optimizer, lambda _, i: loss_in(data, i, loss_of))
-
-    @gc_paused()
-    def values(self) -> list[float]:
-        """The losses of the validation examples, one graph at a time."""
-        table = self.validation or ((), ())
-        return [loss_in(table, i, self.loss_of).data for i in range(len(table[0]))]
-
-    def check(self, loss: Value) -> None:
-        """Raise ValueError if the first loss, unless it is 0 already, does not depend on any of the parameters."""
-        if self._is_first and loss.data != 0 and math.isfinite(loss.data):
-            _, leaves = loss._topological_order()
-            if set(self.parameters).isdisjoint(leaves):
-                raise ValueError(
-                    "the loss does not depend on the model's parameters: compute it from predictions, not .data"
-                )
-        self._is_first = False
-
-
-def loss_in(table: Table, i: int, loss_of: Callable[[Any, Any], Value]) -> Value:
-    """The loss of example i of a table."""
-    xs, ys = table
-    return loss_of(as_lists(xs[i]), as_lists(ys[i]))
 
 
 def example_loss(model: Model, loss: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Value]:
@@ -91,7 +69,7 @@ class Trainer:
     """
 
     def __init__(
-        self, engine: ModelEngine, batches: Batches, schedule: Schedule | None, epochs: int, patience: int | None
+        self, engine: Engine, batches: Batches, schedule: Schedule | None, epochs: int, patience: int | None
     ) -> None:
         self.loop: Loop = engine
         self.batches, self.history, self.optimizer = batches, History(), engine.optimizer
