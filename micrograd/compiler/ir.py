@@ -93,7 +93,7 @@ class Loop(NamedTuple):
     """Steps, terms of a sum, or a reference, repeated for a number of rounds.
 
     If it is `parallel`, its rounds may run in any order, but may add to the same sums. C marks a loop only if no round
-    accesses what another one sets.
+    accesses what another one sets. `in_order` says that a round adds several terms to a variable.
 
     In a case of a switch, `rounds` may be a tuple: a number for each time that the case runs.
     """
@@ -101,6 +101,7 @@ class Loop(NamedTuple):
     rounds: Any
     body: "tuple[Any, ...]"
     parallel: bool = False
+    in_order: bool = False
 
     @property
     def may_skip(self) -> bool:

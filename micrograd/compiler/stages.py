@@ -7,7 +7,7 @@ from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import Slice, Trace
 from micrograd.compiler.ir import INFIX, show
 from micrograd.compiler.passes import hoisted, program
-from micrograd.compiler.targets.c import Writer
+from micrograd.compiler.passes.lower import lower
 
 
 def stages(graph: Graph, shared: Sequence[bool] = ()) -> dict[str, str]:
@@ -20,8 +20,7 @@ def stages(graph: Graph, shared: Sequence[bool] = ()) -> dict[str, str]:
     compiled = hoisted(graph, ends, shared) or program(graph, ends)
     once = {"before": compiled.before, "after": compiled.after}
     kernels = {name: part.kernel for name, part in once.items() if part} | compiled.passes
-    in_parts = Writer(compiled, "lanes").passes
-    kernels |= {name: [*chain(*parts)] for name, parts in in_parts.items()}
+    kernels |= {name: [*chain(*parts)] for name, parts in lower(compiled, "lanes").passes.items()}
     trace = "".join(f"{line}\n" for line in _trace(graph))
     return {"trace": trace} | {name: show(kernel) for name, kernel in kernels.items()}
 

@@ -27,8 +27,7 @@ import micrograd
 from micrograd import Value, scalar
 from micrograd.compiler import CompilerError, passes
 from micrograd.compiler.native import toolchain
-from micrograd.compiler.passes import roll
-from micrograd.compiler.targets import c
+from micrograd.compiler.passes import lower, roll
 from tests.fuzz import command
 
 ROUNDS = (4, 4, 5, 6, 7, 9, 17, 1, 2)
@@ -233,7 +232,7 @@ def compiled(program: Program, way: Way) -> list[float]:
         patch.object(roll, "FEWEST_ROUNDS", way.fewest),
         patch.object(toolchain, "FLAGS", flags),
         patch.multiple(passes, MANY_CONSTANTS=4, ORDERS=(way.order,)),
-        patch.object(c, "LINES", LINES),
+        patch.object(lower, "LINES", LINES),
         patch.dict(os.environ, CC=way.compiler),
     ):
         fast = micrograd.compile(lambda x: run(program, x, ws, constants), (examples[0],), parameters=ws, backend="c")

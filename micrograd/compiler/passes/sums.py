@@ -17,28 +17,25 @@ def in_steps(kernel: Sequence[Step], *, dots: bool = False, totals: bool = False
     """
     variables = (Ref(f"sum{i}") for i in count())
 
+    def within(body: Sequence[Step]) -> tuple[Step, ...]:
+        return tuple([each for step in body for each in steps(step)])
+
     def steps(step: Step) -> Iterator[Step]:
         if isinstance(step, Loop):
-            yield Loop(step.rounds, tuple([inner for each in step.body for inner in steps(each)]))
-            return
-        if isinstance(step, Switch):
-            yield Switch(
-                step.order, tuple([tuple([inner for each in case for inner in steps(each)]) for case in step.cases])
-            )
-            return
-        if isinstance(step, Assign | Accumulate):
-            is_total = totals and isinstance(step, Accumulate)
-            if isinstance(step.value, Sum) and _is_long(step.value.terms):
-                variable = next(variables)
-                yield from _added_up(variable, step.value.terms, dots)
-                step = step._replace(value=variable)
-            elif is_total:
-                variable = next(variables)
-                yield Assign(variable, step.value)
-                step = step._replace(value=variable)
-        yield step
+            yield Loop(step.rounds, within(step.body))
+        elif isinstance(step, Switch):
+            yield Switch(step.order, tuple(map(within, step.cases)))
+        elif isinstance(step, Assign | Accumulate) and isinstance(step.value, Sum) and _is_long(step.value.terms):
+            variable = next(variables)
+            yield from _added_up(variable, step.value.terms, dots)
+            yield step._replace(value=variable)
+        elif totals and isinstance(step, Accumulate):
+            variable = next(variables)
+            yield from (Assign(variable, step.value), step._replace(value=variable))
+        else:
+            yield step
 
-    return [inner for step in kernel for inner in steps(step)]
+    return list(within(kernel))
 
 
 def _is_long(terms: Sequence[Term | Loop]) -> bool:
@@ -67,7 +64,8 @@ def _added(variable: Ref, statements: Sequence[tuple[Term, ...] | Loop], dots: b
             negated = [Assign(variable, Call("neg", (variable,)))] * (sign == "-")  # negation is exact
             yield from (*negated, Assign(variable, Call(f"{op} {part.rounds}", (variable, *operands))), *negated)
         else:
-            yield Loop(part.rounds, tuple(_added(variable, list(_statements(part.body)), dots)))
+            body = tuple(_added(variable, list(_statements(part.body)), dots))
+            yield Loop(part.rounds, body, in_order=len(part.body) > 1 or isinstance(part.body[0], Loop))
 
 
 def _statements(terms: Sequence[Term | Loop]) -> Iterator[Any]:

@@ -26,43 +26,16 @@ from typing import Any
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.operations import CONDITIONS
-from micrograd.compiler.ir import (
-    ARRAYS,
-    Accumulate,
-    Assign,
-    Call,
-    Loop,
-    Ref,
-    Scatter,
-    Step,
-    Sum,
-    calls,
-    innermost,
-    is_variable,
-    refs,
-    replace,
-)
+from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref
 from micrograd.compiler.passes import Program
-from micrograd.compiler.passes.fuse import is_parallel
-from micrograd.compiler.passes.interchange import interchanged
-from micrograd.compiler.passes.jam import jam
-from micrograd.compiler.passes.layers import with_layers
-from micrograd.compiler.passes.products import Product, argument, split
-from micrograd.compiler.passes.rounds import in_lanes
-from micrograd.compiler.passes.storage import allocate
-from micrograd.compiler.passes.sums import in_steps
+from micrograd.compiler.passes.lower import lower
+from micrograd.compiler.passes.products import Product, argument
 from micrograd.compiler.targets.c_runtime import CALLS, FOR_DOUBLES, FOR_TILES, PARTS, definitions, refused
 from micrograd.compiler.targets.spelling import Printer, block, filled, spellings
 
-LINES = 150  # of a function: gcc takes 2.4 s for 7,500 lines in lanes, and 2.8 if they are in functions of 600
 MANY_LINES = 500  # outside loops, above which a tile is one vector: 900 take 1.16 times as long, a quarter to compile
 CACHE = 1 << 20  # bytes, beyond which a tile is smaller: 256-256-10 takes 602 us on AVX-512, and 768 with half of it
 TILES = (4, 2, 1)  # vectors of examples in a tile
-
-LONG_ROW = 8  # rounds: loops of at least as many compute exp and tanh by arithmetic
-ROW_CALLS = {"exp"}, {"tanh"}  # with tanh among them, a step of an LSTM takes 1.2 us instead of 1.9
-IN_VECTORS = CONDITIONS.union(*ROW_CALLS) | {*"+-*/", "quotient", "neg", "abs", "where", "sqrt", "condition", "truth"}
-"""The operations that a loop may have if the C compiler is to vectorize it."""
 
 TOTAL = CONDITIONS | {*"+-*", "dot", "neg", "abs", "where", "max", "sum", *(op for op in CALLS if not refused(op))}
 """The operations that have a result for all operands, even if infinite; the others may raise in Python."""
@@ -90,16 +63,15 @@ class Writer(Printer):
     """Prints a program as functions in C, of one of KINDS: arithmetic on numbers, or on vectors.
 
     In a library for one example, loops over neighbouring numbers become calls and vectors. With `checks`, `failed` is
-    set where Python raises an error. `shared` says which arguments all lanes share. `passes` has the parts of the
-    kernel after each pass.
+    set where Python raises an error. `shared` says which arguments all lanes share.
     """
 
     def __init__(
         self, program: Program, kind: str, precision: Precision = DOUBLE, *, checks: bool = False,
         shared: Sequence[bool] = (),
     ) -> None:  # fmt: skip
-        once, lanes, one = kind == "once", kind == "lanes", kind == "one"
-        self.vectors = vectors = once or lanes
+        once = kind == "once"
+        self.vectors = vectors = kind in ("lanes", "once")
         self.once, self.shared, self.literal, self.constants = once, shared, precision.literal, program.constants
         self.type, self.for_lane, self.lane = KINDS[kind]
         self.uniform = {*"pcghdu", *"y" * once}  # arrays with one number for all lanes
@@ -110,19 +82,7 @@ class Writer(Printer):
         if kind != "file":
             types |= {"failed": "M *", "h": "const real *", "d": "real *", "block": "R *", "u": "const real *"}
         self.parameters = {name: f"{type.replace('*', '*restrict ')}{name}" for name, type in types.items()}
-        kernel, self.products, self.block = program.kernel, list[Product](), 0
-        if lanes:
-            kernel, self.products, self.block = split(kernel, program.sizes)
-            kernel = [_for_all(step, program.sizes, shared) for step in kernel] if any(shared) else kernel
-        after = [product.step() for product in self.products]
-        layers = kernel if once else with_layers(kernel) if vectors else interchanged(in_lanes(kernel))
-        parts, self.temporaries = allocate(layers, LINES)
-        steps = [in_steps(part, dots=one, totals=lanes) for part in parts]
-        if one and precision == DOUBLE:
-            steps = [list(map(_in_vectors, part)) for part in steps]
-        self.parts = [jam(part) if vectors else part for part in steps]
-        self.passes = {"products": [kernel, after], "layers": [layers], "storage": parts, "sums": steps}
-        self.passes["jam"] = self.parts
+        self.parts, self.temporaries, self.products, self.block, _ = lower(program, kind, precision, shared)
 
     def function_of(self, name: str, lines: Iterable[str]) -> str:
         """A function of these lines, which may leave some of its parameters unused."""
@@ -160,7 +120,7 @@ class Writer(Printer):
     def loop(self, loop: Loop, depth: int) -> str:
         """The head of a loop."""
         head = super().loop(loop, depth)
-        if not self.vectors and _adds_several(loop):
+        if loop.in_order and not self.vectors:  # gcc 12 gets some such sums wrong when it vectorizes or unrolls them
             head = head.replace("long", "volatile long")
         return f"PARALLEL {head}" if loop.parallel else head
 
@@ -207,40 +167,6 @@ class Writer(Printer):
         if array in ("x", "y", "t", "block"):
             return element + ("[0]" if self.once and array == "x" else self.lane)
         return element
-
-
-def _for_all(step: Step, sizes: Sequence[int], shared: Sequence[bool]) -> Any:
-    """A step that reads arguments shared by all examples from the array u, as one number for all lanes."""
-    places = [(ref, argument(ref, rounds, sizes)) for ref, rounds in refs(step)]
-    own = {ref for ref, place in places if not (place and shared[place[0]])}
-    return replace(step, lambda ref: ref if ref in own else ref._replace(array="u"))
-
-
-def _in_vectors(step: Step, around: tuple[int, ...] = ()) -> Step:
-    """A step whose loops compute exp and tanh by arithmetic, not the C library, so that they can be vectors."""
-    if not isinstance(step, Loop):
-        return step
-    if step.rounds < LONG_ROW or any(
-        isinstance(each, Loop | Scatter) or calls(each) - IN_VECTORS for each in step.body
-    ):
-        return Loop(step.rounds, tuple([_in_vectors(each, (*around, step.rounds)) for each in step.body]))
-    body = [
-        each._replace(value=each.value._replace(op=f"row_{each.value.op}")) if calls(each) in ROW_CALLS else each
-        for each in step.body
-    ]
-    return Loop(step.rounds, tuple(body), is_parallel(step, around))
-
-
-def _adds_several(loop: Loop) -> bool:
-    """Whether a loop adds several terms a round to a variable.
-
-    gcc 12 gets sums wrong when it vectorizes such a loop, or unrolls one, that reads an array in reverse: a volatile
-    counter keeps it from doing so.
-    """
-    if not all(isinstance(step, Assign) and is_variable(step.target) for step, _ in innermost(loop)):
-        return False
-    step = loop.body[0]
-    return len(loop.body) > 1 or isinstance(step, Loop) or (isinstance(step.value, Sum) and len(step.value.terms) > 2)
 
 
 def library_source(

@@ -14,6 +14,7 @@ import micrograd
 from micrograd import Backend, Value, dot, functional, where
 from micrograd.compiler import passes
 from micrograd.compiler.native import toolchain
+from micrograd.compiler.passes import lower
 from micrograd.compiler.targets import c
 from tests.helpers import (
     NESTS,
@@ -259,7 +260,7 @@ def test_sums_over_a_row_are_added_up_at_once_for_few_examples(operation, term, 
 
 @needs_compiler
 def test_long_code_is_split_into_functions(monkeypatch):
-    monkeypatch.setattr(c, "LINES", 10)
+    monkeypatch.setattr(lower, "LINES", 10)
     model, loss, batch = large(6, 5)
     fast = assert_trains_alike(model, loss, batch)
     assert "backward_one_1(" in fast.c_source

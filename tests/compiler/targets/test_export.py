@@ -12,7 +12,7 @@ import pytest
 import micrograd
 from micrograd import Value, nn
 from micrograd.compiler.native import toolchain
-from micrograd.compiler.targets import c
+from micrograd.compiler.passes import lower
 from tests.helpers import NESTS, assert_close, eager, has_compiler, large, needs_compiler, products
 from tests.operations import OPERATIONS
 
@@ -64,7 +64,7 @@ def run_exported(fast, directory, x, outputs, parameters, differentiable=True, f
 @pytest.mark.parametrize("size", ["small", "large"])
 def test_an_exported_network_is_strict_c99_and_gives_the_same_numbers(tmp_path, monkeypatch, size):
     if size == "large":
-        monkeypatch.setattr(c, "LINES", 10)
+        monkeypatch.setattr(lower, "LINES", 10)
     model, loss, batch = large(*((3, 2) if size == "small" else (60, 20)))
     fast = micrograd.compile(loss, (batch[0],), parameters=model.parameters(), backend="python")
     value, gradient = eager(loss, batch[0])
@@ -96,7 +96,7 @@ def sanitizers(tmp_path_factory):
 @pytest.mark.parametrize("dot", [micrograd.dot, products])
 @pytest.mark.parametrize("function", NESTS)
 def test_exported_nests_keep_to_their_arrays_and_to_what_c_defines(tmp_path, monkeypatch, sanitizers, function, dot):
-    monkeypatch.setattr(c, "LINES", 40)  # so that functions share temporaries
+    monkeypatch.setattr(lower, "LINES", 40)  # so that functions share temporaries
     ws = [[Value(math.sin(9 * i + j)) for j in range(9)] for i in range(9)]
     parameters, x = [w for row in ws for w in row], [0.1 * i for i in range(9)]
     fast = micrograd.compile(lambda xs: function(ws, xs, dot), (x,), parameters=parameters, backend="python")
