@@ -11,7 +11,6 @@ import threading
 from array import array
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from functools import partial
 from operator import is_
 from typing import Any, Self
 
@@ -121,8 +120,8 @@ class Training:
     def values(self) -> list[float]:
         """The losses of the validation examples; the engine computes them if one fails or is not finite."""
         with suppress(ArithmeticError, ValueError):
-            run = partial(self.function._run, "forward", parameters=memoryview(self.function._array()))
-            losses = [loss for batch in self.validation.batches for loss in run(batch)[0].tolist()]
+            found = [self.function._run("forward", batch)[0] for batch in self.validation.batches]
+            losses = [loss for each in found for loss in each.tolist()]
             if all(map(math.isfinite, losses)):
                 return losses
         return self._engine.values()
@@ -141,8 +140,8 @@ class Training:
         if not self.function.in_c:
             return None
         try:
-            loop = NativeLoop(self.function, self._optimizer, self._indices)
-            return block.enter_context(loop.in_use(self._kernel))
+            loop = NativeLoop(self.function, self._optimizer, self._indices, self._kernel)
+            return block.enter_context(loop.in_use())
         except Exception as error:  # any error that the optimizer's rule raises while it is traced
             if self.function.options.backend.name == "c" or isinstance(error, CompilerError):
                 raise

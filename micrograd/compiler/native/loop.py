@@ -65,42 +65,62 @@ class NativeLoop:
     """Takes steps in C, on numbers that live in its buffers while it is in use.
 
     The libraries of the compiled function compute the gradients. `_numbers` has the function's leaves, then their first
-    moments, and so on. The numbers of the parameters live there; those of constants are only read. `_indices` are the
-    positions of the optimizer's parameters.
+    moments, and so on. The numbers of the parameters live there; those of constants are only read. `indices` are the
+    positions of the optimizer's parameters, and `kernel` has its rule, if it was traced before.
     """
 
-    def __init__(self, function: Any, optimizer: Optimizer, indices: Sequence[int]) -> None:
-        self._function, self._optimizer, self._indices = function, optimizer, indices
-
-    @contextmanager
-    def in_use(self, kernel: UpdateKernel | None) -> Iterator[Self]:
-        """Within the block, the Values and the optimizer show the numbers that live here. `kernel` has its rule."""
-        function, optimizer, attributes = self._function, self._optimizer, vars(self._optimizer)
-        precision, n, n_trained = function.precision, len(function.leaves), len(function.parameters)
-        data = precision.array([leaf.data for leaf in function.leaves], "a parameter")
+    def __init__(
+        self, function: Any, optimizer: Optimizer, indices: Sequence[int], kernel: UpdateKernel | None = None
+    ) -> None:
+        self._function, self._optimizer, precision = function, optimizer, function.precision
+        self._kernel = kernel
+        self._train: Any = None  # the loop with the kernel's rule
+        n, n_trained, ranges = len(function.leaves), len(function.parameters), ranges_of(indices)
         before = [leaf.grad or 0.0 for leaf in function.leaves]  # or None before the first backward pass
         grads, spare = precision.array(before, "the gradient of a parameter"), precision.zeros(n)
+        data = precision.array([leaf.data for leaf in function.leaves], "a parameter")
         self._numbers = data + precision.zeros(n * len(optimizer.moments))
+        saved = precision.zeros(len(self._numbers))
         self._data, self._grads, self._spare = (memoryview(each)[:n_trained] for each in (self._numbers, grads, spare))
-        with stored(function.parameters, self._data, self._grads) as self._storage:
-            places = ([k * n + i for i in self._indices] for k in range(1, len(optimizer.moments) + 1))
-            moments = [Moments(self._numbers, precision, each) for each in places]
-            self._moments = dict(zip(optimizer.moments, moments, strict=True))
+        places = ([k * n + i for i in indices] for k in range(1, len(optimizer.moments) + 1))
+        moments = [Moments(self._numbers, precision, each) for each in places]
+        self._moments = dict(zip(optimizer.moments, moments, strict=True))
+        self._arguments = LoopArguments(
+            p=address(self._numbers), g=address(grads), spare_g=address(spare), before=address(saved),
+            ranges=address(ranges), n=n, n_ranges=len(ranges) // 2, n_examples=1, size=1,
+        )  # fmt: skip
+        self._address, self._kept = ctypes.addressof(self._arguments), (saved, ranges)  # the arguments point to these
+        self._rates = self._losses = array("d")
+        self._room: tuple[array[float], array[int], array[int]] = array("d"), array("q"), array("q")
+        self._batches: Batches | None = None
+        self._work: dict[Any, array[int]] = {}  # room for each library
+
+    @contextmanager
+    def in_use(self) -> Iterator[Self]:
+        """Within the block, the Values and the optimizer show the numbers that live here."""
+        attributes = vars(self._optimizer)
+        with stored(self._function.parameters, self._data, self._grads) as self._storage:
             try:
-                self._take_moments()
-                self._load(kernel)
+                self._take_over()
                 yield self
             finally:  # what the user has assigned since the last step stays
                 shown = [name for name in self._moments if isinstance(attributes.get(name), Moments)]
                 attributes.update({name: attributes[name][:] for name in shown})
 
-    def _take_moments(self) -> None:
-        """Take over moments that were assigned to the optimizer; from then on it shows the ones here."""
+    def _take_over(self) -> None:
+        """Take over what was assigned to the optimizer: moments, of which it then shows the ones here, and options,
+        with which its rule is traced again.
+        """
+        check_moments(self._optimizer)
         attributes, ours = vars(self._optimizer), self._moments
         assigned = {name: list(attributes[name]) for name, moment in ours.items() if attributes[name] is not moment}
         for name, numbers in assigned.items():  # all are read before any is changed
             ours[name][:] = numbers
             attributes[name] = ours[name]
+        if self._kernel is None or self._kernel.traced_with != UpdateKernel.key(self._optimizer):
+            self._kernel, self._train = UpdateKernel(self._optimizer), None
+        self._train = self._train or TRAIN(("train", build(source(self._kernel, self._function.precision))))
+        self._known = dict(attributes)
 
     def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
         """Take steps, as a Loop does."""
@@ -128,35 +148,12 @@ class NativeLoop:
         self._grads[:] = gradients[: len(self._grads)]
         return bool(self._run([self._optimizer.learning_rate], None))  # on no examples, since none are bound
 
-    def _load(self, kernel: UpdateKernel | None = None) -> None:
-        """Load C that applies the optimizer's rule as it is now, traced unless a kernel has it."""
-        if kernel is None or kernel.traced_with != UpdateKernel.key(self._optimizer):
-            kernel = UpdateKernel(self._optimizer)
-        self._kernel = kernel
-        precision, ranges = self._function.precision, ranges_of(self._indices)
-        self._train = TRAIN(("train", build(source(kernel, precision))))
-        before = precision.zeros(len(self._numbers))
-        self._arguments = LoopArguments(
-            p=address(self._numbers), g=address(self._grads), spare_g=address(self._spare), before=address(before),
-            ranges=address(ranges), n=len(self._function.leaves), n_ranges=len(ranges) // 2, n_examples=1, size=1,
-        )  # fmt: skip
-        self._address, self._kept = ctypes.addressof(self._arguments), (before, ranges)  # the arguments point to these
-        self._rates = self._losses = array("d")
-        self._room: tuple[array[float], array[int], array[int]] = array("d"), array("q"), array("q")
-        self._batches: Batches | None = None
-        self._work: dict[Any, array[int]] = {}  # room for each library
-        self._known = dict(vars(self._optimizer))
-
     def _prepare(self) -> None:
         """Take in what has been assigned to the optimizer and to constants since the last steps."""
         attributes, known = vars(self._optimizer), self._known
         known["learning_rate"], known["steps"] = attributes["learning_rate"], attributes["steps"]
         if len(known) != len(attributes) or not all(map(is_, known.values(), attributes.values())):
-            check_moments(self._optimizer)
-            self._take_moments()
-            if self._kernel.traced_with != UpdateKernel.key(self._optimizer):
-                self._load()
-            self._known = dict(attributes)
+            self._take_over()
         if constants := self._function.constants:
             numbers = self._function.precision.array([constant.data for constant in constants], "a Value")
             n = len(self._data)
