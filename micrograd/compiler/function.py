@@ -16,7 +16,7 @@ from micrograd import scalar
 from micrograd.compiler.calls import FAILURES, Backend, Single
 from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, TracedError, bucket_by_shape, pack
 from micrograd.compiler.dtype import DOUBLE, Precision
-from micrograd.compiler.frontend.graph import CallSpec, Graph, is_free, traced
+from micrograd.compiler.frontend.graph import CallSpec, Graph, free_leaves, is_free, traced
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.redirect import any_block, data_buffer, symbols
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
@@ -218,10 +218,10 @@ class Function:
         try:
             with notice("tracing the function"):
                 graph = self._graph(shapes)
-                if found := lasting(graph.survivors(), lambda: self._graph(shapes).survivors()):
-                    self._add_leaves(found, shapes)
+                if graph.free:
+                    self._add_leaves(graph.free, shapes)
                     graph = self._graph(shapes)
-                graph.free.clear()
+                    graph.free.clear()
         except (TypeError, ValueError, LookupError, AttributeError) as error:
             if isinstance(error, TraceError):
                 raise
@@ -340,28 +340,16 @@ def require_floats(leaves: Iterable[Value]) -> None:
 
 @gc_paused()
 def leaves_by_engine(function: Callable[..., Any], example_args: Sequence[Any], known: Iterable[Value]) -> list[Value]:
-    """The leaf Values, besides the known ones, that the engine reads in each of two calls, in the order of first use.
+    """The leaf Values, besides the known ones, that the engine reads in a call, in the order of first use.
 
-    The calls leave no gradients behind, and the generators of random numbers where they were.
+    The call leaves no gradients behind, and the generators of random numbers where they were.
     """
-    known = set(known)
-
-    def read() -> list[Value]:
-        arguments = [mapped(Value, as_lists(argument)) for argument in example_args]
-        with symbols({}, int) as table, rounds_by(first_round):
-            function(*arguments)
-        others = known.union(flat(arguments))
-        return [leaf for leaf in table.used.values() if leaf not in others and is_free(leaf)]
-
     with suppress(Exception), generators_restored():  # the function may fail on the example's numbers
-        return lasting(read(), read)
+        with symbols({}, int) as table, rounds_by(first_round):
+            function(*[mapped(Value, as_lists(argument)) for argument in example_args])
+        known = set(known)
+        return [leaf for leaf in free_leaves(table) if leaf not in known]
     return []
-
-
-def lasting(found: Sequence[Value], find: Callable[[], Sequence[Value]]) -> list[Value]:
-    """The Values that `find` finds, too. The others are made anew in each call, or used in one call alone."""
-    again = set(find() if found else ())
-    return [value for value in found if value in again]
 
 
 def _check_function(function: Any, example_args: Any) -> None:

@@ -16,7 +16,7 @@ from micrograd.compiler.distributed.shards import Shards
 from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import is_free
 from micrograd.compiler.frontend.rounds import order_of
-from micrograd.compiler.function import Function, lasting
+from micrograd.compiler.function import Function
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.session import Training
 from micrograd.compiler.stepping import Batches, Engine, Loop
@@ -124,5 +124,5 @@ class Trial:
 
 def constants_of(loss: tuple[Value, ...], again: tuple[Value, ...], parameters: set[Value]) -> list[Value]:
     """The leaf Values, besides the parameters, that two losses depend on, each given alone or not at all."""
-    others = [leaf for leaf in order_of(loss)[1] if leaf not in parameters and is_free(leaf)]
-    return lasting(others, lambda: order_of(again)[1])
+    both = set(order_of(loss)[1]).intersection(order_of(again)[1])
+    return [leaf for leaf in order_of(loss)[1] if leaf in both and leaf not in parameters and is_free(leaf)]

@@ -1,7 +1,6 @@
 """A traced function: its inputs, its outputs, and the operations between."""
 
 import re
-import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
@@ -67,7 +66,7 @@ class Graph:
         self.rows: list[tuple[Slice, int]] = []  # slices of the parameters' gradients, and the row added to each
         self.argument_gradients: list[int] = []
         self.gradients: dict[int, int] = {}  # for the line of the gradient of a node, the line of the node
-        self.free: list[weakref.ref[Value]] = []  # leaf Values that it uses besides the parameters
+        self.free: list[Value] = []  # leaf Values that it uses besides the parameters
         self.scales_with_seed = True  # as the chain rule says
 
     @property
@@ -89,10 +88,6 @@ class Graph:
             for op, of in zip(trace.ops, trace.operands, strict=True)
         ]
         return [sum(of_each[: self.forward_end]), sum(of_each)]
-
-    def survivors(self) -> list[Value]:
-        """The leaf Values in `free` that still exist."""
-        return [leaf for each in self.free if (leaf := each()) is not None]
 
     def has_gradients(self, n: int) -> bool:
         """Whether one of the first n parameters gets a gradient."""
@@ -189,8 +184,7 @@ class _Tracing:
         graph.has_where = any(node._op == "where" for node in nodes)
         graph.outputs = [trace.result(_number(value)) for value in values]
         graph.forward_end = len(trace.ops)
-        used = [x for x in (*table.used.values(), *leaves) if type(x) is not Argument]
-        graph.free = [weakref.ref(x) for x in dict.fromkeys(used) if x not in self.index and is_free(x)]
+        graph.free = free_leaves(table, leaves)
         self._check_assigned(table.numbers["data"].assigned)
         return result
 
@@ -319,6 +313,12 @@ def _in_order(nodes: Sequence[Value], first_use: dict[Value, int], n_lines: int)
                     level = max(level, its // n_lines + 1)
         place[node] = max(level, 1) * n_lines + line
     return sorted(nodes, key=place.__getitem__)
+
+
+def free_leaves(table: Table, others: Sequence[Value] = ()) -> list[Value]:
+    """The free leaves that a function uses, or has among the others, and has not made; not those in the table."""
+    used = [x for x in dict.fromkeys([*table.used.values(), *others]) if x not in table.index]
+    return [x for x in used if id(x) not in table.made and is_free(x)]
 
 
 def is_free(leaf: Value) -> bool:

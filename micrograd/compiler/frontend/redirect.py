@@ -46,15 +46,17 @@ class Table:
     """What a thread sees while it traces: `numbers` has the data and the grad of the Values in `index`.
 
     `used` has the other leaf Values whose `data` it uses, in the order of first use. However a function uses a number,
-    as an operand, in a condition or by `detach`, it reads `data`. `before` has the numbers that the thread replaced.
+    as an operand, in a condition or by `detach`, it reads `data`. `made` has the ids of Values that the thread makes,
+    `before` the numbers that it replaced.
     """
 
-    __slots__ = ("before", "index", "numbers", "used")
+    __slots__ = ("before", "index", "made", "numbers", "used")
 
     def __init__(self, index: dict[Value, int], data: Callable[[int], Any], grad: Callable[[int], Any]) -> None:
         self.numbers = {"data": Traced(index, data), "grad": Traced(index, grad)}
         self.index = index
         self.used: dict[int, Value] = {}
+        self.made: set[int] = set()
         self.before: dict[tuple[int, str], tuple[Value, str, Any]] = {}
 
     def note(self, value: Value, replaced: str = "") -> None:
@@ -67,7 +69,7 @@ class Table:
                     before = value, replaced, _SLOTS[replaced].__get__(value)
                     self.before.setdefault((id(value), replaced), before)
         except AttributeError:  # a new Value, which gets its data before its last attributes
-            pass
+            self.made.add(id(value))
 
 
 class _Thread(threading.local):
