@@ -23,8 +23,6 @@ A_THREAD = 1 << 25  # operands of additions and products, about a millisecond: a
 A_GRADIENT = 100  # operands that take as long as adding a parameter's gradient to that of another thread
 
 POINTER = ctypes.c_void_p
-LibraryKey = tuple[CallSpec, int]
-"""The kind of call, and how many vectors of examples the library computes at once: 0 for one example at a time."""
 RUN = ctypes.CFUNCTYPE(ctypes.c_int, POINTER)
 """The entry point of a library, which takes `CallArguments`."""
 
@@ -51,10 +49,10 @@ class CBackend:
         check_constants(graph, options.precision)
         self.graph = graph
         self.options, self.precision = options, options.precision
-        self._libraries: dict[LibraryKey, Library] = {}
-        self._chosen: dict[tuple[CallSpec, float], Library] = {}  # for each number of examples
-        self._texts: dict[LibraryKey, str] = {}  # of libraries that are being built
+        self._shared = [axis is None for axis in options.axes(len(graph.shapes))]
         self._programs: dict[tuple[CallSpec, bool], Program] = {}  # by whether many examples are computed at once
+        self._libraries: dict[tuple[CallSpec, int], Library] = {}  # by how many vectors of examples are
+        self._chosen: dict[tuple[CallSpec, float], Library] = {}  # for each number of examples; these are loaded
 
     def __reduce__(self) -> tuple[Any, ...]:  # libraries are built again, or found in the cache
         return CBackend, (self.graph, self.options)
@@ -80,13 +78,13 @@ class CBackend:
         call.library.free.append(call)
 
     def start_build(self, kind: CallSpec, n: float) -> None:
-        """Start building the library for calls of this kind with n examples, unless it is built or being built.
+        """Start building the library for calls of this kind with n examples, unless it is loaded.
 
         If it cannot be built, `library` raises the error.
         """
-        key = self._key(kind, n)
-        if key not in self._libraries:
-            start_build(self._text(key))
+        library = self._library(kind, n)
+        if not library.run:
+            start_build(library.text)
 
     def library(self, kind: CallSpec, n: float) -> "Library":
         """The library for a kind of call with n examples, which it computes in tiles or one by one.
@@ -95,56 +93,44 @@ class CBackend:
         """
         if library := self._chosen.get((kind, n)):
             return library
-        key = self._key(kind, n)
-        if key not in self._libraries:
-            try:
-                loaded = build(self._text(key))
-            except CompilerError as error:
-                shapes = self.graph.shapes
-                raise CompilerError(f"the C for arguments of shape {shapes} cannot be built: {error}") from error
-            self._libraries[key] = Library(self.graph, self.precision, loaded)
-            self._texts.pop(key, None)
-        library = self._chosen[kind, n] = self._libraries[key]
+        library = self._library(kind, n)
+        try:
+            library.load()
+        except CompilerError as error:
+            shapes = self.graph.shapes
+            raise CompilerError(f"the C for arguments of shape {shapes} cannot be built: {error}") from error
+        self._chosen[kind, n] = library
         return library
 
-    def _text(self, key: LibraryKey) -> str:
-        """The C of a library that is to be built."""
-        if key not in self._texts:
-            kind, tile = key
-            with gc_paused():
-                self._texts[key] = library_source(
-                    self.graph, self._program(kind, tile > 0), tile=tile, precision=self.precision,
-                    shared=self._shared(), threads=self._threads(kind), least=self._least(kind),
-                )  # fmt: skip
-        return self._texts[key]
-
-    def _program(self, kind: CallSpec, in_tiles: bool) -> Program:
-        """The program of its libraries, which differ in the size of a tile: the passes take longer than printing it."""
-        if (kind, in_tiles) not in self._programs:
-            ends = self.graph.ends(kind)
-            made = hoisted(self.graph, ends, self._shared()) if in_tiles else program(self.graph, ends)
-            self._programs[kind, in_tiles] = made or self._program(kind, False)
-        return self._programs[kind, in_tiles]
-
-    def _shared(self) -> list[bool]:
-        """Which arguments all examples share."""
-        return [axis is None for axis in self.options.axes(len(self.graph.shapes))]
-
-    def _key(self, kind: CallSpec, n: float) -> LibraryKey:
-        """The key of the library for calls of this kind with n examples."""
+    @gc_paused()
+    def _library(self, kind: CallSpec, n: float) -> "Library":
+        """The library for calls of this kind with n examples; it may not be loaded yet."""
+        graph, precision = self.graph, self.precision
+        threads = self.options.backend.threads if isinstance(kind, str) else 1  # these may share the examples of a call
+        least = self._least(kind)
         # In the last tile, lanes may share an example, and the seed of its gradient.
-        in_tiles = kind != "backward" or self.graph.scales_with_seed
-        share = n / max(1, int(min(self._threads(kind), n / self._least(kind))))
-        return kind, tile_size(share, self.precision.lanes) if in_tiles else 0
-
-    def _threads(self, kind: CallSpec) -> int:
-        """How many threads may share the examples of a call."""
-        return self.options.backend.threads if isinstance(kind, str) else 1
+        in_tiles = kind != "backward" or graph.scales_with_seed
+        tile = tile_size(n / max(1, int(min(threads, n / least))), precision.lanes) if in_tiles else 0
+        if (kind, tile) not in self._libraries:
+            text = library_source(
+                graph, self._program(kind, tile > 0), tile=tile, precision=precision, shared=self._shared,
+                threads=threads, least=least,
+            )  # fmt: skip
+            self._libraries[kind, tile] = Library(graph, precision, text)
+        return self._libraries[kind, tile]
 
     def _least(self, kind: CallSpec) -> int:
         """How many examples keep a thread busy for long enough."""
         work = A_THREAD + A_GRADIENT * self.graph.n_parameters
         return max(self.precision.lanes, math.ceil(work / max(1, self.graph.n_operands[kind != "forward"])))
+
+    def _program(self, kind: CallSpec, in_tiles: bool) -> Program:
+        """The program of its libraries, which differ in the size of a tile: the passes take longer than printing it."""
+        if (kind, in_tiles) not in self._programs:
+            ends = self.graph.ends(kind)
+            made = hoisted(self.graph, ends, self._shared) if in_tiles else program(self.graph, ends)
+            self._programs[kind, in_tiles] = made or self._program(kind, False)
+        return self._programs[kind, in_tiles]
 
 
 def check_constants(graph: Graph, precision: Precision) -> None:
@@ -160,18 +146,23 @@ def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
 
 
 class Library:
-    """The loaded library for a kind of call.
+    """The library for a kind of call: a text in C, and what it is built to.
 
-    `run` is the generated function, `function` its address, and `room` the size of its workspace in bytes. `free` has
-    the calls that are not in use.
+    Once it is loaded, `run` is the generated function, and `room` the size of its workspace in bytes. `free` has the
+    calls that are not in use.
     """
 
-    def __init__(self, graph: Graph, precision: Precision, library: ctypes.CDLL) -> None:
-        self.graph, self.precision = graph, precision
-        self.room = ctypes.c_int64.in_dll(library, "room").value
-        self.run = RUN(("run", library))
-        self.function = ctypes.cast(self.run, POINTER).value
+    def __init__(self, graph: Graph, precision: Precision, text: str) -> None:
+        self.graph, self.precision, self.text = graph, precision, text
+        self.run: Any = None
+        self.room = 0
         self.free: list[NativeCall] = []
+
+    def load(self) -> None:
+        """Load it, unless it is loaded. Raises CompilerError if it cannot be built."""
+        if not self.run:
+            library, self.text = build(self.text), ""
+            self.room, self.run = ctypes.c_int64.in_dll(library, "room").value, RUN(("run", library))
 
 
 class NativeCall:

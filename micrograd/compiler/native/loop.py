@@ -203,7 +203,8 @@ class NativeLoop:
         library = self._function._backends[batch.shapes].library("backward", examples.share(batch))
         if library not in self._work:
             self._work[library] = array("b", bytes(library.room))
-        return KernelCall(library.function, ctypes.addressof(batch.pointers), address(self._work[library]))
+        run = ctypes.cast(library.run, POINTER)
+        return KernelCall(run, batch.address, address(self._work[library]))
 
 
 def ranges_of(indices: Sequence[int]) -> "array[int]":
