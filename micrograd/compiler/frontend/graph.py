@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from micrograd import scalar
-from micrograd.compiler.frontend.redirect import Table, assign, symbols
+from micrograd.compiler.frontend.redirect import Table, symbols
 from micrograd.compiler.frontend.rounds import escapes, have_own_closures, inside, is_linear, looped, order_of
 from micrograd.compiler.frontend.rows import Rows, RowSymbol, join_products
 from micrograd.compiler.frontend.tracer import NO_NUMBER, Argument, Slice, Symbol, Trace, TraceError
@@ -137,7 +137,6 @@ def traced(
             if graph.output_shape == ():
                 tracing.backward(result, table.numbers["grad"])
         finally:
-            assign(tracing.grads.keys(), "grad", tracing.grads.values())
             trace.rows.clear()
             trace.close()
     if trace.refused:  # the function, or one of the user's closures, caught the error
@@ -153,7 +152,6 @@ class _Tracing:
         self.first_use: dict[Value, int] = {}  # for each sum that became a dot, the first line that uses it
         self.order: Order = [], []  # of the result's backward pass
         self.own_closures = False  # whether this package defined all closures in it
-        self.grads: dict[Value, Any] = {}  # of the user's constants, to be restored: no symbol may stay there
 
     def forward(self, function: Callable[..., Any], table: Table) -> Any:
         """Record the function's result, and turn sums of products into dots."""
@@ -190,10 +188,6 @@ class _Tracing:
 
     def _sorted(self, nodes: list[Value], leaves: list[Value]) -> Order:
         """The order of a backward pass."""
-        others = {leaf for leaf in leaves if type(leaf) is not Argument}.difference(self.index)
-        for each in (*nodes, *others):
-            if type(each.data) not in (Symbol, RowSymbol):
-                self.grads.setdefault(each, each.grad)
         if self.own_closures if nodes is self.order[0] else have_own_closures(nodes):
             nodes = _in_order(nodes, self.first_use, len(self.graph.trace.ops))
         return nodes, leaves

@@ -60,15 +60,13 @@ class Table:
         self.before: dict[tuple[int, str], tuple[Value, str, Any]] = {}
 
     def note(self, value: Value, replaced: str = "") -> None:
-        """Note a leaf, unless it is a constant, and what is replaced in it."""
+        """Note a Value whose data is used, if it is a leaf and not a constant, and what is replaced in any Value."""
         try:
-            if not (value._prev or value._is_constant):
-                if replaced != "grad":
-                    self.used.setdefault(id(value), value)
-                if replaced:
-                    before = value, replaced, _SLOTS[replaced].__get__(value)
-                    self.before.setdefault((id(value), replaced), before)
-        except AttributeError:  # a new Value, which gets its data before its last attributes
+            if replaced != "grad" and not (value._prev or value._is_constant):
+                self.used.setdefault(id(value), value)
+            if replaced and (id(value), replaced) not in self.before:
+                self.before[id(value), replaced] = value, replaced, _SLOTS[replaced].__get__(value)
+        except AttributeError:  # a new Value, which gets its data and grad before it has any
             self.made.add(id(value))
 
 
@@ -115,7 +113,7 @@ def symbols(
 ) -> Iterator[Table]:
     """Within the block, and in this thread alone, Values hold the data and gradients made from their index.
 
-    After the block, other leaf Values have the data and the gradients that this thread has replaced.
+    After the block, all other Values have the data and the gradients that this thread has replaced.
     """
     before, table = _thread.table, Table(index, data, grad)
 

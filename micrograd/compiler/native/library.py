@@ -120,7 +120,9 @@ class CBackend:
         return self._libraries[kind, tile]
 
     def _least(self, kind: CallSpec) -> int:
-        """How many examples keep a thread busy for long enough."""
+        """How many examples keep a thread busy for long enough, if several may share them."""
+        if self._threads(kind) == 1:
+            return 1  # the operands need not be counted
         work = A_THREAD + A_GRADIENT * self.graph.n_parameters
         return max(self.precision.lanes, math.ceil(work / max(1, self.graph.n_operands[kind != "forward"])))
 
