@@ -107,7 +107,7 @@ class CBackend:
         """The library for calls of this kind with n examples; it may not be loaded yet."""
         graph, precision = self.graph, self.precision
         threads = self.options.backend.threads if isinstance(kind, str) else 1  # these may share the examples of a call
-        least = self._least(kind)
+        least = self._least(kind) if threads > 1 else 1  # then operands need not be counted
         # In the last tile, lanes may share an example, and the seed of its gradient.
         in_tiles = kind != "backward" or graph.scales_with_seed
         tile = tile_size(n / max(1, int(min(threads, n / least))), precision.lanes) if in_tiles else 0
@@ -120,9 +120,7 @@ class CBackend:
         return self._libraries[kind, tile]
 
     def _least(self, kind: CallSpec) -> int:
-        """How many examples keep a thread busy for long enough, if several may share them."""
-        if self._threads(kind) == 1:
-            return 1  # the operands need not be counted
+        """How many examples keep a thread busy for long enough."""
         work = A_THREAD + A_GRADIENT * self.graph.n_parameters
         return max(self.precision.lanes, math.ceil(work / max(1, self.graph.n_operands[kind != "forward"])))
 
