@@ -9,14 +9,14 @@ from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import chain, count, cycle, groupby, islice, pairwise, repeat
-from operator import add, sub
+from itertools import chain, count, groupby, islice, pairwise, repeat
+from operator import sub
 from typing import Any
 
 from micrograd.compiler.frontend.tracer import Slice
 from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Sum, Term
 from micrograd.compiler.passes.expressions import Column, Computed, Node, length
-from micrograd.compiler.passes.roll import FEWEST_ROUNDS, LONGEST_BODY, Part, part, repeats, reroll, roll, step_of
+from micrograd.compiler.passes.roll import FEWEST_ROUNDS, LONGEST_BODY, Part, repeats, reroll, roll, step_of
 
 Place = tuple[str, int]
 """An array and an index."""
@@ -45,10 +45,8 @@ class Layout(dict[Any, Place]):
         self.kept: dict[int, dict[int, Slice]] = {}
         self.keeps: set[int] = set()
         self.kept_in = ""  # within a round: the array of the lines in `keeps`
-        self._numbers: dict[Any, int] = {}  # of the patterns
-        self._patterns: dict[Column, int] = {}
-        self._shapes: dict[Any, Any] = {}  # by sign and patterns: terms, and how far their factors are from the first
         self._runs: dict[Items, tuple[list[int], list[Slice]]] = {}
+        self._patterns: dict[Any, list[tuple[int, int, int]]] = {}  # by arrays and distances, which most columns share
 
     def placed(self, column: Any) -> Any:
         """A column; in place of a computed row, the slice of the array where it is stored."""
@@ -60,38 +58,19 @@ class Layout(dict[Any, Place]):
         return column.places if isinstance(column, Slice) else list(map(self.__getitem__, column))
 
     def terms(self, sign: str, columns: Sequence[Any]) -> Part:
-        """Terms, with those that advance evenly rolled into one; and the bases of all references in them.
+        """Terms, with those that advance evenly in a loop; and the bases of all references in them.
 
         `columns` has, for each factor, its numbers.
         """
         if type(columns[-1]) is tuple and len(columns[-1]) == 1:  # most sums have few terms
             arrays, bases = _transposed([self[column[0]] for column in columns])
-            return _terms(sign, arrays), bases
-        columns = list(map(self.placed, columns))
-        if (size := length(columns[0])) >= FEWEST_ROUNDS and all(isinstance(column, Slice) for column in columns):
-            factors = tuple([Ref(column.array, 0, (column.step,)) for column in columns])
-            return (Loop(size, (Term(sign, factors),)),), tuple([column.base for column in columns])
-        key = sign, tuple(map(self._pattern, columns))
-        if key not in self._shapes:  # most nodes share their patterns
-            each = [_transposed(places) for places in _transposed(map(self.places, columns))]
-            shape, its = _rolled([(_terms(sign, arrays)[0], indices) for arrays, indices in each])
-            self._shapes[key] = shape, tuple(map(sub, its, cycle(map(self._first, columns))))
-        shape, distances = self._shapes[key]
-        return shape, tuple(map(add, distances, cycle(map(self._first, columns))))
-
-    def _pattern(self, column: Column) -> Any:
-        """The same for all columns whose numbers are in the same arrays, at the same distances from each other."""
-        if isinstance(column, Slice):
-            return column.array, column.step, column.size
-        if column not in self._patterns:
-            arrays, indices = _transposed(self.places(column))
-            pattern = arrays, *map(sub, indices[1:], indices)
-            self._patterns[column] = self._numbers.setdefault(pattern, len(self._numbers))
-        return self._patterns[column]
-
-    def _first(self, column: Column) -> int:
-        """Where in its array the first number of a column is."""
-        return column.base if isinstance(column, Slice) else self[column[0]][1]
+            return (_terms(sign, 1, arrays, None),), bases
+        shapes, its = list[Term | Loop](), list[int]()
+        for _, n, slices in self.parts(columns, length(columns[0])):
+            arrays, bases, steps, _ = _transposed(slices)
+            shapes.append(_terms(sign, n, arrays, steps if n > 1 else None))
+            its += bases
+        return tuple(shapes), tuple(its)
 
     def runs(self, column: Items) -> tuple[list[int], list[Slice]]:
         """A column as slices of arrays, and the positions in the column where they begin."""
@@ -100,25 +79,36 @@ class Layout(dict[Any, Place]):
             return [0], [column]
         if column not in self._runs:
             arrays, indices = _transposed(self.places(column))
-            found = [(i, n) for i, _, n in repeats(arrays, [(index,) for index in indices], longest=1)]
+            pattern = arrays, tuple(map(sub, indices[1:], indices))
+            if pattern not in self._patterns:
+                self._patterns[pattern] = list(repeats(arrays, [(index,) for index in indices], longest=1))
+            found = [(i, n) for i, _, n in self._patterns[pattern]]
             slices = [Slice(arrays[i], indices[i], indices[i + 1] - indices[i] if n > 1 else 0, n) for i, n in found]
             self._runs[column] = [i for i, _ in found], slices
         return self._runs[column]
 
-    def slices(self, row: Node) -> Iterator[tuple[int, int, list[Slice]]]:
-        """The parts of a row that advance evenly: first position, size, and a slice of each factor from there on."""
-        runs = list(map(self.runs, row.columns if isinstance(row.form, Call) else row.columns[1:]))
-        ends = {0, row.size}.union(*[at for at, _ in runs])
-        is_needed = [item is not None for item in row.items]
-        ends.update(i for i, (before, after) in enumerate(pairwise(is_needed), 1) if before != after)
+    def parts(self, columns: Sequence[Items], size: int, items: Items = ()) -> Iterator[tuple[int, int, list[Slice]]]:
+        """The parts of columns: where each begins, its rounds if it advances evenly, or 1, and a slice of each column.
+
+        Numbers whose `items` are None are not needed, and left out.
+        """
+        runs = list(map(self.runs, columns))
+        ends = {size}.union(*[at for at, _ in runs])
+        ends.update(i for i, (before, after) in enumerate(pairwise(items), 1) if (before is None) != (after is None))
         for first, end in pairwise(sorted(ends)):
-            if not is_needed or is_needed[first]:
+            if items and items[first] is None:
+                continue
+            if end - first >= FEWEST_ROUNDS:
                 yield first, end - first, [_from(*each, first) for each in runs]
+            else:
+                yield from ((i, 1, [_from(*each, i) for each in runs]) for i in range(first, end))
 
 
 def _from(starts: Sequence[int], slices: Sequence[Slice], first: int) -> Slice:
     """The slice that contains a number, from that number on."""
     at = bisect(starts, first) - 1
+    if first == starts[at]:
+        return slices[at]
     array, base, step, size = slices[at]
     skipped = first - starts[at]
     return Slice(array, base + skipped * step, step, size - skipped)
@@ -309,19 +299,19 @@ def _value(node: Node, layout: Layout) -> Part:
 
 def _parts_of_row(row: Node, layout: Layout) -> Iterator[Part]:
     to = layout.rows[row.line] if row.parameter < 0 else Slice("g", row.parameter, row.step, row.size)
-    for first, n, slices in layout.slices(row):
-        rounds, depth = (n, 1) if n >= FEWEST_ROUNDS else (1, 0)
-        for i in range(0, n, rounds):
-            refs = [Ref(array, base + i * step, (step,)[:depth]) for array, base, step, _ in slices]
-            if isinstance(row.form, Call):
-                value, bases = part(_filled(row.form, tuple(refs)))
-            else:
-                numbers = [Ref(*place, (0,)[:depth]) for place in layout.places(row.columns[0])]
-                terms = [part(Term("+", pair)) for pair in zip(numbers, refs, strict=True)]
-                shape, bases = _rolled(terms, depth)
-                value = Sum(shape)
-            step: Any = _set(Ref(to.array, 0, (to.step,)[:depth]), value)
-            yield Loop(rounds, (step,)) if depth else step, (to.base + (first + i) * to.step, *bases)
+    columns = row.columns if isinstance(row.form, Call) else row.columns[1:]
+    for first, n, slices in layout.parts(columns, row.size, row.items):
+        depth = int(n > 1)
+        refs, bases = _transposed((Ref(array, 0, (step,)[:depth]), base) for array, base, step, _ in slices)
+        if isinstance(row.form, Call):
+            value = _filled(row.form, refs)
+        else:
+            factors = zip(layout.places(row.columns[0]), refs, bases, strict=True)
+            terms = [(Term("+", (Ref(of, 0, (0,)[:depth]), ref)), (at, base)) for (of, at), ref, base in factors]
+            shape, bases = _rolled(terms, depth)
+            value = Sum(shape)
+        step: Any = _set(Ref(to.array, 0, (to.step,)[:depth]), value)
+        yield Loop(n, (step,)) if depth else step, (to.base + first * to.step, *bases)
 
 
 def _rolled(terms: Sequence[Part], depth: int = 0) -> Part:
@@ -355,9 +345,12 @@ def _looped_within(step: Any) -> Any:
 
 
 @lru_cache(1000)
-def _terms(sign: str, arrays: tuple[str, ...]) -> tuple[Term]:
-    """One term of numbers in these arrays."""
-    return (Term(sign, tuple(map(Ref, arrays))),)
+def _terms(sign: str, rounds: int, arrays: tuple[str, ...], steps: tuple[int, ...] | None) -> Term | Loop:
+    """A term of numbers in these arrays; or a loop of terms, whose numbers are so far apart."""
+    if steps is None:
+        return Term(sign, tuple(map(Ref, arrays)))
+    factors = tuple([Ref(array, 0, (step,)) for array, step in zip(arrays, steps, strict=True)])
+    return Loop(rounds, (Term(sign, factors),))
 
 
 @lru_cache(1000)
