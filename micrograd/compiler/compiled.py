@@ -17,7 +17,7 @@ from micrograd.compiler.frontend.graph import Graph, traced
 from micrograd.compiler.frontend.interpret import check
 from micrograd.compiler.frontend.redirect import assign, frozen
 from micrograd.compiler.frontend.tracer import TraceError
-from micrograd.compiler.function import Function, checked
+from micrograd.compiler.function import Function
 from micrograd.compiler.ir import show
 from micrograd.compiler.native.library import check_constants
 from micrograd.compiler.native.toolchain import CompilerError
@@ -33,7 +33,7 @@ from micrograd.engine import Value
 from micrograd.functional import vjp
 from micrograd.optim import Optimizer
 from micrograd.support import files, trees, validation
-from micrograd.support.arrays import are_plain, as_ndarray
+from micrograd.support.arrays import as_ndarray
 from micrograd.support.signals import set_data
 
 __all__ = ["Backend", "Compiled", "CompilerError", "TraceError", "compile"]
@@ -267,9 +267,7 @@ class Compiled(Function):
         if one is too large for the precision.
         """
         with frozen(self.leaves) as block:
-            block.buffers["data"] = memoryview(
-                self.precision.array(checked(self._numbers(), self.precision), "a parameter")
-            )
+            block.buffers["data"] = memoryview(self._array())
             yield
 
     def pack(self, *batches: Any, in_axes: Any = None) -> Batch:
@@ -290,7 +288,7 @@ class Compiled(Function):
         Raises FloatingPointError, naming the first operation that produced one or failed, and its operands.
         """
         packed = self._one(args)
-        check(self._backends[packed.shapes].graph, checked(self._numbers()), packed.rows()[0])
+        check(self._backends[packed.shapes].graph, DOUBLE.array(self._numbers(), "parameter"), packed.rows()[0])
 
     @property
     def pattern(self) -> tuple[list[int], list[int]]:
@@ -380,8 +378,7 @@ class Compiled(Function):
 
     def _gradients(self) -> Sequence[float]:
         """The parameters' gradients. Raises TypeError naming the first that is not a number."""
-        gradients = [parameter.grad for parameter in self.parameters]
-        return gradients if are_plain(gradients) else checked(gradients, name="the grad of parameter")
+        return DOUBLE.array([parameter.grad for parameter in self.parameters], "the grad of parameter")
 
     def _exported(self, stem: str, precision: str | None) -> tuple[str, str]:
         of = self.precision if precision is None else named(precision)
@@ -391,7 +388,8 @@ class Compiled(Function):
 
     def _to_export(self, of: Precision = DOUBLE) -> tuple[Graph, Sequence[float]]:
         """The graph, with the numbers of all Values but parameters as constants; and the parameters' numbers."""
-        numbers = checked(self._numbers(), of)[: len(self.parameters)]
+        numbers = DOUBLE.array(self._numbers(), "parameter")[: len(self.parameters)]
+        of.array(numbers, "parameter")  # raises an error if one is too large
         if self.constants:
             return traced(self._function, self._shapes, self.parameters, 0, self.options), numbers
         return self._first_graph(), numbers

@@ -2,8 +2,8 @@
 
 import math
 from array import array
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 VECTOR_BYTES = 64  # the widest
 REMEDY = 'give precision="double"'
@@ -44,15 +44,22 @@ class Precision(NamedTuple):
         """An array of n zeros."""
         return array(self.code, [0.0]) * n
 
-    def array(self, numbers: Iterable[float], name: str = "a number") -> "array[float]":
-        """An array of the numbers. Raises OverflowError if one is too large."""
-        doubles = numbers if isinstance(numbers, array) else array("d", numbers)
+    def array(self, numbers: Sequence[Any], name: str = "number") -> "array[float]":
+        """An array of the numbers. Raises TypeError or OverflowError for the first that is not one, or is too large."""
+        if isinstance(numbers, memoryview) and numbers.format == self.code:
+            return array(self.code, numbers.tobytes())
+        doubles = numbers if isinstance(numbers, array) else array("d")
+        if doubles is not numbers:
+            try:
+                doubles.extend(numbers)
+            except (TypeError, OverflowError) as error:
+                raise TypeError(f"{name} {len(doubles)} does not hold a number: {error}") from None
         if self == DOUBLE:
             return doubles
         floats = array(self.code, doubles)
         if math.inf in floats or -math.inf in floats:
-            for number in doubles:
-                self.check(name, number)
+            for i, number in enumerate(doubles):
+                self.check(f"{name} {i}", number)
         return floats
 
     def check(self, name: str, number: float) -> None:

@@ -33,7 +33,7 @@ from micrograd.support import validation
 from micrograd.support.arrays import empty
 from micrograd.support.collector import gc_paused
 from micrograd.support.generators import generators_restored
-from micrograd.support.trees import as_lists, flat, mapped, nested, plain_numbers
+from micrograd.support.trees import as_lists, flat, mapped, nested
 
 log = logging.getLogger("micrograd")
 
@@ -123,10 +123,7 @@ class Function:
 
     def _array(self) -> "array[float]":
         """The parameters' numbers in the function's precision."""
-        numbers = self._numbers()
-        if isinstance(numbers, memoryview) and numbers.format == self.precision.code:
-            return array(self.precision.code, numbers.tobytes())
-        return self.precision.array(numbers, "a parameter")
+        return self.precision.array(self._numbers(), "parameter")
 
     # Examples
 
@@ -285,7 +282,8 @@ class Function:
         except FAILURES as raised:
             error, may_have_failed = raised, True
         if error or (may_have_failed and not self.options.ieee):
-            numbers = checked(numbers, self.precision)
+            self.precision.array(numbers, "parameter")  # raises an error if one is not a number, or too large
+            numbers = DOUBLE.array(numbers, "parameter")
             if error := failure(self._backends[packed.shapes].graph, kind, numbers, packed) or error:
                 raise error
 
@@ -358,14 +356,3 @@ def _check_function(function: Any, example_args: Any) -> None:
     if not isinstance(example_args, (tuple, list)):
         raise TypeError(f"example_args is {one}: expected a tuple of the function's arguments, such as ({one},)")
     validation.require_attributes("function", function, ["__call__"], "a function of Values")
-
-
-def checked(numbers: Sequence[Any], precision: Precision = DOUBLE, name: str = "parameter") -> Sequence[float]:
-    """The numbers, as Python's own. The error names the first that is not a number, or is beyond this precision."""
-    for i, number in enumerate(numbers):
-        try:
-            array("d", [number])
-        except (TypeError, OverflowError) as error:
-            raise TypeError(f"{name} {i} does not hold a number: {error}") from None
-        precision.check(f"{name} {i}", number)
-    return plain_numbers(numbers)

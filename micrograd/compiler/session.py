@@ -193,7 +193,7 @@ class Objective:
             slot.numbers[len(function.parameters) :] = array("d", function._numbers()[len(function.parameters) :])
         if function.precision != DOUBLE:
             doubles = slot.numbers
-            numbers = array("f", doubles) if function.options.ieee else function.precision.array(doubles, "a parameter")
+            numbers = array("f", doubles) if function.options.ieee else function.precision.array(doubles, "parameter")
         gradients[:] = zeros
         function._make(call, "backward", packed, numbers)
         found = gradients[: len(function.parameters)]

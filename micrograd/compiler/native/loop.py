@@ -77,8 +77,8 @@ class NativeLoop:
         self._train: Any = None  # the loop with the kernel's rule
         n, n_trained, ranges = len(function.leaves), len(function.parameters), ranges_of(indices)
         before = [leaf.grad or 0.0 for leaf in function.leaves]  # or None before the first backward pass
-        grads, spare = precision.array(before, "the gradient of a parameter"), precision.zeros(n)
-        data = precision.array([leaf.data for leaf in function.leaves], "a parameter")
+        grads, spare = precision.array(before, "the gradient of parameter"), precision.zeros(n)
+        data = precision.array([leaf.data for leaf in function.leaves], "parameter")
         self._numbers = data + precision.zeros(n * len(optimizer.moments))
         saved = precision.zeros(len(self._numbers))
         self._data, self._grads, self._spare = (memoryview(each)[:n_trained] for each in (self._numbers, grads, spare))
@@ -155,7 +155,7 @@ class NativeLoop:
         if len(known) != len(attributes) or not all(map(is_, known.values(), attributes.values())):
             self._take_over()
         if constants := self._function.constants:
-            numbers = self._function.precision.array([constant.data for constant in constants], "a Value")
+            numbers = self._function.precision.array([constant.data for constant in constants], "constant")
             n = len(self._data)
             self._numbers[n : n + len(numbers)] = numbers
 
@@ -244,7 +244,7 @@ class Moments(Sequence[float]):
 
     def __setitem__(self, i: Any, to: Any) -> None:
         places, numbers = (self._places[i], to) if isinstance(i, slice) else ([self._places[i]], [to])
-        for place, number in list(zip(places, self._precision.array(numbers, "a moment"), strict=True)):
+        for place, number in list(zip(places, self._precision.array(numbers, "moment"), strict=True)):
             self._numbers[place] = number
 
     def __repr__(self) -> str:
