@@ -4,13 +4,13 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import islice
+from itertools import islice, repeat
 from numbers import Real
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from micrograd import scalar
-from micrograd.compiler.frontend.redirect import Table, symbols
+from micrograd.compiler.frontend.redirect import Node, Table, assign, symbols
 from micrograd.compiler.frontend.rounds import escapes, have_own_closures, inside, is_linear, looped, order_of
 from micrograd.compiler.frontend.rows import Rows, RowSymbol, join_products
 from micrograd.compiler.frontend.tracer import NO_NUMBER, Argument, Slice, Symbol, Trace, TraceError
@@ -163,6 +163,7 @@ class _Tracing:
                 result = _called(function, arguments)
             if trace.loops and escapes(trace, map(_number, flat(result))):
                 result = _called(function, arguments)  # round by round
+        assign(self.inputs, "__class__", repeat(Node))  # from here on, hashed as fast as others
         graph.output_shape = shape_of(result)
         values = flat(result)
         operands = tuple([value for value in values if isinstance(value, Value)])
@@ -317,7 +318,7 @@ def free_leaves(table: Table, others: Sequence[Value] = ()) -> list[Value]:
 
 def is_free(leaf: Value) -> bool:
     """Whether its number may change from call to call, or is a traced one that must not outlive the call."""
-    if type(leaf) is Argument or leaf._prev or leaf._is_constant or leaf._level:
+    if isinstance(leaf, Node) or leaf._prev or leaf._is_constant or leaf._level:
         return False
     return scalar.is_number(leaf.data)  # NumPy's, too, and symbols
 

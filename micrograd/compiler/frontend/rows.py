@@ -285,7 +285,9 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
             products.append(product)
         if sums:
             inner.update(sums)
-            chains.append((sums, [*products, rest], 0) if rest in alone else (sums, products, rest))
+            products, start = ([*products, rest], 0) if rest in alone else (products, rest)
+            if len(products) >= SHORTEST_ROW:
+                chains.append((sums, products, start))
     joined = {sums[0] for sums, products, start in reversed(chains) if _join(trace, sums, products[::-1], start)}
     for node in nodes if joined else ():
         if type(node.data) is Symbol:  # a `where` on a constant condition may give a plain number, without a line
@@ -295,8 +297,8 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
 
 
 def _join(trace: Trace, sums: Sequence[Value], products: Sequence[Value], start: Any) -> bool:
-    """Turn a chain of sums into a start plus a `dot`; returns whether there are enough products that can make one."""
-    if len(products) < SHORTEST_ROW or not all(map(_has_own_line, repeat(trace), chain(sums, products))):
+    """Turn a chain of sums into a start plus a `dot`; returns whether its products can make one."""
+    if not all(map(_has_own_line, repeat(trace), chain(sums, products))):
         return False
     ws, xs = zip(*[product._prev for product in products], strict=True)
     dot, total = reductions.dot(ws, xs, start), sums[0]
