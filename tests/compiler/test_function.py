@@ -57,16 +57,6 @@ def test_any_number_of_examples_will_do(backend, n):
     assert_as_engine(fast, loss, points, labels)
 
 
-def test_gradients_add_up_over_calls(backend):
-    p = Value(3.0)
-    fast = micrograd.compile(lambda x: p * x, (1.0,), parameters=[p], backend=backend)
-    p.grad = 0.5
-    assert fast.backward([1.0, 2.0]) == 4.5
-    assert p.grad == 2.0
-    fast.backward([10.0])
-    assert p.grad == 12.0
-
-
 def test_grad_and_hessian_compile_inside_a_function(backend):
     w = Value(0.7)
 
@@ -464,24 +454,6 @@ def test_single_calls_of_all_kinds_give_what_the_function_gives(backend):
     assert fast(1.0, row) == fast(1.0, [1.0, 0.0]) == 2.0
     fast(1.0, [7.0, 8.0])
     assert row.tolist() == [1.0, 0.0]  # arrays are no buffers for other calls
-
-
-def test_gradients_are_not_touched_by_a_call_that_fails():
-    p = Value(1.0)
-    fast = micrograd.compile(lambda x: p * x.log(), (1.0,), parameters=[p], backend="python")
-    p.grad = 0.5
-    with pytest.raises(ValueError, match="in example 2"):
-        fast.backward([1.0, 2.0, 0.0])
-    assert p.grad == 0.5
-
-
-def test_a_compiled_function_shows_what_it_is(backend):
-    def loss(x):
-        return p * x
-
-    p = Value(1.0)
-    fast = micrograd.compile(loss, (1.0,), parameters=[p], backend=backend)
-    assert repr(fast) == f"<loss compiled to {'C' if backend == 'c' else 'Python'}, 1 parameters>"
 
 
 # Threads

@@ -317,11 +317,6 @@ class Branching(Line):
         return self.w * x if x > 0 else self.b * x  # the user's line
 
 
-def test_a_branch_on_a_number_is_an_error_at_the_users_line(backend):
-    with pytest.raises(TraceError, match=r"test_backends\.py:\d+, `return self\.w \* x if x > 0"):
-        fit(Branching(), losses.mse_loss, [1.0, -2.0], [1.0, 1.0], epochs=1, progress=False, backend=backend)
-
-
 def test_auto_trains_a_branch_eagerly_and_says_so_once(caplog):
     setting = Setting(Branching, xs=[1.0, -2.0, 3.0], ys=[1.0, 1.0, 2.0], batch_size=1)
     same(setting, "auto")
@@ -370,14 +365,6 @@ def test_an_optimizer_with_a_step_of_its_own_is_not_compiled(kind, name, backend
     assert f"{kind.__name__} defines its own {name}()" in message
     same(setting, "auto")
     assert caplog.messages == [f"training eagerly, since the model cannot be compiled: {message}"]
-
-
-def test_auto_without_a_compiler_is_python(monkeypatch, caplog):
-    monkeypatch.setenv("CC", "/nonexistent")
-    micrograd.compiler.native.toolchain.warn_once.cache_clear()
-    same(Setting(), "auto")
-    [message] = caplog.messages
-    assert message.startswith("compiled to Python instead of C: no C compiler works here")
 
 
 def test_other_type_errors_of_a_model_are_passed_on():
