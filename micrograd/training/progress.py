@@ -1,14 +1,13 @@
 """How a training run reports its progress: to a terminal, a notebook or a log."""
 
-import math
 import shutil
 import sys
 import time
 from typing import Self, TextIO
 
+from micrograd.compiler.stepping import Batches
 from micrograd.core import display
 from micrograd.training.history import History
-from micrograd.training.trainer import Trainer
 
 
 class Progress:
@@ -38,22 +37,23 @@ class Progress:
         """Begin to measure the speed, now that everything is compiled."""
         self.begun = time.monotonic()
 
-    def step(self, trainer: Trainer, has_ended: bool) -> None:
-        """Report where the training is after some steps; these may have ended an epoch.
+    def step(self, batches: Batches, loss: float, rate: float, has_ended: bool) -> None:
+        """Report where the training is after some steps; these may have ended an epoch. `loss` is that of the present.
 
         The message waits until the next is due or the training is over.
         """
         if not (has_ended or self.terminal or self.notebook):
             return
-        now, losses, n = time.monotonic(), self.history.losses, trainer.batches.n
-        epoch, done, loss = len(losses), len(losses) * n, losses[-1] if losses else math.nan
-        if not has_ended:
-            epoch, done, loss = trainer.batches.epoch, done + trainer.batches.seen, trainer.loss
+        now, losses, n = time.monotonic(), self.history.losses, batches.n
+        epoch, done = len(losses), len(losses) * n
+        if has_ended:
+            loss = losses[-1]
+        else:
+            epoch, done = batches.epoch, done + batches.seen
         rest, speed = self.epochs * n - done, done / max(now - self.begun, 1e-9)
         validation = f"  validation {self.history.validation_losses[-1]:.4g}" if self.history.validation_losses else ""
         self.head = (
-            f"epoch {epoch}/{self.epochs}  loss {loss:.4g}{validation}  "
-            f"rate {trainer.optimizer.learning_rate:.3g}  {speed:,.0f} examples/s  "
+            f"epoch {epoch}/{self.epochs}  loss {loss:.4g}{validation}  rate {rate:.3g}  {speed:,.0f} examples/s  "
         )
         self.is_pending = not rest or now < self.due
         if not self.is_pending:
