@@ -57,14 +57,6 @@ def test_every_operation_and_its_gradient_pass_gradcheck(operation, point):
     assert gradcheck(grad(operation.apply, tuple(range(operation.arity))), point)
 
 
-def test_the_derivatives_of_a_composite_are_right_to_the_fifth():
-    derivative = lambda x: scalar.tanh(x**3) * scalar.exp(x)  # noqa: E731  # each is made of the one before
-    for order in range(1, 6):
-        derivative = grad(derivative)
-        right = mp.diff(lambda x: mp.tanh(x**3) * mp.exp(x), 0.5, order)
-        assert derivative(0.5) == pytest.approx(float(right), rel=1e-12)
-
-
 @pytest.mark.parametrize("kinked", [abs, scalar.relu, scalar.leaky_relu, lambda x: where(x > 0, x, 2 * x)])
 def test_where_a_function_has_a_kink_its_second_derivative_is_zero(kinked):
     for x in (-1.5, 0.0, 1.5):

@@ -279,4 +279,4 @@ def test_the_gradients_of_what_is_computed_twice_are_added_up_in_the_order_of_th
         graph = micrograd.compile(time_warping, tuple(points))._first_graph()
         return length(program(graph, graph.ends((0, 1))).kernel)
 
-    assert lines(30) < 3 * lines(12)  # in proportion to n, 2.5 times, not to its square, 6.25 times
+    assert lines(20) < 3 * lines(8)  # in proportion to n, 2.5 times, not to its square, 6.25 times

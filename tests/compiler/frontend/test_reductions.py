@@ -11,7 +11,7 @@ from micrograd import Value, logsumexp, mean, take
 from micrograd.compiler.frontend.graph import traced
 from micrograd.reductions import sum as total
 from micrograd.support.trees import shape_of
-from tests.helpers import assert_as_engine, flat, needs_compiler, own
+from tests.helpers import assert_as_engine, eager, flat, needs_compiler, own
 from tests.javascript import in_node, needs_node
 
 WEIGHTS = [0.5, -1.0, 2.0, 2.0, 0.25, -3.0, 0.75, 1.5, -0.5, 1.0]
@@ -37,30 +37,20 @@ FUNCTIONS: dict[str, Any] = {
 }
 
 
-def by_engine(name: str, x: list[float]) -> tuple[float, list[float], list[float]]:
-    """A function's value, and its gradients with respect to arguments and weights."""
-    xs, ws = list(map(Value, x)), list(map(Value, WEIGHTS))
-    result = FUNCTIONS[name](xs, ws)
-    result.backward()
-    return result.data, [value.grad for value in xs], [w.grad for w in ws]
-
-
 def assert_same(found: Any, expected: Any) -> None:
     """Compare up to rounding."""
     assert flat(found) == pytest.approx(flat(expected), rel=1e-12, abs=1e-12)
 
 
-@pytest.mark.parametrize("backend", ["python", pytest.param("c", marks=needs_compiler)])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_reductions_give_the_engines_results(name: str, backend: str) -> None:
     rng = random.Random(name)
     batch = [[rng.gauss(0, 2) for _ in range(9)] for _ in range(21)]
     ws = list(map(Value, WEIGHTS))
     fast = micrograd.compile(lambda x: FUNCTIONS[name](x, ws), (batch[0],), parameters=ws, backend=backend)
-    values, by_x, by_ws = zip(*[by_engine(name, x) for x in batch], strict=True)
-    assert_same(fast.value_and_grad(batch[0]), [values[0], by_x[0]])
-    fast.backward(batch[:1])
-    assert_same([w.grad for w in ws], by_ws[0])
+    value, (by_x, _) = eager(FUNCTIONS[name], batch[0], WEIGHTS)
+    assert_same(fast.value_and_grad(batch[0]), [value, by_x])
+    assert_as_engine(fast, lambda x: FUNCTIONS[name](x, ws), batch[:1])
     assert_as_engine(fast, lambda x: FUNCTIONS[name](x, ws), batch)
 
 
@@ -76,7 +66,7 @@ def test_javascript_reduces_rows(tmp_path: Any) -> None:
         lines.append(f"import * as m{i} from './m{i}.mjs';\nconst dx{i} = new Float64Array({len(x)});")
         lines.append(f"results.push([m{i}.valueAndGrad(m{i}.parameters, {x}, dx{i}), ...dx{i}]);")
     for name, found in zip(FUNCTIONS, in_node(tmp_path, "\n".join(lines)), strict=True):
-        value, by_x, _ = by_engine(name, x)
+        value, (by_x, _) = eager(FUNCTIONS[name], x, WEIGHTS)
         assert_same(found, [value, by_x])
 
 
@@ -95,19 +85,15 @@ SPECIAL = {
 }
 
 
-@pytest.mark.parametrize("backend", ["python", pytest.param("c", marks=needs_compiler)])
 @pytest.mark.parametrize("times", [1, 3, 5])
 @pytest.mark.parametrize("function", [logsumexp, mean])
 def test_special_numbers_in_a_row_give_the_engines_results(function: Any, times: int, backend: str) -> None:
     fast = micrograd.compile(lambda x: function(x), ([0.0] * 4 * times,), backend=backend)
     for numbers in SPECIAL.values():
         x = numbers * times
-        values = list(map(Value, x))
-        result = function(values)
-        result.backward()
-        expected = pytest.approx([result.data, *[value.grad for value in values]], rel=1e-13, nan_ok=True)
-        assert flat(fast.value_and_grad(x)) == expected, x
-        assert fast.map([x] * 9) == pytest.approx([result.data] * 9, rel=1e-13, nan_ok=True), x
+        value, gradients = eager(function, x)
+        assert flat(fast.value_and_grad(x)) == pytest.approx([value, *gradients], rel=1e-13, nan_ok=True), x
+        assert fast.map([x] * 9) == pytest.approx([value] * 9, rel=1e-13, nan_ok=True), x
 
 
 @pytest.mark.parametrize("function", [logsumexp, mean, total])
@@ -133,7 +119,6 @@ halved = own(lambda x: x * 0.5, lambda x, grad: x.grad + (grad * 0.5 + 0 * x.gra
 """A user's operation. Its closure reads a gradient midway."""
 
 
-@pytest.mark.parametrize("backend", ["python", pytest.param("c", marks=needs_compiler)])
 def test_rows_beside_user_closures_pass_each_gradient_on_at_once(backend: str) -> None:
     ws = list(map(Value, WEIGHTS))
 

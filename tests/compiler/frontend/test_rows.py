@@ -14,7 +14,7 @@ from micrograd.compiler.frontend.graph import Graph, traced
 from micrograd.compiler.frontend.tracer import Symbol, Trace
 from micrograd.compiler.passes import program
 from micrograd.support.trees import shape_of
-from tests.helpers import assert_as_engine, close, grads, own
+from tests.helpers import assert_as_engine, eager, grads, own
 
 
 def values(n: int) -> list[Value]:
@@ -347,20 +347,9 @@ CHOICES = {
 @pytest.mark.parametrize("name", CHOICES)
 def test_a_choice_has_the_value_and_the_gradients_that_the_engine_gives_it(backend, name):
     function, [weights] = CHOICES[name], table(1, 4)
-
-    def gradients():
-        found = grads(weights)
-        for w in weights:
-            w.grad = 0.0
-        return found
-
     fast = micrograd.compile(lambda i: function(weights, i), (0,), parameters=weights, backend=backend)
     for i in range(3):
-        value = function(weights, Value(float(i)))
-        value.backward()
-        expected = gradients()
-        assert fast.backward([i]) == pytest.approx(value.data)
-        assert gradients() == pytest.approx(expected)
+        assert_as_engine(fast, lambda i: function(weights, i), [float(i)])
 
 
 def test_a_choice_of_one_is_checked_all_the_same(backend):
@@ -406,17 +395,10 @@ def test_rows_used_alone_or_with_others_have_the_gradients_of_the_engine(form: s
 
     parameters = [w for row in (*ws, *vs, *us) for w in row]
     example = [rng.uniform(-1, 1) for _ in range(6)]
+    check(function, (example,), parameters)
     fast = micrograd.compile(function, (example,), parameters=parameters, backend="python")
-    value, gradients = fast.value_and_grad(example)
-    xs = list(map(Value, example))
-    result = function(xs)
-    result.backward()
-    expected = [parameter.grad for parameter in parameters]
-    assert (value, close(gradients, [x.grad for x in xs])) == (result.data, True)
-    for parameter in parameters:
-        parameter.grad = 0.0
-    fast.backward([example])
-    assert close([parameter.grad for parameter in parameters], expected)
+    value, gradients = eager(function, example)
+    assert fast.value_and_grad(example) == (value, pytest.approx(gradients, rel=1e-12, abs=1e-14))
 
 
 def test_without_a_compiler_rows_are_written_in_python(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 import micrograd
-from micrograd import Backend, Value, dot, functional, where
+from micrograd import Backend, Value, dot, where
 from micrograd.compiler import passes
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.passes import lower
@@ -57,23 +57,6 @@ def test_random_graphs_agree_with_the_engine(several):
     for gradient, ps, other in zip(one_by_one[1], parameters, expected, strict=True):
         assert_close(gradient, other)
         assert_close(grads(ps), other)
-
-
-@needs_compiler
-@given(st.lists(graphs(), min_size=4, max_size=4))
-@random_examples(2, phases=[Phase.generate])
-def test_second_derivatives_of_random_graphs_agree_with_the_engine(several):
-    def hessians(leaves):
-        return [
-            functional.hessian(lambda xs, steps=steps: run(xs, steps))(xs)
-            for xs, (_, steps) in zip(leaves, several, strict=True)
-        ]
-
-    leaves = [numbers for numbers, _ in several]
-    for matrix, expected in zip(
-        micrograd.compile(hessians, (leaves,), backend="c")(leaves), hessians(leaves), strict=True
-    ):
-        assert_close([x for row in matrix for x in row], [x for row in expected for x in row])
 
 
 @needs_compiler

@@ -189,13 +189,6 @@ def test_lgamma_is_accurate_about_its_zeros_and_near_0(tmp_path):
 
 
 @needs_node
-@pytest.mark.parametrize("activation", ["tanh", "relu", "gelu", "sigmoid"])
-def test_a_network_has_python_s_loss_and_gradients(tmp_path, activation):
-    model, loss, xs, ys = network(activation=activation)
-    assert_same_backward(tmp_path, compiled(loss, (xs[0], 0.0), model), xs, ys)
-
-
-@needs_node
 @pytest.mark.parametrize(("largest", "unrolled"), [(0, 0), (50, 30), (2000, 10**9), (10**9, 30)])
 def test_loops_and_straight_code_give_the_same(tmp_path, monkeypatch, largest, unrolled):
     monkeypatch.setattr(javascript, "LARGEST", largest)
