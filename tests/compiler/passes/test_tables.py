@@ -16,7 +16,7 @@ from tests.helpers import assert_close, eager, flat, grads, needs_compiler
 from tests.javascript import needs_node
 from tests.kernels import everything, graph_of
 
-N = 16
+N = 20
 
 
 def cholesky(a):
