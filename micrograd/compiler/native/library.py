@@ -82,8 +82,7 @@ class CBackend:
 
         If it cannot be built, `library` raises the error.
         """
-        library = self._library(kind, n)
-        if not library.run:
+        if (kind, n) not in self._chosen and not (library := self._library(kind, n)).run:
             start_build(library.text)
 
     def library(self, kind: CallSpec, n: float) -> "Library":
@@ -102,7 +101,6 @@ class CBackend:
         self._chosen[kind, n] = library
         return library
 
-    @gc_paused()
     def _library(self, kind: CallSpec, n: float) -> "Library":
         """The library for calls of this kind with n examples; it may not be loaded yet."""
         graph, precision = self.graph, self.precision
@@ -112,10 +110,11 @@ class CBackend:
         in_tiles = kind != "backward" or graph.scales_with_seed
         tile = tile_size(n / max(1, int(min(threads, n / least))), precision.lanes) if in_tiles else 0
         if (kind, tile) not in self._libraries:
-            text = library_source(
-                graph, self._program(kind, tile > 0), tile=tile, precision=precision, shared=self._shared,
-                threads=threads, least=least,
-            )  # fmt: skip
+            with gc_paused():
+                text = library_source(
+                    graph, self._program(kind, tile > 0), tile=tile, precision=precision, shared=self._shared,
+                    threads=threads, least=least,
+                )  # fmt: skip
             self._libraries[kind, tile] = Library(graph, precision, text)
         return self._libraries[kind, tile]
 

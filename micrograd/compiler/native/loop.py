@@ -91,8 +91,7 @@ class NativeLoop:
         )  # fmt: skip
         self._address, self._kept = ctypes.addressof(self._arguments), (saved, ranges)  # the arguments point to these
         self._rates = self._losses = array("d")
-        self._room: tuple[array[float], array[int], array[int]] = array("d"), array("q"), array("q")
-        self._batches: Batches | None = None
+        self._bound: tuple[Any, ...] = (None,)  # the batches, and what the arguments point to for them
         self._work: dict[Any, array[int]] = {}  # room for each library
 
     @contextmanager
@@ -125,7 +124,7 @@ class NativeLoop:
     def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
         """Take steps, as a Loop does."""
         self._prepare()
-        if batches is not self._batches:
+        if batches is not self._bound[0]:
             self._bind(batches)
         rng = batches.rng
         if rng is not None:
@@ -161,18 +160,16 @@ class NativeLoop:
 
     def _bind(self, batches: Batches) -> None:
         """Let the next steps be on these examples."""
-        examples, n = batches.examples, len(batches.examples)
+        examples, n, arguments = batches.examples, len(batches.examples), self._arguments
         calls = [self._kernel_call(batch, examples) for batch in examples.batches]
         programs = (KernelCall * len(calls))(*calls)
-        arguments, self._programs = self._arguments, programs
+        room = self._function.precision.zeros(n), array("q", [0]) * n, array("q", [0]) * n
         arguments.programs, arguments.n_programs = ctypes.addressof(programs), len(programs)
-        if n > len(self._room[0]):
-            self._room = self._function.precision.zeros(n), array("q", [0]) * n, array("q", [0]) * n
-            arguments.y, arguments.indices, arguments.spare = map(address, self._room)
+        arguments.y, arguments.indices, arguments.spare = map(address, room)
         arguments.bucket, arguments.slot = address(examples.bucket), address(examples.slot)
         arguments.order = None if len(calls) == 1 else address(batches.order)  # None for the order they were given in
         arguments.n_examples, arguments.size = n, batches.size
-        self._batches = batches
+        self._bound = batches, programs, room
 
     def _run(self, rates: Sequence[float], rng: Any) -> Sequence[float]:
         """Call C, which takes a step at each of the rates, up to one that fails. Returns the losses of those it took.
@@ -182,7 +179,7 @@ class NativeLoop:
         """
         n, arguments, attributes = len(rates), self._arguments, vars(self._optimizer)
         if n > len(self._rates):
-            self._rates, self._losses = array("d", [0.0]) * n, array("d", [0.0]) * n
+            self._rates, self._losses = array("d", rates), array("d", rates)
             arguments.rates, arguments.losses = address(self._rates), address(self._losses)
         for i, rate in enumerate(rates):
             self._rates[i] = rate
