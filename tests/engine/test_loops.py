@@ -2,7 +2,6 @@
 
 import pytest
 
-import micrograd
 from micrograd import Value, grad, hvp, scan
 
 
@@ -89,8 +88,3 @@ def test_derivatives_of_any_order():
 
     assert grad(grad(f))(2.0) == 48.0
     assert hvp(f)(2.0, 1.0) == 48.0
-
-
-def test_it_is_public():
-    assert micrograd.scan is scan
-    assert "scan" in micrograd.__all__

@@ -283,13 +283,7 @@ def test_an_exported_network_has_pythons_numbers(target, tmp_path):
     values = [parameter.data for parameter in parameters]
     write_export(tmp_path, loss, parameters)
     (tmp_path / "caller.c").write_text(CALLER)
-    flags = [
-        "-std=c99",
-        "-O2",
-        "-ffp-contract=off",
-        "-DMODEL",
-        *([] if target.suffix else ["-static"]),
-    ]
+    flags = ["-std=c99", "-O2", "-ffp-contract=off", "-DMODEL", *([] if target.suffix else ["-static"])]
     target.compile(tmp_path, *flags, "caller.c", "model.c", "-o", "caller.exe")
     sizes = len(parameters), 5, 6, 1, len(examples)
     results = target.run(tmp_path, numbers_of(sizes, values, *examples), 7 * len(examples) + len(values))

@@ -1,15 +1,14 @@
 """Trainings that fail, diverge, are clipped or interrupted, in every way to run them: each leaves what eager leaves."""
 
 import math
-import random
 import signal
 
 import pytest
 
-from micrograd import fit, losses, nn
+from micrograd import losses, nn
 from micrograd.optim import SGD, Adam
 from tests.helpers import has_compiler
-from tests.trainings import XS, YS, Line, Logarithm, Setting, close, failing, negative_log_likelihood, running, same
+from tests.trainings import Line, Logarithm, Setting, close, failing, negative_log_likelihood, same
 
 
 @pytest.fixture(params=["python", "c", "shards"])
@@ -70,35 +69,21 @@ def test_gradients_are_clipped_alike(limit, way):
 def test_ctrl_c_keeps_whole_steps_and_the_order_of_the_examples(at, way):
     """By a schedule, so that it comes at the same moment: one compiled step is as good as many."""
 
-    def schedule(step):
+    def pressing(step):
         if step == at:
             signal.raise_signal(signal.SIGINT)
         return 0.01
 
-    setting = Setting(schedule=schedule, epochs=40, batch_size=2)
-    model, rng = setting.model(), random.Random(7)
-    optimizer = Adam(model.parameters())
-    with running(way) as options:
-        history = fit(model, setting.loss, XS, YS, optimizer=optimizer, rng=rng, schedule=schedule, epochs=40,
-                      batch_size=2, progress=False, **options)  # fmt: skip
-    assert history.interrupted
-    assert len(history.losses) == optimizer.steps // 5
-    again = setting.model()
-    count = optimizer.steps
-    steps = Adam(again.parameters())
+    options = {"optimizer": lambda model: Adam(model.parameters()), "epochs": 40, "batch_size": 2}
+    found = Setting(schedule=pressing, **options).run(way)
+    steps = found["optimizer"]["steps"]
+    assert found["history"]["interrupted"]
+    assert len(found["history"]["losses"]) == steps // 5
 
-    class Enough(Exception):
-        pass
-
-    def until(step):
-        if step == count:
-            raise Enough
+    def ending(step):
+        if step == steps:
+            raise StopIteration
         return 0.01
 
-    if count < 200:
-        other = random.Random(7)
-        with pytest.raises(Enough):
-            fit(again, setting.loss, XS, YS, optimizer=steps, rng=other, schedule=until, epochs=41, batch_size=2,
-                progress=False)  # fmt: skip
-        assert close(steps.state_dict(), optimizer.state_dict())
-        assert close([p.data for p in again.parameters()], [p.data for p in model.parameters()])
+    again = Setting(schedule=ending, **options).run("eager")
+    assert all(close(again[name], found[name]) for name in ("data", "optimizer"))

@@ -17,13 +17,13 @@ from multiprocessing import get_context
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-import numpy as np
 import pytest
 
 import micrograd
 from micrograd import Backend, Value, data, dot, fit, losses, nn, optim
 from micrograd.compiler.distributed import workers
 from tests.helpers import has_compiler, wait_until
+from tests.trainings import close, plain
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -96,16 +96,8 @@ def trained(model=lambda: nn.MLP(2, [4, 1], rng=1), xs=XS, ys=YS, loss=losses.ms
 
 
 def assert_close(ours, theirs):
-    def flat(tree):
-        if isinstance(tree, float):
-            yield tree
-        elif hasattr(tree, "__dict__"):
-            yield from flat(vars(tree))
-        elif isinstance(tree, (list, tuple, dict, np.ndarray)) or hasattr(tree, "typecode"):
-            for branch in tree.values() if isinstance(tree, dict) else tree:
-                yield from flat(branch)
-
-    assert list(flat(ours)) == pytest.approx(list(flat(theirs)), rel=1e-9, abs=1e-12)
+    (history, *others), (expected, *others_there) = ours, theirs
+    assert close([plain(history), *others], [plain(expected), *others_there])
 
 
 # The same as in one process
