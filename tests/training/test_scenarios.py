@@ -77,7 +77,7 @@ def test_ctrl_c_keeps_whole_steps_and_the_order_of_the_examples(at, way):
     options = {"optimizer": lambda model: Adam(model.parameters()), "epochs": 40, "batch_size": 2}
     found = Setting(schedule=pressing, **options).run(way)
     steps = found["optimizer"]["steps"]
-    assert found["history"]["interrupted"]
+    assert (found["history"]["interrupted"], steps) == (True, at + 1)
     assert len(found["history"]["losses"]) == steps // 5
 
     def ending(step):

@@ -1,7 +1,5 @@
 """Which rules of optimizers are traced for C, and which are refused: what a trace cannot follow is not baked in."""
 
-import time
-
 import pytest
 
 from micrograd import Value
@@ -93,11 +91,6 @@ def test_a_rule_that_a_trace_cannot_follow_is_refused_and_trains_as_it_does_eage
     with pytest.raises(TypeError):
         UpdateKernel(optimizer)
     assert vars(optimizer) == before
-
-
-def test_a_rule_that_gives_another_number_each_time_is_refused():
-    with pytest.raises(TypeError, match="the rule of Given is not the same for each parameter: in C it may depend"):
-        UpdateKernel(Given([Value(1.0)], lambda self: lambda x, g, kept: (x - time.perf_counter() * g, kept)))
 
 
 def test_a_rule_is_outdated_once_an_option_differs():
