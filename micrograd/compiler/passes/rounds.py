@@ -44,71 +44,126 @@ OVER = -1  # the key of what a loop keeps: for each round, whether it changes no
 
 
 def steps_of(node: Node, layout: Layout) -> Kernel:
-    """The steps of a loop: what it reads first, and its rounds."""
-    its = node.round
-    assert its
-    loop, prefix, to = its.loop, f"{layout.prefix}{node.line}_", layout.rows[node.line]
-    rounds, n = loop.rounds, len(loop.state)
-    over = layout.kept.get(loop.forward, {}).get(OVER) if loop.over < 0 else Slice(f"{prefix}o", 0, 1, rounds)
-    states = Slice(f"{prefix}s", 0, 0 if loop.is_sum or over else n, rounds)
-    in_order = _reversed if loop.forward >= 0 and not loop.is_sum else lambda place: place
-    first, *columns = node.columns
-    before = [*_copies(Slice(states.array, 0, 1, n), first, layout)]
-    leaves = {line: states._replace(base=i) for i, line in enumerate(loop.state)}
-    for i, (line, column) in enumerate(zip(loop.xs, columns, strict=False)):
-        _, slices = layout.runs(column)
-        if len(slices) > 1:
-            slices = [Slice(f"{prefix}x{i}", 0, 1, rounds)]
-            before += _copies(slices[0], column, layout)
-        leaves[line] = in_order(slices[0])
-    if loop.forward >= 0:
-        leaves |= {line: in_order(place) for line, place in layout.kept[loop.forward].items()}
-    results = [(line, states._replace(base=states.step + i)) for i, line in enumerate(loop.results[:n])]
-    for j, line in its.outputs.items():
-        place = Slice(to.array, to.base + n + loop.n_sums + j, loop.n_outputs, rounds)
-        results.append((line, in_order(place)))
-    own = Layout(
-        layout | {line: _each(node, place) for line, place in leaves.items()}, (), f"{prefix}t", tables=layout.tables
-    )
-    own.rows, own.kept = dict(layout.rows), dict(layout.kept)
-    if loop.forward < 0:
-        in_rows = {line for each in its.nodes for line in each.items}
-        kept = {*its.kept}.difference(dict(results[n if over else 0 :]), loop.state)
-        own.keeps, others = kept - in_rows, sorted(kept & in_rows)
-        results += [(line, Slice(f"{prefix}n", i, len(others), rounds)) for i, line in enumerate(others)]
-    if over and loop.over >= 0:
-        results.append((loop.over, over._replace(base=1)))
-        before += [*_set(over._replace(size=rounds + 1), "=1.0"), Assign(Ref(over.array), Ref("=0.0"))]
-    used = {*chain(*[each.operands for each in its.nodes])} if loop.is_sum else set()
-    apart = [line for line, place in leaves.items() if place.step > 1 and line in used]  # too far to make a vector
-    copies: Kernel = [Assign(Ref(f"{prefix}tx", i), Ref(*own[line])) for i, line in enumerate(apart)]
-    own.update((line, (f"{prefix}tx", i)) for i, line in enumerate(apart))
-    own.kept_in, _ = _each(node, Slice(f"{prefix}k", 0, len(own.keeps), rounds))
-    ends = [(line, _each(node, place)) for line, place in results]
-    for line, to_be in ends[n if over else 0 :]:  # a state that stays in place is set at the end of the round
-        own.setdefault(line, to_be)
-    body = reroll([*copies, *fuse(by_level(Levels(its.nodes), own, steps_of))])
-    if loop.forward < 0:
-        kept_here = [(line, Slice(f"{prefix}k", own[line][1], len(own.keeps), rounds)) for line in own.keeps]
-        layout.kept[node.line] = leaves | {line: place for line, place in (*results, *kept_here) if line in its.kept}
-    if over:
-        keep = {line: Slice(f"{prefix}h", i, n, rounds) for i, line in enumerate(loop.state) if line in its.kept}
-        skip = Skip(Ref(*_each(node, in_order(over))), "break" if loop.forward < 0 else "continue")
-        body = [skip, *[Assign(Ref(*_each(node, place)), Ref(*own[line])) for line, place in keep.items()], *body]
-        if loop.forward < 0:
-            layout.kept[node.line] |= {**keep, OVER: over}
-    body += reroll([Assign(Ref(*place), Ref(*own[line])) for line, place in ends if own[line] != place])
-    body = replace(
-        tuple([_in_place(step, to.array, to.base + n) for step in body]), partial(_in_round, mark=_mark(node))
-    )
-    after: Kernel = []
-    if any(i < n for i in its.positions):
-        after += _copy(Slice(to.array, to.base, 1, n), Slice(states.array, rounds * states.step, 1, n))
-    if any(n <= i < n + loop.n_sums for i in its.positions):
-        before += _set(Slice(to.array, to.base + n, 1, loop.n_sums), "=0.0")
-    if over and its.outputs:
-        before += _set(Slice(to.array, to.base + n + loop.n_sums, 1, rounds * loop.n_outputs), "=0.0")
-    return [*before, *[Loop(rounds, body, loop.is_sum)] * bool(body), *after]  # no step may be needed for a sum
+    """The steps of a loop: what its rounds start from, the rounds, and the last state, if it is needed."""
+    its = _Rounds(node, layout)
+    steps = its.before()
+    if body := its.body():  # a sum may need none
+        steps.append(Loop(its.loop.rounds, body, its.loop.is_sum))
+    if any(i < its.n for i in its.its.positions):
+        last = Slice(its.states.array, its.loop.rounds * its.states.step, 1, its.n)
+        steps += _copy(its.to._replace(size=its.n), last)
+    return steps
+
+
+class _Rounds:
+    """Where the numbers of a loop are, and its steps. Its arrays, after the prefix:
+
+    s           the state: before the first round, before the second, and so on; or only the current one, in place
+    x0, x1, ... a copy of what advances unevenly from round to round
+    k           what the backward loop reads, round by round, where a round computes it
+    n           the same, copied from where it is: from a row, or from a state in place
+    o           1 for each round that changes nothing any more, and for the one after the last
+    t0, t1, ... what a round computes; tx has copies of what it reads from far apart
+    """
+
+    def __init__(self, node: Node, layout: Layout) -> None:
+        assert node.round
+        self.node, self.outside, self.its, self.loop = node, layout, node.round, node.round.loop
+        loop, self.n, self.to = self.loop, len(self.loop.state), layout.rows[node.line]
+        self.prefix, self.is_backward = f"{layout.prefix}{node.line}_", loop.forward >= 0
+        self.over: Slice | None = layout.kept.get(loop.forward, {}).get(OVER)
+        if loop.over >= 0:
+            self.over = Slice(f"{self.prefix}o", 0, 1, loop.rounds)
+        self.states = Slice(f"{self.prefix}s", 0, 0 if loop.is_sum or self.over else self.n, loop.rounds)
+        self.sums, self.outputs = self.to.base + self.n, self.to.base + self.n + loop.n_sums
+        self.leaves = {line: self.states._replace(base=i) for i, line in enumerate(loop.state)}
+        self.own = Layout(dict(layout), (), f"{self.prefix}t", tables=layout.tables)
+        self.own.rows, self.own.kept = dict(layout.rows), dict(layout.kept)
+
+    def before(self) -> Kernel:
+        """The first state, copies of what advances unevenly, and where flags, sums and outputs start from.
+
+        Enters what a round reads into `leaves`.
+        """
+        loop, rounds = self.loop, self.loop.rounds
+        first, *columns = self.node.columns
+        steps: Kernel = [*_copies(Slice(self.states.array, 0, 1, self.n), first, self.outside)]
+        for i, (line, column) in enumerate(zip(loop.xs, columns, strict=False)):
+            _, slices = self.outside.runs(column)
+            if len(slices) > 1:
+                slices = [Slice(f"{self.prefix}x{i}", 0, 1, rounds)]
+                steps += _copies(slices[0], column, self.outside)
+            self.leaves[line] = self._in_order(slices[0])
+        if self.is_backward:
+            self.leaves |= {line: self._in_order(place) for line, place in self.outside.kept[loop.forward].items()}
+        if self.over and loop.over >= 0:
+            steps += [*_set(self.over._replace(size=rounds + 1), "=1.0"), Assign(Ref(self.over.array), Ref("=0.0"))]
+        if any(self.n <= i < self.n + loop.n_sums for i in self.its.positions):
+            steps += _set(Slice(self.to.array, self.sums, 1, loop.n_sums), "=0.0")
+        if self.over and self.its.outputs:  # of rounds that are skipped
+            steps += _set(Slice(self.to.array, self.outputs, 1, rounds * loop.n_outputs), "=0.0")
+        return steps
+
+    def body(self) -> tuple[Step, ...]:
+        """A round: it may be skipped; then its nodes, and copies of what is not computed where it has to be."""
+        self.own.update((line, _each(self.node, place)) for line, place in self.leaves.items())
+        copies, (following, others) = self._nearby(), self._results()
+        ends = [*others, *following] if self.over else [*following, *others]  # a state in place is set last
+        places = [(line, _each(self.node, place)) for line, place in ends]
+        for line, place in places[: len(others)] if self.over else places:
+            self.own.setdefault(line, place)
+        steps = reroll([*copies, *fuse(by_level(Levels(self.its.nodes), self.own, steps_of))])
+        if self.over:
+            flag = _each(self.node, self._in_order(self.over))
+            steps.insert(0, Skip(Ref(*flag), "continue" if self.is_backward else "break"))
+        if not self.is_backward:
+            kept = [(line, self._of_all("k", self.own[line][1], len(self.own.keeps))) for line in self.own.keeps]
+            found = {line: place for line, place in (*following, *others, *kept) if line in self.its.kept}
+            self.outside.kept[self.node.line] = self.leaves | found | ({OVER: self.over} if self.over else {})
+        copied = [(place, self.own[line]) for line, place in places if self.own[line] != place]
+        steps += reroll([Assign(Ref(*to), Ref(*of)) for to, of in copied])
+        steps = [_in_place(step, self.to.array, self.sums) for step in steps]
+        return tuple([replace(step, partial(_in_round, mark=_mark(self.node))) for step in steps])
+
+    def _nearby(self) -> Kernel:
+        """Copies of numbers that are too far apart to make a vector, and of states in place that become other ones."""
+        used = {*chain(*[each.operands for each in self.its.nodes])} if self.loop.is_sum else set()
+        lines = [line for line, place in self.leaves.items() if place.step > 1 and line in used]
+        if self.over:
+            pairs = zip(self.loop.state, self.loop.results, strict=False)
+            lines += sorted({result for line, result in pairs if line != result}.intersection(self.loop.state))
+        steps: Kernel = [Assign(Ref(f"{self.prefix}tx", i), Ref(*self.own[line])) for i, line in enumerate(lines)]
+        self.own.update((line, (f"{self.prefix}tx", i)) for i, line in enumerate(lines))
+        return steps
+
+    def _results(self) -> tuple[list[tuple[int, Slice]], list[tuple[int, Slice]]]:
+        """Lines, and where all rounds put them: the next state; and outputs, what is kept, and the next flag."""
+        loop, n, states = self.loop, self.n, self.states
+        following = [(line, states._replace(base=states.step + i)) for i, line in enumerate(loop.results[:n])]
+        others = []
+        for j, line in self.its.outputs.items():
+            place = Slice(self.to.array, self.outputs + j, loop.n_outputs, loop.rounds)
+            others.append((line, self._in_order(place)))
+        if not self.is_backward:
+            there = {*dict(others), *([] if self.over else [*dict(following), *loop.state])}
+            kept = {*self.its.kept} - there
+            copied = kept.intersection(chain(loop.state, *[each.items for each in self.its.nodes]))
+            self.own.keeps = kept - copied
+            others += [(line, self._of_all("n", i, len(copied))) for i, line in enumerate(sorted(copied))]
+        self.own.kept_in, _ = _each(self.node, self._of_all("k", 0, len(self.own.keeps)))
+        if loop.over >= 0 and self.over:
+            others.append((loop.over, self.over._replace(base=1)))
+        return following, others
+
+    def _of_all(self, name: str, i: int, n: int) -> Slice:
+        """One of n numbers that an array has for each round."""
+        return Slice(f"{self.prefix}{name}", i, n, self.loop.rounds)
+
+    def _in_order(self, place: Slice) -> Slice:
+        """The numbers of all rounds in the order in which they run: forward, where any order will do."""
+        if not self.is_backward or self.loop.is_sum:
+            return place
+        return Slice(place.array, place.base + (place.size - 1) * place.step, -place.step, place.size)
 
 
 def in_lanes(kernel: Sequence[Step]) -> Kernel:
@@ -187,11 +242,6 @@ def _in_round(ref: Ref, mark: str) -> Ref:
         step, array = array.removeprefix(mark).split("@", 1)
         stride = int(step)
     return Ref(array, ref.base, (stride, *ref.strides))
-
-
-def _reversed(place: Slice) -> Slice:
-    """The same numbers from the last one to the first."""
-    return Slice(place.array, place.base + (place.size - 1) * place.step, -place.step, place.size)
 
 
 def _copies(to: Slice, column: Column, layout: Layout) -> Iterator[Step]:

@@ -182,6 +182,16 @@ def test_until_ends_loops_in_every_language(tmp_path):
     assert fast.value_and_grad(0.9) == close((ends_early(0.9), grad(ends_early)(0.9)))
 
 
+@pytest.mark.parametrize("factor", [1.0, 0.5])
+def test_states_change_places_in_a_loop_that_may_end(factor, backend):
+    def function(x):
+        (a, b), _ = scan(lambda s, _: ([s[1], s[0] * factor], None), [x, 2.0], length=9, until=lambda s: False)
+        return a + 3 * b
+
+    fast = compile(function, (1.0,), backend=backend)
+    assert fast.value_and_grad(1.5) == close((function(1.5), grad(function)(1.5)))
+
+
 @each_program
 def test_values_and_gradients_are_those_of_the_engine(program, backend):
     w = parameters()
