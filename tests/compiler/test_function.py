@@ -19,7 +19,6 @@ from micrograd.compiler import TraceError
 from micrograd.nn import MLP
 from micrograd.optim import SGD
 from tests.helpers import (
-    assert_as_engine,
     bits,
     close,
     eager,
@@ -48,29 +47,6 @@ def test_random_graphs_have_the_engines_value_to_the_last_bit_and_its_derivative
     assert close([*by_arguments, *grads(parameters)], gradient * 2)
     hessian = functional.hessian(lambda xs: run(xs, steps))
     assert all(map(close, micrograd.compile(hessian, (numbers,), backend="python")(numbers), hessian(numbers)))
-
-
-@pytest.mark.parametrize("n", [1, 3, 4, 5, 8, 9, 17, 20])
-def test_any_number_of_examples_will_do(backend, n):
-    model, loss, points, labels = moons(n)
-    fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend=backend)
-    assert_as_engine(fast, loss, points, labels)
-
-
-def test_grad_and_hessian_compile_inside_a_function(backend):
-    w = Value(0.7)
-
-    def slope(x):
-        return functional.grad(lambda v: (w * v).tanh() * v.exp())(x) ** 2
-
-    def bend(x):
-        return functional.hessian(lambda v: v[0] ** 3 * v[1].exp() + v[0].sin())(x)
-
-    fast = micrograd.compile(slope, (1.0,), parameters=[w], backend=backend)
-    assert close(fast.value_and_grad(0.3), eager(slope, 0.3))
-    assert_as_engine(fast, slope, [0.3])
-    rows = micrograd.compile(bend, ([1.0, 2.0],), backend=backend)([0.5, 2.0])
-    assert [close(row, expected) for row, expected in zip(rows, bend([0.5, 2.0]), strict=True)] == [True, True]
 
 
 # What goes in

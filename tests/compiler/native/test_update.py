@@ -5,7 +5,6 @@ import pytest
 from micrograd import Value
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.native.update import UpdateKernel
-from micrograd.optim import SGD
 from tests.helpers import has_compiler
 from tests.trainings import Given, Setting, close
 
@@ -91,12 +90,3 @@ def test_a_rule_that_a_trace_cannot_follow_is_refused_and_trains_as_it_does_eage
     with pytest.raises(TypeError):
         UpdateKernel(optimizer)
     assert vars(optimizer) == before
-
-
-def test_a_rule_is_outdated_once_an_option_differs():
-    optimizer = SGD([Value(1.0)], 0.1, momentum=0.9)
-    kernel = UpdateKernel(optimizer)
-    optimizer.learning_rate, optimizer.steps, optimizer.velocity[0] = 0.5, 3, 1.0
-    assert UpdateKernel.key(optimizer) == kernel.traced_with
-    optimizer.momentum = 0.5
-    assert UpdateKernel.key(optimizer) != kernel.traced_with

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import micrograd
-from micrograd import Value, nn
+from micrograd import Value
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.passes import lower
 from tests.helpers import NESTS, assert_close, eager, has_compiler, large, needs_compiler, products
@@ -237,10 +237,3 @@ def test_the_header_documents_arguments_and_results():
     assert "argument 3" not in fast.c_source
     assert "x[7] to x[8]: argument 4\n" in fast.c_source
     assert "receives the output, of size 4, of shape (2, 2)" in fast.c_source
-
-
-def test_no_loop_of_one_round_is_exported():
-    model = nn.MLP(4, [5, 1], rng=1)  # its sums of five terms are added four at a time
-    fast = micrograd.compile(lambda x: model(x), ([0.1] * 4,), parameters=model.parameters(), backend="python")
-    assert " 4; i" in fast.c_source
-    assert " 1; i" not in fast.c_source
