@@ -71,9 +71,8 @@ class _Rounds:
         self.node, self.outside, self.its, self.loop = node, layout, node.round, node.round.loop
         loop, self.n, self.to = self.loop, len(self.loop.state), layout.rows[node.line]
         self.prefix, self.is_backward = f"{layout.prefix}{node.line}_", loop.forward >= 0
-        self.over: Slice | None = layout.kept.get(loop.forward, {}).get(OVER)
-        if loop.over >= 0:
-            self.over = Slice(f"{self.prefix}o", 0, 1, loop.rounds)
+        flags = Slice(f"{self.prefix}o", 0, 1, loop.rounds)
+        self.over = flags if loop.over >= 0 else layout.kept.get(loop.forward, {}).get(OVER)
         self.states = Slice(f"{self.prefix}s", 0, 0 if loop.is_sum or self.over else self.n, loop.rounds)
         self.sums, self.outputs = self.to.base + self.n, self.to.base + self.n + loop.n_sums
         self.leaves = {line: self.states._replace(base=i) for i, line in enumerate(loop.state)}
