@@ -93,6 +93,12 @@ class GPT:
         """The mean cross-entropy of the next tokens."""
         return self.op.mean([self.op.cross_entropy(row, token) for row, token in zip(logits, following, strict=True)])
 
+    def gradient(self) -> float:
+        """The loss of one name, forward and backward."""
+        loss = self.loss(self(NAME[:-1]), NAME[1:])
+        loss.backward()
+        return float(loss.data)
+
     def __call__(self, tokens: Sequence[Any]) -> list[list[Any]]:
         op, weights = self.op, self.weights
 
@@ -156,13 +162,7 @@ def our_eager_task() -> Measure:
     from micrograd.optim import SGD
 
     gpt = our_gpt()
-
-    def gradient() -> float:
-        loss = gpt.loss(gpt(NAME[:-1]), NAME[1:])
-        loss.backward()
-        return float(loss.data)
-
-    return our_training("step", gradient, SGD(gpt.parameters(), RATE), gpt.restart)
+    return our_training("step", gpt.gradient, SGD(gpt.parameters(), RATE), gpt.restart)
 
 
 def our_task(backend: str) -> Measure:
@@ -201,13 +201,7 @@ def their_task() -> Measure:
     """In micrograd 0.1.0."""
     op = Operations(their_value(), operator.getitem, values.dot, values.mean, values.softmax, values.cross_entropy)
     gpt = GPT(op)
-
-    def gradient() -> float:
-        loss = gpt.loss(gpt(NAME[:-1]), NAME[1:])
-        loss.backward()
-        return float(loss.data)
-
-    return their_training(gradient, gpt.parameters(), gpt.restart)
+    return their_training(gpt.gradient, gpt.parameters(), gpt.restart)
 
 
 def pytorch_task() -> Measure:

@@ -435,33 +435,17 @@ def test_single_calls_of_all_kinds_give_what_the_function_gives(backend):
 # Threads
 
 
-def test_threads_get_the_numbers_of_one(backend):
-    tasks = []
-    for _ in range(8):
-        model, loss, points, labels = moons(30)
-        fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend=backend)
-        tasks.append((model, fast, points, labels))
-    shared = tasks[0][1]
-    alone = shared.map(*tasks[0][2:])
-    total = shared.backward(*tasks[0][2:])
-    gradient = grads(tasks[0][0].parameters())
-    tasks[0][0].zero_grad()
-    wrong, barrier = [], threading.Barrier(8)
+def test_threads_that_share_a_function_get_the_numbers_of_one(backend):
+    model, loss, points, labels = moons(30)
+    fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend=backend)
+    alone, wrong, barrier = fast.map(points, labels), [], threading.Barrier(8)
 
     def work(k):
-        model, fast, points, labels = tasks[k]
         barrier.wait()
-        for _ in range(20):
-            model.zero_grad()
-            if fast.backward(points, labels) != total or grads(model.parameters()) != gradient:
-                wrong.append("backward")
-            if shared.map(points, labels) != alone:
-                wrong.append("map")
-        barrier.wait()
+        wrong.extend(k for _ in range(20) if fast.map(points, labels) != alone)
 
     in_threads(work)
     assert wrong == []
-    assert all(grads(model.parameters()) == gradient for model, *_ in tasks)
 
 
 def test_threads_that_make_single_calls_do_not_share_numbers(backend, request):

@@ -81,16 +81,6 @@ def test_the_closures_run_from_the_result_to_the_leaves(graph):
         assert all(place[id(operand)] > place[id(node)] for operand in node._prev if id(operand) in place)
 
 
-@given(st.lists(numbers, min_size=1, max_size=8), st.lists(numbers, min_size=8, max_size=8))
-@random_examples(60)
-def test_comparisons_sort_as_the_numbers_do(xs, ys):
-    values = [Value(x) for x in xs]
-    assert [v.data for v in sorted(values)] == sorted(xs)
-    assert (max(values).data, min(values).data) == (max(xs), min(xs))
-    for x, v, y in zip(xs, values, ys, strict=False):
-        assert [v < y, v <= y, v > y, v >= y, v == y, v != y] == [x < y, x <= y, x > y, x >= y, x == y, x != y]
-
-
 @given(st.sampled_from([operation for operation in OPERATIONS if operation.arity == 1]), st.floats())
 @random_examples(400)
 def test_any_float_gives_a_number_or_a_named_error(operation, x):

@@ -86,11 +86,15 @@ def test_a_large_network_overfits_thirty_points():
         assert sum(model(x) > 0 for x in circles) > 12
 
 
+def reading(seed):
+    """What part 4 reads digits with."""
+    known = cells(4, "from digits import", until="images(")
+    known = cells(4, "import cross_entropy", until="print(", **known)
+    return cells(4, "def trained", until="model, history =", seed=seed, **known)
+
+
 def test_eight_neurons_read_nearly_as_many_digits_as_sixteen():
-    for seed in SEEDS:
-        known = cells(4, "from digits import", until="images(")
-        known = cells(4, "import cross_entropy", until="print(", **known)
-        known = cells(4, "def trained", until="model, history =", seed=seed, **known)
+    for known in map(reading, SEEDS):
         right = [
             known["accuracy"](
                 known["trained"](known["train_xs"], known["train_ys"], epochs=24, hidden=hidden)[0],
@@ -104,10 +108,7 @@ def test_eight_neurons_read_nearly_as_many_digits_as_sixteen():
 
 def test_four_and_six_are_mistaken_for_each_other_most_often():
     xs, ys = digits.digits(2000, rng=3)
-    for seed in SEEDS:
-        known = cells(4, "from digits import", until="images(")
-        known = cells(4, "import cross_entropy", until="print(", **known)
-        known = cells(4, "def trained", until="model, history =", seed=seed, **known)
+    for known in map(reading, SEEDS):
         model, _ = known["trained"](known["train_xs"], known["train_ys"])
         pairs = Counter(frozenset({y, known["answer"](model, x)}) for x, y in zip(xs, ys, strict=True))
         mistaken = [pair for pair, _ in pairs.most_common() if len(pair) == 2]

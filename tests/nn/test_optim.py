@@ -108,16 +108,6 @@ def test_steps_are_those_of_their_formulas(kind, options, start, gradients, expe
         assert p.data == number
 
 
-def test_the_learning_rate_may_be_set_between_steps():
-    p = Value(0.0)
-    optimizer = SGD([p], learning_rate=1.0)
-    for optimizer.learning_rate in (1.0, 0.5, 0.25):
-        p.grad = -1.0
-        optimizer.step()
-    assert p.data == 1.75
-    assert optimizer.steps == 3
-
-
 def test_a_parameter_that_is_shared_is_changed_once():
     p = Value(1.0)
     p.grad = 1.0

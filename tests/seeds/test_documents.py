@@ -12,7 +12,6 @@ What they write for a Tensor is shown on arrays of Values.
 import math
 import operator
 import random
-import weakref
 from itertools import pairwise
 
 import pytest
@@ -170,16 +169,6 @@ class TestXorInTheChapter:
         if seed != 1:
             descended(model, xs, ys, 0.1, 900, until=0.0345)
             assert distance(model, xs, ys) <= 0.0345
-
-    @pytest.mark.usefixtures("no_collector")
-    def test_a_forward_pass_without_backward_is_freed_when_its_result_goes(self):
-        xs, ys = data.xor()
-        model = nn.MLP(2, [4, 1], rng=0)
-        loss = losses.mse_loss([model(x) for x in xs], ys)
-        graph = list(map(weakref.ref, [loss, *loss._prev]))
-        assert all(node() is not None for node in graph)  # a result that is kept keeps its graph
-        del loss
-        assert [node() for node in graph] == [None] * len(graph)
 
 
 class TestDigitsInTheLesson:

@@ -48,19 +48,12 @@ def diverged(model, xs, ys, loss=mse_loss, rate=0.1, **options):
     return caught.value.history
 
 
-def test_an_input_that_is_not_finite_ends_it():
+def test_what_is_not_finite_ends_it_with_what_it_was_and_when():
     history = diverged(nn.Neuron(2, rng=1), [[1.0, 2.0], [1.0, math.nan]], [0.0, 0.0])
-    assert history.failure.what == "the loss is nan"
+    assert (history.failure.what, history.losses) == ("the loss is nan", [])
     assert history.failure.epoch in (0.0, 0.5)
-    assert history.losses == []
-
-
-def test_a_step_too_far_ends_it():
     history = diverged(nn.Neuron(1, "linear", rng=1), [[1e10]], [0.0], loss=lambda p, y: p * 1e-5, rate=1e305)
     assert history.failure.what == "a parameter is -inf"
-
-
-def test_a_validation_loss_that_is_not_finite_is_told():
     history = diverged(nn.Neuron(1, rng=1), [[1.0]], [0.0], validation=([[1.0]], [math.inf]))
     assert history.failure.message.startswith("the validation loss is inf after epoch 1")
     assert history.failure.epoch == 1
