@@ -23,11 +23,11 @@ REDUCTIONS = {"sum": "+", "max": ">"}
 """The sign of the terms, for each operation that reduces a row to a number."""
 PLAIN = OPERATIONS.keys() - SUMS - CONDITIONS - REDUCTIONS.keys() - {"where", "take", "take_at"}
 """Operations that become a Call whose operands are just numbers."""
-LONG_CONDITION = 8  # numbers compared, above which a condition is computed once, as 1 or 0, whatever uses it
+LONG_CONDITION = 8  # numbers, above which a condition is computed once, as 1 or 0: copies of nested ones fill 4 GB
 
 
-Run = tuple[str, int, int]
-"""The sign of alike terms, how many factors each has, and how many terms there are."""
+Run = tuple[str, int]
+"""The sign of alike terms, and how many factors each has."""
 Lines = tuple[int, ...]
 
 
@@ -68,30 +68,17 @@ class Node(NamedTuple):
     round: "Round | None" = None  # of a loop, whose columns are its operands, and one with the numbers from outside
 
     def singly(self) -> "Iterator[Node]":
-        """A node for each number of a row that is needed; of any other node, itself.
-
-        What several products add to a gradient has its own node, since it is added up first.
-        """
+        """A node for each number of a row that is needed; of any other node, itself."""
         if not self.size or self.round:
             yield self
             return
-        if isinstance(self.form, Call):
-            each = [numbers(column) if length(column) > 1 else repeat(column[0], self.size) for column in self.columns]
-            items = self.items or zip(repeat(self.line), range(self.size), strict=False)
-            for line, operands in zip(items, zip(*each, strict=True), strict=True):
-                yield Node(line, self.form, (operands,))
-            return
-        factors, *rows = self.columns
-        adds = self.parameter >= 0
-        lines = repeat(self.line, self.size) if adds else self.items
-        for i, (line, *others) in enumerate(zip(lines, *map(numbers, rows), strict=True)):
-            if adds and len(factors) > 1:
-                line = self.line, i
+        shared, rows = ((), self.columns) if isinstance(self.form, Call) else (self.columns[:1], self.columns[1:])
+        each = [numbers(column) if length(column) > 1 else repeat(column[0], self.size) for column in rows]
+        items = self.items or [(self.line, i) for i in range(self.size)]
+        for i, (line, operands) in enumerate(zip(items, zip(*each, strict=True), strict=True)):
             if line is not None:
-                parameter = self.parameter + i * self.step if adds and len(factors) == 1 else -1
-                yield Node(line, self.form, (factors, tuple(others)), parameter)
-            if adds and len(factors) > 1:
-                yield Node(line, (("+", 1, 1),), ((line,),), self.parameter + i * self.step)
+                parameter = self.parameter + i * self.step if self.parameter >= 0 else -1
+                yield Node(line, self.form, (*shared, operands), parameter)
 
     @property
     def operands(self) -> Lines:
@@ -239,7 +226,7 @@ class _Merger:
         if len(columns) > 1:
             n, (base, step) = length(columns[1]), (place.base, place.step) if place else (-1, 1)
             lines = () if place else tuple(map(self.items[line].get, range(n)))
-            self.nodes.append(Node(line, (("+", 2, len(columns) - 1),), columns, base, step, n, lines))
+            self.nodes.append(Node(line, (("+", 2),), columns, base, step, n, lines))
 
     def add_items(self, row: int) -> None:
         """Turn the items that are terms of a sum into products, and remove them from the row's items."""
@@ -344,7 +331,7 @@ class _Merger:
             terms.append((sign, [[factor] for factor in factors]))
 
     def _close(self, line: int, terms: Terms, parameter: int = -1) -> None:
-        runs = tuple([(sign, len(columns), length(columns[0])) for sign, columns in terms])
+        runs = tuple([(sign, len(columns)) for sign, columns in terms])
         found = [tuple(column) if type(column) is list else column for _, columns in terms for column in columns]
         self.nodes.append(Node(line, runs, tuple(found), parameter))
 

@@ -13,9 +13,8 @@ from operator import itemgetter
 from typing import Any
 
 from micrograd.compiler.ir import Assign, Kernel, Loop, Offsets, Ref, Step, Sum, Switch, Term, refs, replace, start
-from micrograd.compiler.passes.expressions import Node
 from micrograd.compiler.passes.roll import Part, part, roll, step_of
-from micrograd.compiler.passes.vectorize import Layout, Levels, LoopSteps, by_kind, looped, parts_of, placed
+from micrograd.compiler.passes.vectorize import Layout, Levels, LoopSteps, by_kind, by_level, looped
 
 
 def in_tables(levels: Levels, layout: Layout, results: Sequence[int], backward: int, loop: LoopSteps) -> Kernel:
@@ -24,24 +23,23 @@ def in_tables(levels: Levels, layout: Layout, results: Sequence[int], backward: 
     All numbers are in one array; results are copied at the end.
     """
     levels.delay(backward)
-    steps: Kernel = []
-    for block in placed(levels.blocks(), layout, in_one=True):
-        steps += loop(block[0], layout) if block[0].round else _of_block(block, layout)
+    steps = by_level(levels, layout, loop, _of_block)
     places = [layout[line] for line in results]
     steps += looped([(_set(Ref("y"), Ref(array)), (i, base)) for i, (array, base) in enumerate(places)])
     layout.update((line, ("y", i)) for i, line in enumerate(results))
     return _switched(steps)
 
 
-def _of_block(block: Sequence[Node], layout: Layout) -> Kernel:
+def _of_block(parts: Sequence[Part]) -> Kernel:
     """Steps for a block. Where a sum has several parts, it starts from -0.0: first loops of terms are added, one sum
-    after the other, then single terms: the first one of each sum, then the second of each, and so on.
+    after the other, then single terms: the first one of each sum, then the second of each, and so on. With whole sums
+    as cases, or sum after sum, Cholesky and elimination of 30 have three to five times as many lines.
     """
     whole: list[Part] = []
     starts: list[Part] = []
     loops: Kernel = []
     singles: dict[int, list[Part]] = defaultdict(list)  # by their positions in their sums
-    for shape, (at, *bases) in (each for node in block for each in parts_of(node, layout)):
+    for shape, (at, *bases) in parts:
         step = step_of((shape, (at, *bases)))
         if not _has_several_parts(step):
             whole.append((shape, (at, *bases)))
@@ -71,7 +69,10 @@ def _set(target: Ref, first: Ref, *others: Term | Loop) -> Assign:
 
 
 def _switched(steps: Sequence[Step]) -> Kernel:
-    """Steps as cases of a switch, except for nests of loops that occur only once: these can be vectors."""
+    """Steps as cases of a switch, except for nests of loops that occur only once: these can be vectors.
+
+    The gradient of a Gaussian process of 30 points then takes 26 us, and 36 with all of them in the switch.
+    """
     parts = list(map(_part, steps))
     uses = Counter(shape for shape, _ in parts)
     is_alone = [

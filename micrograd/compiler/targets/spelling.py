@@ -90,7 +90,7 @@ def terms(node: Node, text: Callable[[Any], str], templates: Mapping[str, str]) 
         return [f"+ largest([{', '.join(map(text, numbers(node.columns[0])))}])"]
     found: list[str] = []
     columns = iter(node.columns)
-    for sign, width, _ in runs:
+    for sign, width in runs:
         for lines in zip(*map(numbers, islice(columns, width)), strict=True):
             factors = list(map(text, lines))
             found.append(f"{sign} {templates['*'].format(*factors) if width > 1 else factors[0]}")
