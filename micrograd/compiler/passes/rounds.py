@@ -11,7 +11,6 @@ While a round is turned into steps, the name of an array that advances from roun
 """
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -45,13 +44,13 @@ OVER = -1  # the key of what a loop keeps: for each round, whether it changes no
 
 def steps_of(node: Node, layout: Layout) -> Kernel:
     """The steps of a loop: what its rounds start from, the rounds, and the last state, if it is needed."""
-    its = _Rounds(node, layout)
-    steps = its.before()
-    if body := its.body():  # a sum may need none
-        steps.append(Loop(its.loop.rounds, body, its.loop.is_sum))
-    if any(i < its.n for i in its.its.positions):
-        last = Slice(its.states.array, its.loop.rounds * its.states.step, 1, its.n)
-        steps += _copy(its.to._replace(size=its.n), last)
+    rounds = _Rounds(node, layout)
+    steps = rounds.before()
+    if body := rounds.body():  # a sum may need none
+        steps.append(Loop(rounds.loop.rounds, body, rounds.loop.is_sum))
+    if any(i < rounds.n for i in rounds.its.positions):
+        last = Slice(rounds.states.array, rounds.loop.rounds * rounds.states.step, 1, rounds.n)
+        steps += _copy(rounds.to._replace(size=rounds.n), last)
     return steps
 
 
@@ -70,7 +69,8 @@ class _Rounds:
         assert node.round
         self.node, self.outside, self.its, self.loop = node, layout, node.round, node.round.loop
         loop, self.n, self.to = self.loop, len(self.loop.state), layout.rows[node.line]
-        self.prefix, self.is_backward = f"{layout.prefix}{node.line}_", loop.forward >= 0
+        self.prefix, self.mark = f"{layout.prefix}{node.line}_", f"@{node.line}:"
+        self.is_backward = loop.forward >= 0
         flags = Slice(f"{self.prefix}o", 0, 1, loop.rounds)
         self.over = flags if loop.over >= 0 else layout.kept.get(loop.forward, {}).get(OVER)
         self.states = Slice(f"{self.prefix}s", 0, 0 if loop.is_sum or self.over else self.n, loop.rounds)
@@ -105,15 +105,15 @@ class _Rounds:
 
     def body(self) -> tuple[Step, ...]:
         """A round: it may be skipped; then its nodes, and copies of what is not computed where it has to be."""
-        self.own.update((line, _each(self.node, place)) for line, place in self.leaves.items())
+        self.own.update((line, self._each(place)) for line, place in self.leaves.items())
         copies, (following, others) = self._nearby(), self._results()
         ends = [*others, *following] if self.over else [*following, *others]  # a state in place is set last
-        places = [(line, _each(self.node, place)) for line, place in ends]
+        places = [(line, self._each(place)) for line, place in ends]
         for line, place in places[: len(others)] if self.over else places:
             self.own.setdefault(line, place)
         steps = reroll([*copies, *fuse(by_level(Levels(self.its.nodes), self.own, steps_of))])
         if self.over:
-            flag = _each(self.node, self._in_order(self.over))
+            flag = self._each(self._in_order(self.over))
             steps.insert(0, Skip(Ref(*flag), "continue" if self.is_backward else "break"))
         if not self.is_backward:
             kept = [(line, self._of_all("k", self.own[line][1], len(self.own.keeps))) for line in self.own.keeps]
@@ -122,7 +122,7 @@ class _Rounds:
         copied = [(place, self.own[line]) for line, place in places if self.own[line] != place]
         steps += reroll([Assign(Ref(*to), Ref(*of)) for to, of in copied])
         steps = [_in_place(step, self.to.array, self.sums) for step in steps]
-        return tuple([replace(step, partial(_in_round, mark=_mark(self.node))) for step in steps])
+        return tuple([replace(step, self._in_round) for step in steps])
 
     def _nearby(self) -> Kernel:
         """Copies of numbers that are too far apart to make a vector, and of states in place that become other ones."""
@@ -149,7 +149,7 @@ class _Rounds:
             copied = kept.intersection(chain(loop.state, *[each.items for each in self.its.nodes]))
             self.own.keeps = kept - copied
             others += [(line, self._of_all("n", i, len(copied))) for i, line in enumerate(sorted(copied))]
-        self.own.kept_in, _ = _each(self.node, self._of_all("k", 0, len(self.own.keeps)))
+        self.own.kept_in, _ = self._each(self._of_all("k", 0, len(self.own.keeps)))
         if loop.over >= 0 and self.over:
             others.append((loop.over, self.over._replace(base=1)))
         return following, others
@@ -163,6 +163,19 @@ class _Rounds:
         if not self.is_backward or self.loop.is_sum:
             return place
         return Slice(place.array, place.base + (place.size - 1) * place.step, -place.step, place.size)
+
+    def _each(self, place: Slice) -> Place:
+        """Where a number is in the first round, with a mark of where it is in the next."""
+        return f"{self.mark}{place.step}@{place.array}", place.base
+
+    def _in_round(self, ref: Ref) -> Ref:
+        """A reference, within the loop around the round."""
+        array, stride = ref.array, "0"
+        if array[0] == "=" and not ref.strides:
+            return ref
+        if array.startswith(self.mark):
+            stride, array = array.removeprefix(self.mark).split("@", 1)
+        return Ref(array, ref.base, (int(stride), *ref.strides))
 
 
 def in_lanes(kernel: Sequence[Step]) -> Kernel:
@@ -221,26 +234,6 @@ def _in_lanes(part: Any, own: set[str], lanes: int, depth: int = 1) -> Any:
 def _adds(step: Any) -> bool:
     """Whether a step adds to its target."""
     return isinstance(step.value, Sum) and Term("+", (step.target,)) in step.value.terms
-
-
-def _mark(node: Node) -> str:
-    return f"@{node.line}:"
-
-
-def _each(node: Node, place: Slice) -> Place:
-    """Where a number is in the first round, with a mark of where it is in the next."""
-    return f"{_mark(node)}{place.step}@{place.array}", place.base
-
-
-def _in_round(ref: Ref, mark: str) -> Ref:
-    """A reference, within the loop around the round."""
-    array, stride = ref.array, 0
-    if array[0] == "=" and not ref.strides:
-        return ref
-    if array.startswith(mark):
-        step, array = array.removeprefix(mark).split("@", 1)
-        stride = int(step)
-    return Ref(array, ref.base, (stride, *ref.strides))
 
 
 def _copies(to: Slice, column: Column, layout: Layout) -> Iterator[Step]:
