@@ -47,8 +47,8 @@ def test_a_program_gives_what_is_published_on_numbers_arrays_and_tensors_of_pyto
 
 
 class TestOnArrays:
-    """A gradient passed into `backward`, and the broadcasting, that Lodha leaves out; the operations on Black-Star's
-    list; and the exercise of Tyla, in Backpropagation."""
+    """A gradient passed into `backward`, and the broadcasting, that Lodha leaves out; comparisons and products, from
+    Black-Star's list, whose arithmetic is in the table of operations; and the exercise of Tyla, in Backpropagation."""
 
     A, B = [[3.0, 0.5], [-1.0, 2.0]], [[4.0, 1.0], [2.0, 0.0]]
     X, Y = np.array([8.0, 2.5, 0.5]), np.array([5.0, -2.0, 0.5])
@@ -172,7 +172,7 @@ class TestXorInTheChapter:
 
 
 class TestDigitsInTheLesson:
-    """Backpropagation: a training step in the sizes of MNIST, and, on smaller digits, the exercise of Aaliyah."""
+    """Backpropagation: a training step in the sizes of MNIST. The example `digits` does the exercise of Aaliyah."""
 
     def test_a_training_step_in_the_published_sizes_lowers_the_loss(self):
         rng = random.Random(0)
