@@ -149,7 +149,6 @@ class _Tracing:
 
     def __init__(self, graph: Graph, inputs: list[Value], index: dict[Value, int]) -> None:
         self.graph, self.inputs, self.index = graph, inputs, index
-        self.first_use: dict[Value, int] = {}  # for each sum that became a dot, the first line that uses it
         self.order: Order = [], []  # of the result's backward pass
         self.own_closures = False  # whether this package defined all closures in it
 
@@ -177,7 +176,7 @@ class _Tracing:
         elif rows.add_up:
             if _merge_equal(nodes):
                 nodes, leaves = order_of(operands)
-            if join_products(trace, nodes, operands, self.first_use):
+            if join_products(trace, nodes, operands):
                 nodes, leaves = order_of(operands)
         self.order = nodes, leaves
         graph.has_where = any(node._op == "where" for node in nodes)
@@ -190,7 +189,7 @@ class _Tracing:
     def _sorted(self, nodes: list[Value], leaves: list[Value]) -> Order:
         """The order of a backward pass."""
         if self.own_closures if nodes is self.order[0] else have_own_closures(nodes):
-            nodes = _in_order(nodes, self.first_use, len(self.graph.trace.ops))
+            nodes = _in_order(nodes, len(self.graph.trace.ops))
         return nodes, leaves
 
     def _check_assigned(self, assigned: dict[Value, Any]) -> None:
@@ -283,11 +282,11 @@ def _passing_on(node: Value) -> Callable[[Any], None]:
     return _backward
 
 
-def _in_order(nodes: Sequence[Value], first_use: dict[Value, int], n_lines: int) -> list[Value]:
+def _in_order(nodes: Sequence[Value], n_lines: int) -> list[Value]:
     """The nodes level by level, each as soon as its operands are there; within a level, in the order of the program.
 
     A sum of many terms is on one level. So a gradient adds up alike parts one after the other, however the program was
-    written. A node in `first_use` is sorted by the line given there, not by its own.
+    written.
     """
     place: dict[Value, int] = {}  # of each node, not of leaves: its level times the number of lines, plus its line
     for node in nodes:
@@ -295,8 +294,6 @@ def _in_order(nodes: Sequence[Value], first_use: dict[Value, int], n_lines: int)
         while isinstance(data, Value):
             data = data.data
         line = data.id if type(data) is Symbol or type(data) is RowSymbol else 0
-        if node in first_use:
-            line = first_use[node]
         level, is_sum = 0, node._op == "+"
         for operand in node._prev:
             if (its := place.get(operand)) is not None:

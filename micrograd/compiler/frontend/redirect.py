@@ -234,26 +234,23 @@ def _of_another_class(values: Sequence[Value], blocks: list[Storage]) -> Iterato
     def end() -> None:
         with GRADIENT_LOCK:
             blocks[:] = [other for other in blocks if other is not block]
-            _change_class(block.difference(*_moved, *_frozen), lambda kind: getattr(kind, "_plain_class", kind))
+            plain = block.difference(*_moved, *_frozen)
+            assign(plain, "__class__", [getattr(value, "_plain_class", type(value)) for value in plain])
 
     try:
         with GRADIENT_LOCK:
             blocks.append(block)
-            _change_class(block, lambda kind: kind if hasattr(kind, "_plain_class") else _class_for(kind))
+            assign(block, "__class__", map(_class_for, map(type, block)))
         yield block
     finally:
         finish(end)
 
 
-def _change_class(values: set[Value], change: Callable[[Any], Any]) -> None:
-    kinds = {kind: change(kind) for kind in set(map(type, values))}
-    assign(values, "__class__", map(kinds.__getitem__, map(type, values)))
-
-
 @cache
 def _class_for(kind: Any) -> Any:
     """The class that Values of a class have while they are stored or frozen."""
-    return stand_in(kind, _plain_class=kind, data=_HOOKS["data"], grad=_HOOKS["grad"])
+    is_plain = not hasattr(kind, "_plain_class")
+    return stand_in(kind, _plain_class=kind, data=_HOOKS["data"], grad=_HOOKS["grad"]) if is_plain else kind
 
 
 def stand_in(kind: Any, **members: Any) -> Any:

@@ -18,7 +18,7 @@ each product. `join_products` turns them into a `dot`.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import chain, repeat
 from operator import add, attrgetter, is_
@@ -72,19 +72,13 @@ class RowSymbol:
         """The largest of the numbers."""
         return Symbol(self.trace, self.trace.row("max", (self.id,)))
 
-    def with_one(self, index: Symbol, number: Any) -> "RowSymbol":
-        """A row like this one, with a number at the index, and 0 elsewhere."""
+    def numbers(self, n: int) -> list[Any]:
+        """The n numbers; of a scatter that starts from nothing, each computed on its own."""
         trace = self.trace
-        return RowSymbol(trace, trace.row("scatter", (trace.nothing, index.id, trace.id(number), self.id)))
-
-    def last_added(self, n: int) -> list[Any]:
-        """The n numbers that were added last, each computed on its own."""
-        trace = self.trace
-        _, one, other, *_ = trace.operands[self.id]
         if trace.ops[self.id] == "axpy":
-            return [trace.add("*", (one, line)) for line in trace.lines_of(other)]
-        index: Any = Symbol(trace, one)
-        return [scalar.where(index == i, Symbol(trace, other), 0) for i in range(n)]
+            return [trace.item(self.id, i) for i in range(n)]
+        index, number = [Symbol(trace, line) for line in trace.operands[self.id][1:3]]
+        return [scalar.where(trace.record("==", (index, i)), number, 0) for i in range(n)]
 
 
 def _map(op: str, swapped: bool = False) -> Callable[..., RowSymbol]:
@@ -164,21 +158,18 @@ class Row(Value):
     def grad(self, total: Any) -> None:
         if type(total) is int or self._rows.keeps(self, total):
             self._sum = total
-        elif type(total) is RowSymbol:
-            _send(total.last_added(len(self.values)), self.values)
         else:
-            _send(repeat(total), self.values)
+            self._send(total)
 
     def _backward(self, grad: Any) -> None:
-        if type(grad) is RowSymbol and not self.place:
-            _send([grad.trace.item(grad.id, i) for i in range(len(self.values))], self.values)
-        elif type(grad) is not RowSymbol and not self.place:
-            _send(repeat(grad), self.values)
+        if not self.place:
+            self._send(grad)
 
-
-def _send(gradients: Iterable[Any], values: Sequence[Value]) -> None:
-    for value, gradient in zip(values, gradients, strict=False):
-        value.grad += gradient
+    def _send(self, grad: Any) -> None:
+        """Pass a gradient on to the values: a number for each, or one for all."""
+        gradients = grad.numbers(len(self.values)) if type(grad) is RowSymbol else repeat(grad)
+        for value, gradient in zip(self.values, gradients, strict=False):
+            value.grad += gradient
 
 
 class Rows:
@@ -259,14 +250,11 @@ class Rows:
         return sorted(found)
 
 
-def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value], first_use: dict[Value, int]) -> bool:
+def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]) -> bool:
     """Turn each chain of `+` over several products into one `dot`; returns whether there is any.
 
     A chain ends at any partial sum or product that is also used elsewhere. `nodes` is everything that `results` depend
     on, operands first; all closures must be this package's own.
-
-    `first_use` gets the first line of the trace that uses each dot, if there is one. Sorted by it, dots are in the same
-    order whether a program finishes one sum before it begins the next, or adds one product to each sum in turn.
     """
     n_uses = Counter(map(id, chain(results, chain.from_iterable([node._prev for node in nodes]))))
     alone = {node for node in nodes if node._op == "*" and n_uses[id(node)] == 1}  # products used once
@@ -288,12 +276,8 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
             products, start = ([*products, rest], 0) if rest in alone else (products, rest)
             if len(products) >= SHORTEST_ROW:
                 chains.append((sums, products, start))
-    joined = {sums[0] for sums, products, start in reversed(chains) if _join(trace, sums, products[::-1], start)}
-    for node in nodes if joined else ():
-        if type(node.data) is Symbol:  # a `where` on a constant condition may give a plain number, without a line
-            for total in joined.intersection(node._prev):
-                first_use[total] = min(first_use.get(total, node.data.id), node.data.id)
-    return bool(joined)
+    joined = [_join(trace, sums, products[::-1], start) for sums, products, start in reversed(chains)]
+    return any(joined)
 
 
 def _join(trace: Trace, sums: Sequence[Value], products: Sequence[Value], start: Any) -> bool:

@@ -126,7 +126,8 @@ class Symbol:
 
     def scatter(self, row: Any, number: Any) -> Any:
         """A row like this one, with the number at this index, and 0 elsewhere."""
-        return row.with_one(self, number)
+        lines = self.trace.nothing, self.id, self.trace.id(number), row.id
+        return type(row)(self.trace, self.trace.row("scatter", lines))
 
     def __floordiv__(self, other: Any) -> Any:
         remainder = self % other

@@ -97,7 +97,7 @@ def test_interleaved_sums_give_the_kernel_of_sums_one_after_the_other() -> None:
     def interleaved(x: Any) -> Any:
         totals: list[Any] = [0.0] * 5
         for j in range(3):
-            for i in reversed(range(5)):
+            for i in range(5):
                 totals[i] = totals[i] + ws[j] * x[i + j]
         return dot([total.tanh() for total in totals], x[2:])
 
