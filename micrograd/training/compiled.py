@@ -124,5 +124,5 @@ class Trial:
 
 def constants_of(loss: tuple[Value, ...], again: tuple[Value, ...], parameters: set[Value]) -> list[Value]:
     """The leaf Values, besides the parameters, that two losses depend on, each given alone or not at all."""
-    both = set(order_of(loss)[1]).intersection(order_of(again)[1])
-    return [leaf for leaf in order_of(loss)[1] if leaf in both and leaf not in parameters and is_free(leaf)]
+    others = set(order_of(again)[1]) - parameters
+    return [leaf for leaf in order_of(loss)[1] if leaf in others and is_free(leaf)]

@@ -27,11 +27,8 @@ FAR = 1 << 40  # where "d" begins in "g", as passes treat it as a part of "g": t
 NO_NUMBERS = CONDITIONS | {"stack", "axpy", "scatter"}
 
 
-class Part(NamedTuple):
-    """Some lines of a graph."""
-
-    graph: Graph
-    ends: Ends
+Part = tuple[Graph, Ends]
+"""Some lines of a graph."""
 
 
 class Hoisted(NamedTuple):
@@ -63,7 +60,7 @@ def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | No
     sums = sums_for(trace, moved, uniform, {row for _, row in ends.rows})
     each = _with_leaves(graph, {line: ("h", i) for i, line in enumerate(held)})
     after = _with_leaves(each, sums.numbers)
-    return Hoisted(Part(graph, Ends(held)), _each(each, ends, moved, sums), _after(after, ends, moved, sums), sums.size)
+    return Hoisted((graph, Ends(held)), _each(each, ends, moved, sums), _after(after, ends, moved, sums), sums.size)
 
 
 def _each(graph: Graph, ends: Ends, moved: Moved, sums: Sums) -> Part:
@@ -77,7 +74,7 @@ def _each(graph: Graph, ends: Ends, moved: Moved, sums: Sums) -> Part:
     for place, row in *((place._replace(base=FAR + place.base), row) for row, place in sums.rows.items()), *ends.rows:
         links = moved.chains[row][1] if row in moved.chains else trace.links(row)
         rows += [(place, _relink(trace, links))] * bool(links)
-    return Part(graph, Ends(ends.returned, gradients, rows))
+    return graph, Ends(ends.returned, gradients, rows)
 
 
 def _after(graph: Graph, ends: Ends, moved: Moved, sums: Sums) -> Part:
@@ -89,7 +86,7 @@ def _after(graph: Graph, ends: Ends, moved: Moved, sums: Sums) -> Part:
         _relink(trace, sorted((first, *links), reverse=True))
     gradients = {i: line for i, line in ends.gradients.items() if line in moved.numbers}
     chains = [(place, moved.chains[row][0]) for place, row in ends.rows if row in moved.chains]
-    return Part(graph, Ends([], gradients, [(place, _relink(trace, links)) for place, links in chains]))
+    return graph, Ends([], gradients, [(place, _relink(trace, links)) for place, links in chains])
 
 
 def _uniform(graph: Graph, shared: Sequence[bool]) -> set[int]:

@@ -1,6 +1,7 @@
 """Layers: sums of weights times numbers that all these sums share, several of them added up at a time.
 
-They use fused multiply-add where the processor has it.
+They use fused multiply-add where the processor has it. With jamming alone, a step of 512-512-10 takes 1.05 to 1.1 times
+as long on a processor that adds and multiplies at the same time.
 """
 
 from collections.abc import Iterator, Sequence
