@@ -156,10 +156,10 @@ FEW = CHOICES | {"activation": ["tanh", "relu"]}
 def test_each_combination_of_choices_trains_as_fit_does_in_a_page_that_is_not_large(tmp_path):
     html = playground.page(Network, LOGITS, XS, YS, lambda p: optim.SGD(p, 0.3), choices=CHOICES)
     assert len(html) < 500_000
-    asked = "const after = (model) => [...(ask({ model, reset: 7 }), ask({ model, steps: 8 })).parameters];"
+    asked = "const after = (model) => [...(ask({ model, reset: 7 }), ask({ model, steps: 4 })).parameters];"
     asked += "const results = STARTS.map((_, model) => after(model));"
     found = trained_in_node(tmp_path, html, 0.3, asked, batch=5)
-    options = {"epochs": 2, "batch_size": 5, "backend": "eager", "progress": False, "rng": 7}
+    options = {"epochs": 1, "batch_size": 5, "backend": "eager", "progress": False, "rng": 7}
     for parameters, chosen in zip(found, product(*CHOICES.values()), strict=True):
         model = Network(CHOICES["hidden"][chosen[0]], *chosen[1:], rng=7)
         fit(model, LOGITS, XS, YS, optimizer=optim.SGD(model.parameters(), 0.3), **options)
