@@ -33,7 +33,7 @@ from micrograd.engine import Value
 from micrograd.functional import vjp
 from micrograd.optim import Optimizer
 from micrograd.support import files, trees, validation
-from micrograd.support.arrays import as_ndarray
+from micrograd.support.arrays import are_plain, as_ndarray
 from micrograd.support.signals import set_data
 
 __all__ = ["Backend", "Compiled", "CompilerError", "TraceError", "compile"]
@@ -378,7 +378,8 @@ class Compiled(Function):
 
     def _gradients(self) -> Sequence[float]:
         """The parameters' gradients. Raises TypeError naming the first that is not a number."""
-        return DOUBLE.array([parameter.grad for parameter in self.parameters], "the grad of parameter")
+        gradients = [parameter.grad for parameter in self.parameters]
+        return gradients if are_plain(gradients) else DOUBLE.array(gradients, "the grad of parameter")
 
     def _exported(self, stem: str, precision: str | None) -> tuple[str, str]:
         of = self.precision if precision is None else named(precision)
