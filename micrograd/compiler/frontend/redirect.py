@@ -137,11 +137,6 @@ def symbols(
             setattr(value, name, number)
 
 
-def is_tracing() -> bool:
-    """Whether this thread is tracing a function."""
-    return _thread.table is not None
-
-
 @contextmanager
 def trained(values: Sequence[Value]) -> Iterator[None]:
     """Within the block, no other one trains the Values. Raises ValueError if one does already."""
@@ -197,7 +192,7 @@ def any_block() -> bool:
 
 def data_buffer(values: Sequence[Value]) -> memoryview | None:
     """The Values' numbers as one buffer, if a block has them in one, in this order, and no trace hides them."""
-    if is_tracing() or not values:
+    if _thread.table is not None or not values:
         return None
     for block in _frozen:
         if block.values is values:
