@@ -215,10 +215,13 @@ class Function:
         try:
             with notice("tracing the function"):
                 graph = self._graph(shapes)
+                if any(leaf() is not None for leaf in graph.made):  # what it made at its first call, it may go on using
+                    graph = self._graph(shapes)
                 if graph.free:
                     self._add_leaves(graph.free, shapes)
                     graph = self._graph(shapes)
-                    graph.free.clear()
+                graph.free.clear()
+                graph.made.clear()
         except (TypeError, ValueError, LookupError, AttributeError) as error:
             if isinstance(error, TraceError):
                 raise

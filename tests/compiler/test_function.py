@@ -154,6 +154,20 @@ def test_a_leaf_that_the_example_does_not_use_is_refused_where_another_shape_doe
     assert micrograd.compile(function, ([0.0],), parameters=at, backend=backend)([1.0, 2.0, 3.0]) == 15.0
 
 
+@pytest.mark.parametrize("given", [True, False])
+def test_a_leaf_that_the_first_call_makes_is_read_at_each_call(given, backend):
+    made, w = [], Value(2.0)
+
+    def function(x):
+        made.extend([Value(3.0)] * (not made))
+        return w * x * made[0]
+
+    fast = micrograd.compile(function, (1.0,), parameters=[w] if given else None, backend=backend)
+    made[0].data = 5.0
+    assert fast(1.0) == 10.0
+    assert len(fast.parameters) == (1 if given else 2)
+
+
 @pytest.mark.parametrize("name", ["w", "b"])
 def test_a_function_may_assign_to_the_data_of_a_leaf_only_before_it_reads_it(name, backend):
     w, b = Value(2.0), Value(3.0)

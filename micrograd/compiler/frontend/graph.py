@@ -1,6 +1,7 @@
 """A traced function: its inputs, its outputs, and the operations between."""
 
 import re
+import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
@@ -67,6 +68,7 @@ class Graph:
         self.argument_gradients: list[int] = []
         self.gradients: dict[int, int] = {}  # for the line of the gradient of a node, the line of the node
         self.free: list[Value] = []  # leaf Values that it uses besides the parameters
+        self.made: list[weakref.ref[Value]] = []  # leaf Values that it made and used
         self.scales_with_seed = True  # as the chain rule says
 
     @property
@@ -183,6 +185,7 @@ class _Tracing:
         graph.outputs = [trace.result(_number(value)) for value in values]
         graph.forward_end = len(trace.ops)
         graph.free = free_leaves(table, leaves)
+        graph.made = [weakref.ref(x) for x in table.used.values() if id(x) in table.made and is_free(x)]
         self._check_assigned(table.numbers["data"].assigned)
         return result
 
