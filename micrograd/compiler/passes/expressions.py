@@ -248,8 +248,9 @@ class _Merger:
     def add_loop(self, line: int, kept: Sequence[int], backward: float) -> list[int]:
         """The node of a loop. Returns the operations in its round."""
         trace, loop, items = self._trace, self._trace.loops[line], self.items[line]
-        n, (own, outside) = len(loop.state), _split(loop, trace.operands[line])
-        columns = [self._column(row) for row in own]
+        n, n_rows = len(loop.state), 1 + len(loop.xs) + (loop.forward >= 0)
+        rows_read, outside = trace.operands[line][:n_rows], trace.operands[line][n_rows:]
+        columns = list(map(self._column, rows_read))
         if outside:
             columns.append(tuple(map(self._number, outside)))
         end = n + loop.n_sums
@@ -373,12 +374,6 @@ class _Merger:
         if condition := self.conditions.pop(line, None):
             self._add_tree(line, Call("condition", (condition,)))
         return line
-
-
-def _split(loop: Loop, operands: Lines) -> tuple[Lines, Lines]:
-    """The operands of a loop: its own, and the numbers from outside."""
-    n = 1 + len(loop.xs) + (loop.forward >= 0)
-    return operands[:n], operands[n:]
 
 
 @cache

@@ -313,21 +313,13 @@ def _parts_of_row(row: Node, layout: Layout) -> Iterator[Part]:
         depth = int(n > 1)
         refs, bases = _transposed((Ref(array, 0, (step,)[:depth]), base) for array, base, step, _ in slices)
         if isinstance(row.form, Call):
-            value = _filled(row.form, refs)
+            value: Any = _filled(row.form, refs)
         else:
-            factors = zip(layout.places(row.columns[0]), refs, bases, strict=True)
-            terms = [(Term("+", (Ref(of, 0, (0,)[:depth]), ref)), (at, base)) for (of, at), ref, base in factors]
-            shape, bases = _rolled(terms, depth)
-            value = Sum(shape)
+            arrays, numbers = _transposed(layout.places(row.columns[0]))
+            factors = zip([Ref(array, 0, (0,)[:depth]) for array in arrays], refs, strict=True)
+            value, bases = Sum(tuple([Term("+", pair) for pair in factors])), chain(*zip(numbers, bases, strict=True))
         step: Any = _set(Ref(to.array, 0, (to.step,)[:depth]), value)
         yield Loop(n, (step,)) if depth else step, (to.base + first * to.step, *bases)
-
-
-def _rolled(terms: Sequence[Part], depth: int = 0) -> Part:
-    """Terms as the parts of one sum, within so many loops, and all their bases."""
-    if len(terms) > 1:
-        terms = roll(terms, depth, longest=1)
-    return tuple([shape for shape, _ in terms]), tuple(chain(*[bases for _, bases in terms]))
 
 
 def _transposed(rows: Iterable[Any]) -> Any:
