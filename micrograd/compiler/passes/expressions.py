@@ -8,11 +8,10 @@ import copy
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from functools import cache
 from itertools import chain, repeat
 from typing import Any, NamedTuple
 
-from micrograd.compiler.frontend.operations import CONDITIONS, OPERATIONS
+from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.frontend.rounds import Loop, inside, reached
 from micrograd.compiler.frontend.tracer import Slice, Trace
 from micrograd.compiler.ir import Call
@@ -21,8 +20,6 @@ SUMS = frozenset(("+", "-", "dot"))
 ROWS = frozenset(("stack", "axpy", "scatter", "item"))
 REDUCTIONS = {"sum": "+", "max": ">"}
 """The sign of the terms, for each operation that reduces a row to a number."""
-PLAIN = OPERATIONS.keys() - SUMS - CONDITIONS - REDUCTIONS.keys() - {"where", "take", "take_at"}
-"""Operations that become a Call whose operands are just numbers."""
 LONG_CONDITION = 8  # numbers, above which a condition is computed once, as 1 or 0: copies of nested ones fill 4 GB
 
 
@@ -145,12 +142,12 @@ def expressions(
         elif op in ROWS:
             if merger.items.get(line):
                 merger.add_row(line)
-        elif not merger.conditions.keys().isdisjoint(of):
-            merger.add_call(line, op, of)
-        elif op == "*" and (line in merger.sum_of or (line >= backward and merger.may_repeat(line))):
+        elif (
+            op == "*"
+            and (line in merger.sum_of or (line >= backward and merger.may_repeat(line)))
+            and merger.conditions.keys().isdisjoint(of)
+        ):
             merger.factors[line] = of
-        elif op in PLAIN:
-            merger.nodes.append(Node(line, _plain(merger.special(op, of), len(of)), (of,)))
         else:
             merger.add_call(line, op, of)
     for place, line in rows:
@@ -374,12 +371,6 @@ class _Merger:
         if condition := self.conditions.pop(line, None):
             self._add_tree(line, Call("condition", (condition,)))
         return line
-
-
-@cache
-def _plain(op: str, n: int) -> Call:
-    """An operation on n numbers."""
-    return Call(op, tuple(range(n)))
 
 
 def _form(part: Any, operands: list[int]) -> Any:
