@@ -47,8 +47,52 @@ def test_kept_apart(pair):
     assert fuse(pair) == list(pair)
 
 
+def line(to, of):
+    return Assign(to, Call("exp", (of,)))
+
+
+MOVED = {
+    "past a number": line(at(30), at(5)),
+    "past a loop": loop(at(30, 1), at(40, 1), rounds=6),
+    "past what reads the same": loop(at(30, 1), X, rounds=5 + 1),
+}
+STAYS = {
+    "what it needs is set between": line(at(2), at(40)),
+    "what it sets is read between": line(at(30), at(11)),
+    "what it sets is set between": loop(at(8, 1), X, rounds=2),
+    "a gradient": loop(at(1, 1, array="g"), X, rounds=3, step=Accumulate),
+}
+
+
+@pytest.mark.parametrize("between", [*MOVED.values(), *STAYS.values()], ids=[*MOVED, *STAYS])
+def test_a_loop_joins_one_ahead_of_steps_that_have_nothing_to_do_with_it(between):
+    first = loop(at(0, 1), X)
+    second = Loop(5, (line(at(9, 1), at(0, 1)), Accumulate(at(0, 1, array="g"), at(9, 1))))
+    joined = [Loop(5, (*first.body, *second.body)), between]
+    assert fuse([first, between, second]) == (joined if between in MOVED.values() else [first, between, second])
+
+
+def test_a_loop_looks_for_another_among_the_last_steps_only(monkeypatch):
+    first, second = loop(at(0, 1), X), loop(at(9, 1), at(0, 1))
+    between = [line(at(30), at(40)), line(at(31), at(41))]
+    monkeypatch.setitem(fuse.__globals__, "NEAR", 2)
+    assert fuse([first, *between, second]) == [first, *between, second]
+    monkeypatch.setitem(fuse.__globals__, "NEAR", 3)
+    assert fuse([first, *between, second]) == [Loop(5, (*first.body, *second.body)), *between]
+
+
 def nest(to, of):
     return Loop(3, (loop(to, of),))
+
+
+def test_a_loop_with_loops_within_joins_its_neighbour_only():
+    first, second, between = (
+        nest(at(0, 10, 1), at(0, 0, 1, array="x")),
+        nest(at(50, 10, 1), at(0, 10, 1)),
+        line(at(90), at(91)),
+    )
+    assert fuse([first, between, second]) == [first, between, second]
+    assert len(fuse([between, first, second])) == 2
 
 
 def test_loops_within_loops_are_joined_if_the_same_round_allows_it():
