@@ -186,17 +186,16 @@ def library_source(
     hoisted = {"before": program.before, "after": program.after}
     once = {name: Writer(part, "once", precision, checks=checks) for name, part in hoisted.items() if part}
     body = "".join([each.source(name) for name, each in {**once, "one": writer}.items()])
-    products, has_layers = writer.products_source(graph.sizes), "layer(" in body
+    products = writer.products_source(graph.sizes)
     text = "\n".join([
         "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n#include <string.h>\n",
         PARTS["no_patterns"] + PARTS["passes"],
         f"typedef {precision.type} real;\n",
-        PARTS["vectors"] + PARTS["tiles"] if tile else PARTS["doubles"],
+        PARTS["contract"] + PARTS["vectors"] + PARTS["tiles"] if tile else PARTS["doubles"],
         PARTS["call"],
         PARTS["block"] if products else PARTS["no_block"],
         definitions(body, precision, vectors=tile > 0),
-        PARTS["contract"] if has_layers or products else "",
-        PARTS["layer"] if has_layers else "",
+        PARTS["layer"] if "layer(" in body else "",
         body,
         PARTS["product"] + products if products else "",
         PARTS["run"],
