@@ -30,7 +30,7 @@ class UpdateKernel:
     change. `traced_with` is the `key` of the optimizer when it was traced: once that differs, the kernel is outdated.
     Anything else that the rule reads is constant.
 
-    Raises TypeError if the rule does more than return these numbers, or is not the same for each parameter.
+    Raises TypeError if the rule does more than return these numbers, or is not the same for each parameter and step.
     """
 
     def __init__(self, optimizer: Optimizer) -> None:
@@ -148,7 +148,7 @@ def _traced(optimizer: Optimizer) -> tuple[Trace, list[int]]:
         if optimizer.clip_grad_norm is not None:
             grad = grad * clip_scale(trace.leaf("norm"), optimizer.clip_grad_norm)
         update = optimizer.rule()
-        numbers, again = update(x, grad, *own), update(x, grad, *own)
+        numbers, *others = [rule(x, grad, *own) for rule in (update, update, optimizer.rule())]
     if trace.refused:  # also where the rule has caught it
         raise trace.refused
     check_result(optimizer, numbers)
@@ -162,8 +162,8 @@ def _traced(optimizer: Optimizer) -> tuple[Trace, list[int]]:
     if changed:
         raise TypeError(f"the rule of {kind} changes {changed[0]}: {ONLY}")
     results = [trace.result(number) for number in numbers]
-    if results != [trace.result(number) for number in again]:
-        raise TypeError(f"the rule of {kind} is not the same for each parameter: {ONLY}")
+    if any(results != [trace.result(number) for number in again] for again in others):
+        raise TypeError(f"the rule of {kind} is not the same for each parameter and step: {ONLY}")
     if everyone.id in {*results, *[i for id in trace.live(results) for i in trace.operands[id]]}:
         raise TypeError(f"the rule of {kind} depends on all parameters, gradients or moments: {ONLY}")
     trace.close()
