@@ -45,7 +45,7 @@ class Precision(NamedTuple):
         return array(self.code, [0.0]) * n
 
     def array(self, numbers: Sequence[Any], name: str = "number") -> "array[float]":
-        """An array of the numbers. Raises TypeError or OverflowError for the first that is not one, or is too large."""
+        """An array of the numbers. Raises TypeError for the first that is not one, OverflowError if too large."""
         if isinstance(numbers, memoryview) and numbers.format == self.code:
             return array(self.code, numbers.tobytes())
         doubles = numbers if isinstance(numbers, array) else array("d")

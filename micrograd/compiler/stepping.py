@@ -101,7 +101,7 @@ class Engine:
 
     `loss_of` takes the `arguments` of an example in `data`, by default in what the batches hold; `validation` has the
     examples to measure. `parameters` are the model's, and the first loss must depend on one. The optimizer may change
-    only some of them, and others besides.
+    only some of them, and other Values too.
     """
 
     def __init__(

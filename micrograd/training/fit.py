@@ -1,6 +1,6 @@
 """The training loop: `fit` trains a model on its examples for some epochs, and returns the history of its losses.
 
-A Loop takes the steps: the engine, or generated code (compiled.py). Whichever does, the examples come in the same
+A Loop takes the steps: the engine, or generated code (compiled.py). Either way, the examples come in the same
 order, and the losses are the same up to rounding.
 """
 
@@ -145,10 +145,10 @@ def fit(
 
 
 class Trainer:
-    """Lets a `loop` take steps at the rates of a schedule, and records each epoch in a history.
+    """Has a `loop` take steps at the rates of a schedule, and records each epoch in a history.
 
-    The loop is the engine, unless generated code takes its place. With patience, what is trained is kept as it was
-    after the epoch with the lowest validation loss.
+    The loop is the engine, unless generated code takes its place. With patience, the numbers from after the
+    epoch with the lowest validation loss are kept.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class Trainer:
         return ended == self._epochs or (self._patience is not None and ended - self._best >= self._patience)
 
     def advance(self) -> bool:
-        """Take one or more steps, at most to the end of an epoch to validate after. Returns whether one has ended."""
+        """Take one or more steps, none beyond the next validation. Returns whether an epoch has ended."""
         batches, n_before = self._batches, len(self.history.losses)
         last = n_before + 1 if self._validates else self._epochs
         rates = self._rates(min(self._pace, last * batches.per_epoch - batches.steps))
@@ -197,7 +197,7 @@ class Trainer:
         return of_best if self._kept[0] else "after the last completed step"
 
     def _rates(self, most: int) -> list[float]:
-        """The learning rates of the next steps; only of one if the schedule is a user's, since it may read anything."""
+        """The rates of at most so many steps; of only one if the schedule is a user's, since it may read anything."""
         if self._schedule is None:
             return [self._optimizer.learning_rate] * most
         steps, n = self._batches.steps, most if depends_on_step_only(self._schedule) else 1

@@ -38,7 +38,7 @@ class Progress:
         self.begun = time.monotonic()
 
     def step(self, batches: Batches, loss: float, rate: float, has_ended: bool) -> None:
-        """Report where the training is after some steps; these may have ended an epoch. `loss` is that of the present.
+        """Report where the training is after some steps. `loss` is the mean in an epoch that has not ended.
 
         The message waits until the next is due or the training is over.
         """

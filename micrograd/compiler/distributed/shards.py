@@ -1,4 +1,4 @@
-"""Examples in parts: `map` and `backward` on an executor, or in chunks that do not fit into memory together; training.
+"""Examples in parts: for training, and for `map` and `backward` on an executor or in chunks too large for memory.
 
 Only a few chunks are in flight at a time: the next one is taken from its iterator when there is room. Results come in
 the order of the chunks. In training, each worker keeps a shard of the examples, and a step is one task for each shard.
@@ -92,14 +92,14 @@ def _chunks(fast: Function, batches: Sequence[Any], workers: int) -> Iterator[tu
         n = min(workers, whole.n)
         for start, stop in pairwise(whole.n * k // n for k in range(n + 1)):
             yield (
-                f"the examples {start} to {stop - 1}, of which the error counts the first as 0",
+                f"the examples {start} to {stop - 1}; the error counts them from 0",
                 whole.part(start, stop),
             )
 
 
 @contextmanager
 def _noted(name: str) -> Iterator[None]:
-    """Add to an error in which part of the examples it arose."""
+    """Add a note to an error: the part of the examples that it is about."""
     try:
         yield
     except Exception as error:

@@ -288,7 +288,7 @@ def _passing_on(node: Value) -> Callable[[Any], None]:
 def _in_order(nodes: Sequence[Value], n_lines: int) -> list[Value]:
     """The nodes level by level, each as soon as its operands are there; within a level, in the order of the program.
 
-    A sum of many terms is on one level. So a gradient adds up alike parts one after the other, however the program was
+    A sum of many terms is on one level. So a gradient adds up like parts one after the other, however the program was
     written.
     """
     place: dict[Value, int] = {}  # of each node, not of leaves: its level times the number of lines, plus its line
@@ -311,7 +311,7 @@ def _in_order(nodes: Sequence[Value], n_lines: int) -> list[Value]:
 
 
 def free_leaves(table: Table, others: Sequence[Value] = ()) -> list[Value]:
-    """The free leaves that a function uses, or has among the others, and has not made; not those in the table."""
+    """The free leaves among the others and what a function uses, except what it made or the table has an index for."""
     used = [x for x in dict.fromkeys([*table.used.values(), *others]) if x not in table.index]
     return [x for x in used if id(x) not in table.made and is_free(x)]
 

@@ -113,7 +113,7 @@ def symbols(
 ) -> Iterator[Table]:
     """Within the block, and in this thread alone, Values hold the data and gradients made from their index.
 
-    After the block, all other Values have the data and the gradients that this thread has replaced.
+    After the block, all other Values have the data and gradients from before this thread replaced them.
     """
     before, table = _thread.table, Table(index, data, grad)
 

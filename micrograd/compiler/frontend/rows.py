@@ -73,7 +73,7 @@ class RowSymbol:
         return Symbol(self.trace, self.trace.row("max", (self.id,)))
 
     def numbers(self, n: int) -> list[Any]:
-        """The n numbers; of a scatter that starts from nothing, each computed on its own."""
+        """The n numbers. If it is a scatter from nothing, each is computed on its own."""
         trace = self.trace
         if trace.ops[self.id] == "axpy":
             return [trace.item(self.id, i) for i in range(n)]

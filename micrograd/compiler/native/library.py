@@ -145,7 +145,7 @@ def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
 
 
 class Library:
-    """The library for a kind of call: a text in C, and what it is built to.
+    """The library for a kind of call: its text in C, and what is built from it.
 
     Once it is loaded, `run` is the generated function, and `room` the size of its workspace in bytes. `free` has the
     calls that are not in use.

@@ -107,8 +107,8 @@ class NativeLoop:
                 attributes.update({name: attributes[name][:] for name in shown})
 
     def _take_over(self) -> None:
-        """Take over what was assigned to the optimizer: moments, of which it then shows the ones here, and options,
-        with which its rule is traced again.
+        """Take over what was assigned to the optimizer: moments, in whose place it then shows the ones here; and
+        options, with which its rule is traced again.
         """
         check_moments(self._optimizer)
         attributes, ours = vars(self._optimizer), self._moments

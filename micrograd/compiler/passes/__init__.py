@@ -1,4 +1,4 @@
-"""From a trace to a kernel: each pass is a function, in the order of `program`; lower.py has those of a target in C."""
+"""From a trace to a kernel: each pass is a function, in the order of `program`. lower.py has the passes for C."""
 
 import math
 from collections.abc import Iterator, Sequence

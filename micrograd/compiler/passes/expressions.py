@@ -24,7 +24,7 @@ LONG_CONDITION = 8  # numbers, above which a condition is computed once, as 1 or
 
 
 Run = tuple[str, int]
-"""The sign of alike terms, and how many factors each has."""
+"""The sign of like terms, and how many factors each has."""
 Lines = tuple[int, ...]
 
 
@@ -65,7 +65,7 @@ class Node(NamedTuple):
     round: "Round | None" = None  # of a loop, whose columns are its operands, and one with the numbers from outside
 
     def singly(self) -> "Iterator[Node]":
-        """A node for each number of a row that is needed; of any other node, itself."""
+        """A node for each number that is needed if this is a row; otherwise, the node itself."""
         if not self.size or self.round:
             yield self
             return

@@ -1,4 +1,4 @@
-"""Lowering: the last passes, which make of a kernel what C prints."""
+"""Lowering: the last passes, which turn a kernel into the steps that C prints."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -21,12 +21,12 @@ LINES = 150  # of a function: gcc takes 2.4 s for 7,500 lines in lanes, and 2.8 
 LONG_ROW = 8  # rounds: loops of at least as many compute exp and tanh by arithmetic
 ROW_CALLS = {"exp"}, {"tanh"}  # with tanh among them, a step of an LSTM takes 1.2 us instead of 1.9
 IN_VECTORS = CONDITIONS.union(*ROW_CALLS) | {*"+-*/", "quotient", "neg", "abs", "where", "sqrt", "condition", "truth"}
-"""The operations of loops that compilers vectorize: if others call row_exp, log(1 + exp(x)) takes 1.3 times as long."""
+"""The operations of loops that compilers vectorize. With row_exp in others, log(1 + exp(x)) takes 1.3 times as long."""
 
 
 class Lowered(NamedTuple):
-    """The parts of a kernel, each a function, and the size of their array t; the products, and what a block has of each
-    example for them; and the kernel after each pass.
+    """The parts of a kernel, each to be a function, and the size of their array t; the products, and how many numbers
+    a block holds for each example; and the kernel after each pass.
     """
 
     parts: Sequence[Kernel]
@@ -37,7 +37,7 @@ class Lowered(NamedTuple):
 
 
 def lower(program: Program, kind: str, precision: Precision = DOUBLE, shared: Sequence[bool] = ()) -> Lowered:
-    """A program for functions in C of this kind (KINDS in c.py). In lanes, `shared` says which arguments all share."""
+    """A program for functions in C of this kind (KINDS in c.py). In lanes, `shared` says which arguments they share."""
     kernel, products, block = program.kernel, list[Product](), 0
     if kind == "lanes":
         kernel, products, block = split(kernel, program.sizes)
@@ -54,14 +54,14 @@ def lower(program: Program, kind: str, precision: Precision = DOUBLE, shared: Se
 
 
 def _for_all(step: Step, sizes: Sequence[int], shared: Sequence[bool]) -> Any:
-    """A step that reads arguments shared by all examples from the array u, as one number for all lanes."""
+    """The step, but it reads arguments that all examples share from the array u: one number for all lanes."""
     places = [(ref, argument(ref, rounds, sizes)) for ref, rounds in refs(step)]
     own = {ref for ref, place in places if not (place and shared[place[0]])}
     return replace(step, lambda ref: ref if ref in own else ref._replace(array="u"))
 
 
 def _in_vectors(step: Step, around: tuple[int, ...] = ()) -> Step:
-    """A step whose loops compute exp and tanh by arithmetic, not the C library, so that they can be vectors."""
+    """The step, but its loops compute exp and tanh by arithmetic, not by the C library, so that C vectorizes them."""
     if not isinstance(step, Loop):
         return step
     if step.rounds < LONG_ROW or not all(

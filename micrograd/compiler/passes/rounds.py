@@ -61,7 +61,7 @@ class _Rounds:
     x0, x1, ... a copy of what advances unevenly from round to round
     k           what the backward loop reads, round by round, where a round computes it
     n           the same, copied from where it is: from a row, or from a state in place
-    o           1 for each round that changes nothing any more, and for the one after the last
+    o           1 for each round that no longer changes anything, and for the one after the last
     t0, t1, ... what a round computes; tx has copies of what it reads from far apart
     """
 
@@ -104,7 +104,7 @@ class _Rounds:
         return steps
 
     def body(self) -> tuple[Step, ...]:
-        """A round: it may be skipped; then its nodes, and copies of what is not computed where it has to be."""
+        """A round: a test to skip it, if needed; its nodes; and copies of what is not computed where it has to be."""
         self.own.update((line, self._each(place)) for line, place in self.leaves.items())
         copies, (following, others) = self._nearby(), self._results()
         ends = [*others, *following] if self.over else [*following, *others]  # a state in place is set last
@@ -125,7 +125,7 @@ class _Rounds:
         return tuple([replace(step, self._in_round) for step in steps])
 
     def _nearby(self) -> Kernel:
-        """Copies of numbers that are too far apart to make a vector, and of states in place that become other ones."""
+        """Copies of numbers too far apart to make a vector, and of states in place that become another state."""
         used = {*chain(*[each.operands for each in self.its.nodes])} if self.loop.is_sum else set()
         lines = [line for line, place in self.leaves.items() if place.step > 1 and line in used]
         if self.over:

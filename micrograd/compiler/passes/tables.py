@@ -31,9 +31,9 @@ def in_tables(levels: Levels, layout: Layout, results: Sequence[int], backward: 
 
 
 def _of_block(parts: Sequence[Part]) -> Kernel:
-    """Steps for a block. Where a sum has several parts, it starts from -0.0: first loops of terms are added, one sum
-    after the other, then single terms: the first one of each sum, then the second of each, and so on. With whole sums
-    as cases, or sum after sum, Cholesky and elimination of 30 have three to five times as many lines.
+    """Steps for a block. A sum of several parts starts from -0.0. First, loops of terms are added, one sum after the
+    other; then single terms: the first one of each sum, the second of each, and so on. With whole sums as cases, or
+    one sum after the other, Cholesky and elimination of 30 have three to five times as many lines.
     """
     whole: list[Part] = []
     starts: list[Part] = []
@@ -69,7 +69,7 @@ def _set(target: Ref, first: Ref, *others: Term | Loop) -> Assign:
 
 
 def _switched(steps: Sequence[Step]) -> Kernel:
-    """Steps as cases of a switch, except for nests of loops that occur only once: these can be vectors.
+    """Steps as cases of a switch, except for nests of loops that occur only once: C can vectorize these.
 
     The gradient of a Gaussian process of 30 points then takes 26 us, and 36 with all of them in the switch.
     """

@@ -46,7 +46,7 @@ class Layout(dict[Any, Place]):
         self.keeps: set[int] = set()
         self.kept_in = ""  # within a round: the array of the lines in `keeps`
         self._runs: dict[Items, tuple[list[int], list[Slice]]] = {}
-        self._patterns: dict[Any, list[tuple[int, int, int]]] = {}  # by arrays and distances, which most columns share
+        self._patterns: dict[Any, list[tuple[int, int, int]]] = {}  # by arrays and distances: most columns share them
 
     def placed(self, column: Any) -> Any:
         """A column; in place of a computed row, the slice of the array where it is stored."""
@@ -58,7 +58,7 @@ class Layout(dict[Any, Place]):
         return column.places if isinstance(column, Slice) else list(map(self.__getitem__, column))
 
     def terms(self, sign: str, columns: Sequence[Any]) -> Part:
-        """Terms, with those that advance evenly in a loop; and the bases of all references in them.
+        """Terms, as loops where they advance evenly; and the bases of all references in them.
 
         `columns` has, for each factor, its numbers.
         """
@@ -145,8 +145,8 @@ class Levels:
     def delay(self, backward: int) -> None:
         """Move the nodes of the backward pass, from the line `backward` on, to their latest level.
 
-        In an elimination, each level then has a column, as in the forward pass; at the earliest level, a diagonal:
-        Cholesky of 30 has 1,289 lines of C this way, and 3,659 the other.
+        In an elimination, a level then has a column, as in the forward pass. With earliest levels, it would have a
+        diagonal, and Cholesky of 30 would have 3,659 lines of C instead of 1,289.
         """
         end = max(self._levels, default=0) + 1
         latest: dict[Any, int] = defaultdict(lambda: end)
@@ -188,8 +188,8 @@ def by_level(
 ) -> Kernel:
     """Steps for all nodes, level by level. All their places are added to the layout.
 
-    `loop` has the steps of a loop, and `of_block` those for the parts of any other block. With it, all results are in
-    one array.
+    `loop` returns the steps of a loop, and `of_block` the steps for the parts of any other block. With `of_block`, all
+    results are in one array.
     """
     steps: Kernel = []
     for block in placed(levels.blocks(), layout, in_one=of_block is not None):
@@ -347,7 +347,7 @@ def _looped_within(step: Any) -> Any:
 
 @lru_cache(1000)
 def _terms(sign: str, rounds: int, arrays: tuple[str, ...], steps: tuple[int, ...] | None) -> Term | Loop:
-    """A term of numbers in these arrays; or a loop of terms, whose numbers are so far apart."""
+    """A term of numbers in these arrays; with `steps`, a loop of terms whose numbers are so far apart."""
     if steps is None:
         return Term(sign, tuple(map(Ref, arrays)))
     factors = tuple([Ref(array, 0, (step,)) for array, step in zip(arrays, steps, strict=True)])

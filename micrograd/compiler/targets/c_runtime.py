@@ -53,8 +53,8 @@ def definitions(body: str, precision: Precision = DOUBLE, *, vectors: bool) -> s
 def _known(precision: Precision, vectors: bool) -> dict[str, str]:
     """All functions that the C library lacks.
 
-    Of functions of vectors, exp and tanh in double precision compute all lanes at once, with fused multiply-add where
-    the processor has it (0.83 of the time); others, lane by lane.
+    On vectors, exp and tanh in double precision compute all lanes at once, with fused multiply-add where the processor
+    has it (0.83 of the time). Other functions take one lane after the other.
     """
     prefix, suffix = ("v_", "") if vectors else ("", precision.suffix)
     texts = {f"{name}{precision.suffix}": PARTS[name] for name in OF_NUMBERS}

@@ -372,7 +372,7 @@
 
   if (isPlane) {
     for (const id of ["data", "plane-part"]) find(`#${id}`).hidden = false;
-    const line = models[0].outputs === 1 && content.at ? `; in that of the output, above ${content.at === 0.5 ? "½" : text(content.at)}` : "";
+    const line = models[0].outputs === 1 && content.at ? `; in the output's card, above ${content.at === 0.5 ? "½" : text(content.at)}` : "";
     find("#cards-show").textContent = `In each card: the unit's output over the plane, blue above 0, orange with stripes below${line}.`;
     plane.open(examples.points, examples.held);
     plane.resize();

@@ -363,7 +363,7 @@ def test_an_error_in_a_chunk_leaves_gradients_and_says_where(executor):
     if executor:
         with pytest.raises(ValueError) as caught:
             fast.map([1.0, -1.0], executor=executor)
-        assert caught.value.__notes__[0].endswith(", of which the error counts the first as 0")
+        assert caught.value.__notes__[0].endswith("; the error counts them from 0")
 
 
 # The engines that people run
