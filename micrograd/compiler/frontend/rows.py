@@ -65,7 +65,7 @@ class RowSymbol:
         """The sum of the numbers; for a stack, a chain of additions, in which products are found later."""
         trace = self.trace
         if trace.ops[self.id] == "stack":
-            return reduce(add, [Symbol(trace, line) for line in trace.lines_of(self.id)])
+            return reduce(add, [Symbol(trace, line) for line in trace.operands[self.id]])
         return Symbol(trace, trace.row("sum", (self.id,)))
 
     def largest(self, _: Any) -> Symbol:

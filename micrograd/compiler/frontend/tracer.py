@@ -261,13 +261,6 @@ class Trace:
         is_slice = array in ("p", "x") and found.step > 0 and places == found.places
         return self.slice(*found) if is_slice else self._line("stack", lines, lines)
 
-    def lines_of(self, row: int) -> Sequence[int]:
-        """The line of each number of a row that is not an axpy or a scatter."""
-        if row in self.maps:
-            return [self.item(row, i).id for i in range(self.maps[row])]
-        found = self.slices.get(row)
-        return [self.leaf(found.array, i).id for i in found.indices] if found else self.operands[row]
-
     def row(self, op: str, operands: tuple[int, ...], size: int = 0) -> int:
         """The line of an operation on rows; of an elementwise one with the size of its result."""
         line = self._line(op, operands, operands)
