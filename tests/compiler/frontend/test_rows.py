@@ -176,7 +176,7 @@ def test_the_largest_of_many_numbers_is_one_operation() -> None:
     x, y = trace.leaf("x"), trace.leaf("x", 1)
     found = scalar.largest([0.5, x, 2.0, y])
     [row] = trace.operands[found.id]
-    assert (trace.ops[found.id], trace.lines_of(row)) == ("max", (trace.id(0.5), 0, trace.id(2.0), 1))
+    assert (trace.ops[found.id], trace.operands[row]) == ("max", (trace.id(0.5), 0, trace.id(2.0), 1))
     ws = values(5)
     graph = graph_of(lambda xs: losses.cross_entropy([w * x for w, x in zip(ws, xs, strict=True)], 2), ([1.0] * 5,), ws)
     assert graph.trace.ops.count("max") == 1
