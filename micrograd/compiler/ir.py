@@ -178,7 +178,7 @@ def calls(part: Any) -> set[str]:
 
 
 def span(ref: Ref, rounds: Sequence[int]) -> tuple[int, int]:
-    """The lowest and the highest index that a reference reaches in loops of so many rounds."""
+    """The lowest and the highest index that a reference reaches in loops with these rounds."""
     reach = [(0, (n - 1) * s) if isinstance(s, int) else s for n, s in zip(rounds, ref.strides, strict=True)]
     return ref.base + sum(map(min, reach)), ref.base + sum(map(max, reach))
 

@@ -16,7 +16,7 @@ LIMIT = 2000  # nodes: with more, Graphviz runs for minutes, and nobody can read
 # DejaVu Sans, which it and browsers take instead, is no wider.
 STYLE: dict[str, dict[str, str]] = json.loads(read(__package__, "dot.json"))
 FAST_LAYOUT = 'mclimit="0.1" nslimit="0" splines="line"'
-FEW = 150  # for up to so many Values, the best layout takes seconds, not minutes
+FEW = 150  # Values: with more, the best layout takes minutes, not seconds
 LEAF, OPERATION, ROOT = "#ddf4ff", "#fff8c5", "#dafbe1"  # blue goes in, yellow works, green comes out
 CIRCLE = f'shape=circle width=0.65 margin=0 fillcolor="{OPERATION}"'  # one size for all operations of the engine
 ESCAPES = text.CONTROLS | {ord(c): f"\\{c}" for c in '\\{}|<>"'} | {ord("&"): "&amp;", ord("\n"): "\\n"}

@@ -27,7 +27,7 @@ def layers_of(model: Any) -> list[list[Neuron]]:
 
 
 def columns(model: Any, inputs: Sequence[str] = ()) -> list[list[Unit]]:
-    """The units of the inputs, the first of which may have names, and of each layer of a model; [] if it has none."""
+    """The units of the inputs, with names for the first ones, and of each layer of a model; [] if it has none."""
     layers = layers_of(model)
     others = map("x{}".format, range(len(inputs), len(layers[0][0].w))) if layers else ()
     found: list[list[Unit]] = [[(name, None) for name in (*inputs, *others)]] if layers else []

@@ -197,7 +197,7 @@ class Trainer:
         return of_best if self._kept[0] else "after the last completed step"
 
     def _rates(self, most: int) -> list[float]:
-        """The rates of at most so many steps; of only one if the schedule is a user's, since it may read anything."""
+        """The rates of the next steps, at most `most`; only one if the schedule is a user's: it may read anything."""
         if self._schedule is None:
             return [self._optimizer.learning_rate] * most
         steps, n = self._batches.steps, most if depends_on_step_only(self._schedule) else 1

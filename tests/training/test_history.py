@@ -48,7 +48,7 @@ def diverged(model, xs, ys, loss=mse_loss, rate=0.1, **options):
     return caught.value.history
 
 
-def test_what_is_not_finite_ends_it_with_what_it_was_and_when():
+def test_a_failure_says_which_number_was_not_finite_and_when():
     history = diverged(nn.Neuron(2, rng=1), [[1.0, 2.0], [1.0, math.nan]], [0.0, 0.0])
     assert (history.failure.what, history.losses) == ("the loss is nan", [])
     assert history.failure.epoch in (0.0, 0.5)

@@ -18,7 +18,7 @@ from micrograd.compiler.passes import Program, hoisted, program
 from micrograd.compiler.targets.c import TILES, library_source
 from micrograd.support.collector import gc_paused
 
-FEW_EXAMPLES = 4  # up to so many are computed one by one
+FEW_EXAMPLES = 4  # or fewer are computed one by one
 A_THREAD = 1 << 25  # operands of additions and products, about a millisecond: a thread takes 20 us to begin and end
 A_GRADIENT = 100  # operands that take as long as adding a parameter's gradient to that of another thread
 
@@ -135,7 +135,7 @@ class CBackend:
 def check_constants(graph: Graph, precision: Precision) -> None:
     """Raise OverflowError if a constant of the function is too large."""
     for id, number in graph.trace.constants.items():
-        if id < graph.forward_end:  # those of derivatives are there to tell numbers too large for them
+        if id < graph.forward_end:  # derivatives use constants to recognize numbers too large for them
             precision.check("a constant", number)
 
 

@@ -172,7 +172,7 @@ class NativeLoop:
         self._bound = batches, programs, room
 
     def _run(self, rates: Sequence[float], rng: Any) -> Sequence[float]:
-        """Call C, which takes a step at each of the rates, up to one that fails. Returns the losses of those it took.
+        """Call C, which takes a step at each of the rates, up to one that fails. Returns the losses of the steps taken.
 
         Where no examples are bound, the gradients are given, and the losses are 0. `rng` shuffles the examples for each
         new epoch.

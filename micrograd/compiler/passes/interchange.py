@@ -65,6 +65,6 @@ def _columns(rounds: int, step: Assign | Accumulate) -> list[Step]:
 
 
 def _swapped(ref: Ref, *, start: int, step: int) -> Ref:
-    """A reference in two loops with the inner one outside, from a round on, by so many rounds at a time."""
+    """A reference after two loops trade places; the summed one begins at round `start`, and takes `step` at a time."""
     *outer, own, summed = ref.strides
     return Ref(ref.array, ref.base + start * summed, (*outer, step * summed, own))

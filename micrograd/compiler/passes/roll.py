@@ -37,7 +37,7 @@ def step_of(part: Part) -> Any:
 def reroll(steps: Sequence[Any], depth: int = 0) -> list[Any]:
     """Steps of a kernel, or terms of a sum, with loops for what repeats, until nothing does.
 
-    They are within so many loops themselves.
+    They are inside `depth` loops themselves.
     """
     if len(steps) < FEWEST_ROUNDS:
         return list(steps)
@@ -48,7 +48,7 @@ def reroll(steps: Sequence[Any], depth: int = 0) -> list[Any]:
 
 
 def roll(parts: Sequence[Part], depth: int = 0, longest: int = LONGEST_BODY) -> list[Part]:
-    """The parts of a body within so many loops, with loops for what repeats. A round has at most `longest` parts."""
+    """The parts of a body inside `depth` loops, with loops for what repeats. A round has at most `longest` parts."""
     found = []
     shapes, bases = [shape for shape, _ in parts], [its for _, its in parts]
     for start, period, rounds in repeats(shapes, bases, longest):

@@ -206,7 +206,7 @@ def _strips(loop: Loop) -> Kernel:
 
 
 def _in_lanes(part: Any, own: set[str], lanes: int, depth: int = 1) -> Any:
-    """A step within so many loops, or a term of a sum over all rounds, with a loop over so many lanes inside.
+    """A step inside `depth` loops, or a term of a sum over all rounds, with a loop over the lanes inside.
 
     The intermediate results of a round are in its `own` arrays.
     """

@@ -146,7 +146,7 @@ class Writer(Printer):
         )
 
     def take(self, index: Any, first: Ref, step: int, size: int) -> Call:
-        """The number at an index; where each lane has numbers of its own, those of its lane."""
+        """The number at an index; in vectors, each lane reads its own numbers, if it has any."""
         if not self.vectors or first.array in self.uniform:
             return super().take(index, first, step, size)
         tile = "" if self.once and first.array == "t" else "TILE*"
@@ -227,7 +227,7 @@ def library_source(
 
 
 def _copies(sizes: Sequence[int], shared: Sequence[bool], one_by_one: bool) -> dict[bool, str]:
-    """The lines that copy arguments into lanes: those that all examples share, and those of each example."""
+    """The lines that copy arguments into lanes: for arguments that all examples share, and for each example's own."""
     lines = {True: "", False: ""}
     k = offset = 0
     for (size, is_shared), alike in groupby(zip(sizes, shared, strict=True)):

@@ -108,7 +108,7 @@ def size(part: Any) -> int:
 
 
 def unrolled(part: Any, most: float, depth: int = 0) -> Iterator[Any]:
-    """A step or a term within so many loops, with the rounds of small loops one after the other."""
+    """A step or a term inside `depth` loops, with the rounds of small loops written out one after the other."""
     if isinstance(part, Loop):
         body = [inner for each in part.body for inner in unrolled(each, most, depth + 1)]
         if size([part]) > most or part.may_skip:

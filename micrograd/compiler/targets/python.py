@@ -177,7 +177,7 @@ class _Writer:
         names |= {id: names.get((array, i), f"{array}{i}") for id, (array, i) in trace.leaves.items()}
         names |= {id: array for id, (array, _) in trace.leaves.items() if array == "seed"}
         names |= {place: f"{row.array}{place[1]}" for row in trace.slices.values() for place in row.places}
-        names |= {id: f"p[{row.base}" for id, row in trace.slices.items()}  # of which `take_at` has a number
+        names |= {id: f"p[{row.base}" for id, row in trace.slices.items()}  # `take_at` adds the index
         self.names = names | {id: signed(repr(number)) for id, number in trace.constants.items()}
         numbers, taken = count(), set[str]()
 

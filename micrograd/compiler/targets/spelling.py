@@ -131,7 +131,7 @@ class Printer(ABC):
         return "".join([*constants, *tables, *map(self.function_of, names, bodies)])
 
     def lines(self, steps: Sequence[Step], depth: int = 0, declared: Collection[str] = ()) -> Iterator[str]:
-        """The lines of steps within so many loops, where these variables are declared."""
+        """The lines of steps inside `depth` loops, where the variables in `declared` are known."""
         known = {*declared}
         for step in steps:
             if isinstance(step, Loop):
@@ -177,7 +177,7 @@ class Printer(ABC):
         return text.strip().removeprefix("+ ")
 
     def take(self, index: Any, first: Ref, step: int, size: int) -> Call:
-        """The number at an index, of numbers that are so far apart."""
+        """The number at an index, among `size` numbers that are `step` apart."""
         return Call(f"take_at {step} {size}", (index, first._replace(array=f"&{first.array}")))
 
     def index(self, ref: Ref) -> str:

@@ -9,7 +9,7 @@ from micrograd.scalar import Undecided, innermost
 
 ENGINE = {module.__name__ for module in (engine, functions, reductions)}  # a page can recompute their operations
 LOSSES = ("binary_cross_entropy", "cross_entropy")  # the operations of `losses` that it can recompute
-LIMIT = 200_000  # Values in a drawing: a picture of so many takes 5 seconds, a page 12 seconds and 30 megabytes
+LIMIT = 200_000  # Values in a drawing: a picture then takes 5 seconds, a page 12 seconds and 30 megabytes
 SIGNS = {"-": "−", "*": "×", "/": "÷", "**": "^", "neg": "−"}  # easier to read than to type
 POWERS = {"2": "²", "3": "³"}
 

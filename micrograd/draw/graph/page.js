@@ -197,7 +197,7 @@ function show(to) {
   return `step ${step} of ${end}, ${step === 0 ? "start" : step <= n ? "forward" : "backward"}`;
 }
 
-// Examples: those of a stack are shown one at a time, in the places of the first
+// Examples: a stack shows one at a time, in the place of the first
 
 const stacks = graph.stacks.map(members => {
   const places = new Map(members[0].map((i, k) => [i, k])),
@@ -220,7 +220,7 @@ function shown(i, inner) {
 }
 
 function standIn(i, choose) {
-  // the Value of the first example in the place of one of another, which may become the chosen one
+  // the first example's Value that stands where another example's Value does; it may become the chosen one
   for (const stack of stacks) {
     const found = stack.examples.get(i);
     if (!found) continue;
@@ -728,7 +728,7 @@ function reveal(i) {
 }
 
 function linked(caption, heads, rows, cells, target) {
-  // a table whose first cells choose a Value, and which shows so many rows at a time
+  // a table whose first cells choose a Value; it shows ROWS of its rows at a time
   const made = table(caption, heads),
     body = made.tBodies[0];
   const add = start => {
@@ -806,7 +806,7 @@ function reset() {
 }
 
 function learning() {
-  // the table of the numbers that move, of which only the cells change from step to step
+  // the table of the numbers that move; from step to step, only its cells change
   const rows = [...trained];
   if (!at("moved").firstChild)
     at("moved").replaceChildren(

@@ -23,7 +23,7 @@ Scope = tuple[tuple[int, int], ...]
 class Stack(NamedTuple):
     """The examples of a mean or sum: `members[j][k]` is in example j what `members[0][k]` is in the first.
 
-    A sum may be a chain of additions, of which `node` is the last.
+    A sum may be a chain of additions that ends in `node`.
     """
 
     node: int

@@ -56,7 +56,7 @@ class View:
 
 
 class Views:
-    """All views of a folded graph, the first of which is the whole, and their layouts, shared by views that are alike.
+    """All views of a folded graph, first the whole graph, and their layouts. Similar views share a layout.
 
     `names` has what is shown as the name of each Value. If `deep`, groups and neurons have views of their contents, and
     neurons show the gradients of their weights; if not, there may be no gradients to show.

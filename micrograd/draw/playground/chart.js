@@ -2,7 +2,7 @@
 
 const EDGES = { left: 50, right: 16, top: 8, bottom: 24 };
 
-// Round numbers from low to high, at most so many.
+// Round numbers from low to high, in at most `most` steps.
 function roundNumbers(low, high, most) {
   const rough = (high - low) / most, power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find((factor) => power * factor >= rough * (1 - 1e-9));

@@ -29,7 +29,7 @@ from micrograd.support.trees import as_lists, flat, leaves, shape_of, unflatten
 from micrograd.support.validation import examples, require_attributes
 
 NUMBERS = 1_000_000  # in all examples: some megabytes of the page
-WEIGHTS = 20_000  # of a model: tracing so many takes some seconds
+WEIGHTS = 20_000  # of a model: tracing one as large takes some seconds
 NORMAL = -1  # stands for a parameter drawn from a normal distribution; others are drawn uniformly, up to a limit
 NAMES = ("maps", "random", "data", "chart", "network", "plane", "choices", "lesson", "scalpel", "console")
 SCRIPTS = tuple(f"{name}.js" for name in NAMES)  # before page.js

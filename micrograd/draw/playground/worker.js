@@ -12,8 +12,8 @@ class Trainer {
     this.reset(null);
   }
 
-  // To the parameters that Python wrote, or for a seed, to those that layers draw by it. A parameter of which nothing is
-  // known but its number gets that.
+  // To the parameters that Python wrote, or for a seed, to what layers draw with it. A parameter keeps Python's number
+  // if nothing else is known about it.
   reset(seed) {
     this.random = new Random(seed ?? 0);
     const before = this.whole(), p = this.loss.parameters.slice();

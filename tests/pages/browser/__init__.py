@@ -37,7 +37,7 @@ FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "pyodide-lock.jso
 
 
 def pyodide(directory: Path | None = None, version: str = PYODIDE) -> Path:
-    """Pyodide, which npm installs in the directory where it is not yet; by default, in the user's cache.
+    """The path of Pyodide in the directory, by default the user's cache; npm installs it if it is not there.
 
     It appears there whole, since another process may look for it, or install it, at the same time.
 

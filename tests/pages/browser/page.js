@@ -1,7 +1,7 @@
 // A notebook: its cells run one after the other in a worker, so that the page can be read and scrolled meanwhile
 const state = document.querySelector("#state");
 const cells = [...document.querySelectorAll(".cell")];
-const waiting = []; // cells that are to run, the first of which is running
+const waiting = []; // cells to run; the first is running
 let worker, ready;
 
 function start() {
