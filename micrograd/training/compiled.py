@@ -47,7 +47,7 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
         try:
             if not trial.differ:
                 try:
-                    training = begun(engine, backend, batches, trial.constants)
+                    training = prepared(engine, backend, batches, trial.constants)
                 finally:
                     trial.call(0)  # this also replaces traced numbers that the model stored, such as activations
                 function = training.function
@@ -69,7 +69,7 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
     return engine
 
 
-def begun(engine: Engine, backend: Backend, batches: Batches, constants: Sequence[Value]) -> Training:
+def prepared(engine: Engine, backend: Backend, batches: Batches, constants: Sequence[Value]) -> Training:
     """A training run of the compiled loss, to be entered. Steps that may fail are the engine's."""
     data, options = engine.data, Options(replace(backend, executor=None))
     function = Function(engine.loss_of, data.arguments(0), engine.all_parameters, options, constants)
