@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.operations import CONDITIONS
-from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Step, calls, refs, replace
+from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Kernel, Loop, Step, calls, refs, replace
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.fuse import is_parallel
 from micrograd.compiler.passes.interchange import interchanged
@@ -45,12 +45,24 @@ def lower(program: Program, kind: str, precision: Precision = DOUBLE, shared: Se
     vectors = kind in ("lanes", "once")
     layers = kernel if kind == "once" else with_layers(kernel) if vectors else interchanged(in_lanes(kernel))
     parts, temporaries = allocate(layers, LINES)
+    parts = list(map(_needed, parts)) if kind == "file" else parts  # elsewhere, a step may set `failed`
     steps = [in_steps(part, dots=kind == "one", totals=kind == "lanes") for part in parts]
     last = [jam(part) for part in steps] if vectors else steps
     if kind == "one" and precision == DOUBLE:
         last = [list(map(_in_vectors, part)) for part in steps]
     before = {"products": [kernel, [product.step() for product in products]], "layers": [layers], "storage": parts}
     return Lowered(last, temporaries, products, block, before | {"sums": steps, "jam": last})
+
+
+def _needed(part: Kernel) -> Kernel:
+    """The part without the variables that nothing reads, such as those for items of a row that get no gradient."""
+    needed: Kernel = []
+    read = set(ARRAYS)
+    for step in reversed(part):
+        if not isinstance(step, Assign) or step.target.array in read:
+            needed.append(step)
+            read.update(ref.array for ref, _ in refs(step))
+    return needed[::-1]
 
 
 def _for_all(step: Step, sizes: Sequence[int], shared: Sequence[bool]) -> Any:

@@ -125,6 +125,14 @@ def test_an_exported_function_may_use_every_operation_and_many_constants(tmp_pat
     assert "backward" not in fast.c_source
 
 
+@needs_compiler
+def test_an_item_of_a_row_without_a_gradient_leaves_no_unused_variable(tmp_path):
+    fast = micrograd.compile(
+        lambda x: micrograd.maximum(x[0].sin(), x[0].floor(), x[1]), ([0.0, 0.0],), parameters=[], backend="python"
+    )
+    assert run_exported(fast, tmp_path, [1.0, 2.0], 1, 0) == [2.0, 2.0, 0.0, 1.0]
+
+
 def test_the_exported_weights_are_those_of_now_to_the_last_bit():
     p = [Value(0.1), Value(-1e-310), Value(-0.0), Value(math.inf), Value(-math.inf), Value(math.nan), Value(3)]
     fast = micrograd.compile(lambda x: micrograd.sum(p) * x, (1.0,), parameters=p, backend="python")
