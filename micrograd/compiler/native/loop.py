@@ -54,7 +54,7 @@ def source(kernel: UpdateKernel, precision: Precision = DOUBLE) -> str:
         PARTS["passes"],
         f"#define real double\n{in_doubles}\n#undef real" if in_doubles else "",
         f"typedef {precision.type} real;\n",
-        PARTS["contract"] + PARTS["vectors"],
+        PARTS["vectors"],
         definitions(update, precision, vectors=True),
         spelling.source("loop.c", CALL=PARTS["call"], UPDATE=update, **options),
     ])  # fmt: skip

@@ -191,7 +191,7 @@ def library_source(
         "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n#include <string.h>\n",
         PARTS["no_patterns"] + PARTS["passes"],
         f"typedef {precision.type} real;\n",
-        PARTS["contract"] + PARTS["vectors"] + PARTS["tiles"] if tile else PARTS["doubles"],
+        PARTS["vectors"] + PARTS["tiles"] if tile else PARTS["doubles"],
         PARTS["call"],
         PARTS["block"] if products else PARTS["no_block"],
         definitions(body, precision, vectors=tile > 0),

@@ -1,22 +1,5 @@
 /* Blocked products: what a block of examples adds to gradients of weights, and several sums of a layer at once. */
 
-/* PART contract */
-/* Where the processor has a fused multiply-add, which rounds once, functions marked with these use it. */
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-#define CONTRACT _Pragma("STDC FP_CONTRACT ON")
-#define FUSED "fp-contract=fast"
-#else
-#define CONTRACT
-#define FUSED "fp-contract=off"
-#endif
-#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 ignores the pragma */
-#undef CONTRACT
-#define CONTRACT
-#define CONTRACTED __attribute__((optimize("O2", FUSED)))
-#else
-#define CONTRACTED
-#endif
-
 /* PART product */
 #ifdef __AVX512F__ /* it has 32 registers */
 enum { AT_ONCE = 8 };

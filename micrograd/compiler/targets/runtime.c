@@ -83,6 +83,22 @@ static inline V checked_index(V index, long size, M *failed)
 }
 
 /* PART vectors */
+/* Where the processor has a fused multiply-add, which rounds once, functions marked with these use it. */
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define CONTRACT _Pragma("STDC FP_CONTRACT ON")
+#define FUSED "fp-contract=fast"
+#else
+#define CONTRACT
+#define FUSED "fp-contract=off"
+#endif
+#if defined(__GNUC__) && !defined(__clang__) /* gcc 12 ignores the pragma */
+#undef CONTRACT
+#define CONTRACT
+#define CONTRACTED __attribute__((optimize("O2", FUSED)))
+#else
+#define CONTRACTED
+#endif
+
 #ifdef __AVX512F__
 #define BYTES 64
 #else
