@@ -91,10 +91,7 @@ def _chunks(fast: Function, batches: Sequence[Any], workers: int) -> Iterator[tu
         whole = fast._packed(batches)
         n = min(workers, whole.n)
         for start, stop in pairwise(whole.n * k // n for k in range(n + 1)):
-            yield (
-                f"the examples {start} to {stop - 1}; the error counts them from 0",
-                whole.part(start, stop),
-            )
+            yield f"the examples {start} to {stop - 1}; the error counts them from 0", whole.part(start, stop)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from micrograd.compiler.passes.tables import in_tables
 from micrograd.compiler.passes.vectorize import Layout, Levels, Place, by_level, in_trace_order
 
 ORDERS = ("level", "trace", "tables")  # which are tried while a kernel is long
-"""Without "trace", the kernels of long recurrences that a program unrolls have 60,000 lines instead of 250."""
+"""Without "trace", all stages of one recurrence that its program unrolls are 60,000 lines of text instead of 250."""
 MANY_CONSTANTS = 8  # above which they are kept in a table
 MANY_LINES = 1000  # of a kernel, above which the other order is tried, too; a program with more expressions is long
 FEW_LOOPS = 0.1  # lines per expression, above which most are outside loops
