@@ -122,7 +122,7 @@ static ALWAYS V choose(M condition, V a, V b)
 
 #define bits(x) ((M)(x))
 #define number(bits) ((V)(bits))
-#define power_of_2(n) number(((n) << 52) + bits(U(1.0)))
+#define power_of_2(n) number((n) << 52) /* of the number in the lowest bits, less 1023 */
 #define PLUS(a, b, c) ((a) * (b) + (c))
 #define LANE_BY_LANE(call) { V r; for (int l = 0; l < LANES; l++) r[l] = call; return r; }
 
@@ -133,29 +133,30 @@ static ALWAYS V choose(M condition, V a, V b)
 #endif
 
 /* PART exp */
-/* e^x within 1 ULP: 2^n e^r with |r| <= log(2) / 2, and e^r by its series. */
+/* e^x within 1 ULP: 2^n e^r with |r| <= log(2) / 2, and e^r = 1 + r (1 + r (even + r odd)), with two polynomials in
+   r^2 that have the smallest relative error, 3.6e-18, by Remez' algorithm. */
 static KIND V NAME_exp(V x)
 {
     CONTRACT
-    x = choose(x > U(1000.0), U(1000.0), choose(x < U(-1000.0), U(-1000.0), x)); /* beyond, it is infinite, or 0 */
     const V shift = U(6755399441055744.0); /* 1.5 * 2^52: adding it rounds to an integer in the lowest bits */
-    const V whole = PLUS(x, U(1.4426950408889634), shift), n = whole - shift, half = PLUS(n, U(0.5), shift);
+    const V biased = shift + U(1023.0), twice = shift + U(2046.0); /* an exponent of 2 is stored plus 1023 */
+    const V whole = PLUS(x, U(1.4426950408889634), twice), n = whole - twice, half = PLUS(n, U(0.5), biased);
     const V rest = PLUS(n, U(-0.693147180369123816490), x); /* minus n log(2), in two parts */
-    const V r = PLUS(n, U(-1.90821492927058770002e-10), rest);
-    V sum = U(1.0 / 6227020800.0);
-    sum = PLUS(sum, r, U(1.0 / 479001600.0));
-    sum = PLUS(sum, r, U(1.0 / 39916800.0));
-    sum = PLUS(sum, r, U(1.0 / 3628800.0));
-    sum = PLUS(sum, r, U(1.0 / 362880.0));
-    sum = PLUS(sum, r, U(1.0 / 40320.0));
-    sum = PLUS(sum, r, U(1.0 / 5040.0));
-    sum = PLUS(sum, r, U(1.0 / 720.0));
-    sum = PLUS(sum, r, U(1.0 / 120.0));
-    sum = PLUS(sum, r, U(1.0 / 24.0));
-    sum = PLUS(sum, r, U(1.0 / 6.0));
-    sum = PLUS(sum, r, U(0.5));
-    sum = U(1.0) + PLUS(r * r, sum, r);
-    return sum * power_of_2(bits(half) - bits(shift)) * power_of_2(bits(whole) - bits(half)); /* down to subnormals */
+    const V r = PLUS(n, U(-1.90821492927058770002e-10), rest), s = r * r;
+    V even = U(2.7630248385322647e-07);
+    even = PLUS(even, s, U(2.4801493098887394e-05));
+    even = PLUS(even, s, U(0.0013888888943630134));
+    even = PLUS(even, s, U(0.041666666666530155));
+    even = PLUS(even, s, U(0.5000000000000011));
+    V odd = U(2.5000061625530303e-08);
+    odd = PLUS(odd, s, U(2.7557586373785184e-06));
+    odd = PLUS(odd, s, U(0.00019841269506578723));
+    odd = PLUS(odd, s, U(0.008333333333494461));
+    odd = PLUS(odd, s, U(0.16666666666666413));
+    V power = PLUS(PLUS(PLUS(odd, r, even), r, U(1.0)), r, U(1.0));
+    power = power * power_of_2(bits(half)) * power_of_2(bits(whole) - bits(half)); /* down to subnormals */
+    power = choose(x > U(1000.0), U(INFINITY), power);
+    return choose(x < U(-1000.0), U(0.0), power);
 }
 
 /* PART tanh */
@@ -261,7 +262,7 @@ static inline real number(M bits)
     const union { M bits; real x; } of = {.bits = bits};
     return of.x;
 }
-#define power_of_2(n) number((n) * (1LL << 52) + bits(1.0)) /* negative numbers must not be shifted */
+#define power_of_2(n) number((M)((unsigned long long)(n) << 52))
 #ifdef __FMA__
 #define PLUS(a, b, c) __builtin_fma(a, b, c)
 #else
@@ -292,18 +293,25 @@ static inline real scaled(real start, real by, const real *a, long n)
     return start + (((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7])));
 }
 
+typedef INTEGER C __attribute__((vector_size(8 * sizeof(real))));
+
+static inline W most(W a, W b)
+{
+    const C above = (C)((b > a) | (b != b));
+    return (W)((above & (C)b) | (~above & (C)a));
+}
+
 static inline real max(real start, const real *a, long n)
 {
-    typedef INTEGER C __attribute__((vector_size(8 * sizeof(real))));
-    W most = {start, start, start, start, start, start, start, start};
-    const long whole = n / 8 * 8;
-    for (long i = 0; i < whole; i += 8) {
-        const W next = *(const W *)(a + i);
-        const C above = (C)((next > most) | (next != next));
-        most = (W)((above & (C)next) | (~above & (C)most));
+    W even = {start, start, start, start, start, start, start, start}, odd = even; /* two take 0.65 of the time */
+    const long whole = n / 16 * 16;
+    for (long i = 0; i < whole; i += 16) {
+        even = most(even, *(const W *)(a + i));
+        odd = most(odd, *(const W *)(a + i + 8));
     }
+    even = most(even, odd);
     for (long l = 0; l < 8; l++)
-        start = most[l] > start || most[l] != most[l] ? most[l] : start;
+        start = even[l] > start || even[l] != even[l] ? even[l] : start;
     for (long i = whole; i < n; i++)
         start = a[i] > start || a[i] != a[i] ? a[i] : start;
     return start;
