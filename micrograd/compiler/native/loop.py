@@ -16,7 +16,7 @@ from micrograd.compiler.dataset import Batch, Buckets, address
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.redirect import stored
 from micrograd.compiler.native.library import POINTER
-from micrograd.compiler.native.toolchain import build
+from micrograd.compiler.native.toolchain import build, start_build
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.stepping import Batches
 from micrograd.compiler.targets import spelling
@@ -74,7 +74,8 @@ class NativeLoop:
     ) -> None:
         self._function, self._optimizer, precision = function, optimizer, function.precision
         self._kernel = kernel
-        self._train: Any = None  # the loop with the kernel's rule
+        self._text = ""  # of the loop with the kernel's rule
+        self._train: Any = None  # that loop, once a step has needed it
         n, n_trained, ranges = len(function.leaves), len(function.parameters), ranges_of(indices)
         before = [leaf.grad or 0.0 for leaf in function.leaves]  # or None before the first backward pass
         grads, spare = precision.array(before, "the gradient of parameter"), precision.zeros(n)
@@ -117,8 +118,10 @@ class NativeLoop:
             ours[name][:] = numbers
             attributes[name] = ours[name]
         if self._kernel is None or self._kernel.traced_with != UpdateKernel.key(self._optimizer):
-            self._kernel, self._train = UpdateKernel(self._optimizer), None
-        self._train = self._train or TRAIN(("train", build(source(self._kernel, self._function.precision))))
+            self._kernel, self._text = UpdateKernel(self._optimizer), ""
+        if not self._text:
+            self._text, self._train = source(self._kernel, self._function.precision), None
+            start_build(self._text)  # while this thread builds the function's libraries
         self._known = dict(attributes)
 
     def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
@@ -178,6 +181,7 @@ class NativeLoop:
         new epoch.
         """
         n, arguments, attributes = len(rates), self._arguments, vars(self._optimizer)
+        self._train = self._train or TRAIN(("train", build(self._text)))
         if n > len(self._rates):
             self._rates, self._losses = array("d", rates), array("d", rates)
             arguments.rates, arguments.losses = address(self._rates), address(self._losses)

@@ -154,10 +154,12 @@ def _slots(process: int) -> threading.Semaphore:
 
 
 def start_build(text: str) -> None:
-    """Start building the library of a text in C while Python goes on. `build` waits for it.
+    """Start building the library of a text in C, unless it has begun, while Python goes on. `build` waits for it.
 
     The interpreter does not wait for the thread at exit.
     """
+    if text in _started:
+        return
     found: list[ctypes.CDLL] = []
 
     def work() -> None:
