@@ -17,8 +17,14 @@ ALWAYS = "inline __attribute__((always_inline))"  # else no loop that calls it h
 
 FAST_COMPILE = '"no-tree-bit-ccp", "ira-region=one"'
 FOR_TILES = f'"O1", "tree-loop-vectorize", {FAST_COMPILE}'
-FOR_DOUBLES = f'"no-tree-pre", "no-code-hoisting", "no-tree-slp-vectorize", "no-schedule-insns2", {FAST_COMPILE}'
-"""The gcc passes that are worth their compile time: loops over tiles are already written in the best order."""
+FOR_DOUBLES = (
+    '"no-tree-pre", "no-code-hoisting", "no-gcse", "no-tree-vrp", "no-tree-slp-vectorize", "no-schedule-insns2", '
+    f"{FAST_COMPILE}"
+)
+"""The gcc passes that are worth their compile time: loops over tiles are already written in the best order.
+
+With gcse and tree-vrp, the step of a GPT takes gcc 0.97 s instead of 0.82, and runs as fast.
+"""
 
 PARTS = parts("runtime.c") | parts("products.c")
 PROBES = (-math.inf, -1e308, -1e3, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1e3, 1e308, math.inf)
