@@ -1,6 +1,5 @@
 """Single precision: the same C in floats, to about seven digits; overflow is an error."""
 
-import itertools
 import math
 import random
 import re
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 import micrograd
-from micrograd import Backend, Value, fit, losses, scalar, take
+from micrograd import Backend, Value, fit, scalar
 from micrograd.compiler import CompilerError
 from micrograd.compiler.native import toolchain
 from micrograd.losses import cross_entropy
@@ -78,21 +77,6 @@ def test_lanes_and_single_examples_agree_with_doubles(network, n):
         found.append((fast.backward(xs[:n], ys[:n]), [parameter.grad for parameter in model.parameters()]))
     assert found[0][0] == pytest.approx(found[1][0], rel=1e-6)
     assert close(found[1][1], found[0][1], 64)
-
-
-def test_lookups_and_loops_agree_with_doubles():
-    rows = [[Value(math.sin(i * j)) for j in range(1, 30)] for i in range(1, 40)]
-    parameters = list(itertools.chain(*rows))
-
-    def score(x, token):
-        return micrograd.mean(losses.softmax([micrograd.dot(row, x) for row in rows])[3:5]) + take(rows, token)[7]
-
-    xs, tokens = [[math.cos(i + j) for j in range(29)] for i in range(50)], [i % 39 for i in range(50)]
-    for n in (1, 50):
-        double, single = both(score, (xs[0], 0), parameters=parameters)
-        assert "for (long i" in single.c_source
-        assert close(single.map(xs[:n], tokens[:n]), double.map(xs[:n], tokens[:n]), 32)
-        assert double.backward(xs[:n], tokens[:n]) == pytest.approx(single.backward(xs[:n], tokens[:n]), rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -166,19 +150,6 @@ def test_what_overflows_on_the_way_goes_on_as_infinity_and_is_an_error_where_tha
                 call()
     with pytest.raises(ZeroDivisionError):
         both(lambda x: 1.0 / x, (1.0,))[1](0.0)
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_a_training_goes_on_in_c_where_a_number_on_the_way_overflows(monkeypatch, threads, threads_pay):
-    weight = Value(0.5)
-    fast = micrograd.compile(
-        lambda x: weight * micrograd.where(x.exp() > 5.0, 1.0, 0.0), (1.0,), parameters=[weight],
-        backend=Backend("c", threads, "single"),
-    )  # fmt: skip
-    with fast.training(SGD([weight], learning_rate=0.1)) as step:
-        monkeypatch.setattr("micrograd.compiler.stepping.Engine.take", None)
-        assert step([200.0] * 100) == 0.5
-    assert weight.data == pytest.approx(0.4)
 
 
 def test_norms_and_what_a_rule_computes_once_are_doubles():

@@ -12,7 +12,6 @@ from micrograd.compiler.frontend.graph import traced
 from micrograd.reductions import sum as total
 from micrograd.support.trees import shape_of
 from tests.helpers import assert_as_engine, eager, flat, needs_compiler, own
-from tests.javascript import in_node, needs_node
 
 WEIGHTS = [0.5, -1.0, 2.0, 2.0, 0.25, -3.0, 0.75, 1.5, -0.5, 1.0]
 
@@ -52,22 +51,6 @@ def test_reductions_give_the_engines_results(name: str, backend: str) -> None:
     assert_same(fast.value_and_grad(batch[0]), [value, by_x])
     assert_as_engine(fast, lambda x: FUNCTIONS[name](x, ws), batch[:1])
     assert_as_engine(fast, lambda x: FUNCTIONS[name](x, ws), batch)
-
-
-@needs_node
-def test_javascript_reduces_rows(tmp_path: Any) -> None:
-    x = [0.5, -1.0, 2.0, 2.0, 0.25, -3.0, 0.75, 1.5, -0.5]
-    for i, name in enumerate(FUNCTIONS):
-        ws = list(map(Value, WEIGHTS))
-        fast = micrograd.compile(lambda x, name=name, ws=ws: FUNCTIONS[name](x, ws), (x,), parameters=ws)
-        fast.export_js(tmp_path / f"m{i}.mjs")
-    lines = ["const results = [];"]
-    for i in range(len(FUNCTIONS)):
-        lines.append(f"import * as m{i} from './m{i}.mjs';\nconst dx{i} = new Float64Array({len(x)});")
-        lines.append(f"results.push([m{i}.valueAndGrad(m{i}.parameters, {x}, dx{i}), ...dx{i}]);")
-    for name, found in zip(FUNCTIONS, in_node(tmp_path, "\n".join(lines)), strict=True):
-        value, (by_x, _) = eager(FUNCTIONS[name], x, WEIGHTS)
-        assert_same(found, [value, by_x])
 
 
 SPECIAL = {

@@ -401,23 +401,6 @@ def test_rows_used_alone_or_with_others_have_the_gradients_of_the_engine(form: s
     assert fast.value_and_grad(example) == (value, pytest.approx(gradients, rel=1e-12, abs=1e-14))
 
 
-def test_without_a_compiler_rows_are_written_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CC", "/nonexistent")
-    ws, vs = [values(6) for _ in range(3)], [values(3) for _ in range(3)]
-
-    def recurrence(xs: Any) -> Any:  # which multiplies computed numbers and arguments by one row
-        state: list[Any] = [dot(v, xs[0]) for v in vs]
-        for x in xs[1:]:
-            state = [dot(w, [*state, *x]).tanh() for w in ws]
-        return dot(state, state) + take(vs[0], xs[0][0])
-
-    example = [[1.0, -0.5, 0.25], [0.5, 0.75, -1.0], [0.1, 0.2, 0.3]]
-    parameters = [weight for row in (*ws, *vs) for weight in row]
-    fast = micrograd.compile(recurrence, (example,), parameters=parameters)
-    assert "Python" in repr(fast)
-    assert_as_engine(fast, recurrence, [example], tolerance=1e-13)
-
-
 def test_a_gradient_read_midway_does_not_change_later() -> None:
     ws = values(2)
     kept = []

@@ -50,21 +50,6 @@ def test_a_training_builds_what_it_needs_before_its_first_step(built):
 
 
 @needs_compiler
-def test_more_than_four_examples_are_computed_in_tiles_of_up_to_four_vectors():
-    p = Value(2.0)
-    tiles = {1: 0, 4: 0, 5: 1, 15: 1, 16: 2, 31: 2, 32: 4, 1000: 4}
-    for n, tile in tiles.items():
-        fast = micrograd.compile(lambda x: p * x, (1.0,), parameters=[p], backend="c")
-        backend = fast._backends[((),)]
-        libraries = backend._libraries
-        assert fast.backward([1.0] * n) == 2.0
-        assert [*libraries] == [("backward", tile)]
-        assert fast.map([1.0] * n) == [2.0] * n
-        assert set(libraries) == {("backward", tile), ("forward", tile)}
-        assert fast.value_and_grad(1.0) == (2.0, 2.0)
-
-
-@needs_compiler
 @pytest.mark.parametrize("tile", [1, 2, 4])
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 33])
 def test_a_tile_may_be_full_in_part(n, tile, monkeypatch):

@@ -10,19 +10,14 @@ from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
 import micrograd
-from micrograd import Value, mean, nn, optim, scalar, take, where
+from micrograd import Value, nn, optim, scalar, take, where
 from micrograd import sum as total
 from micrograd.compiler.targets import javascript
+from tests.benchmarks.programs import PROGRAMS
 from tests.helpers import assert_close, eager, flat, graphs, lookups, random_examples, run, softmaxes
 from tests.javascript import exported, in_node, needs_node
 from tests.operations import OPERATIONS
 from tests.optimizers import ROWS
-
-TRAININGS = [
-    pytest.param(row.kind, options, id=f"{row.kind.__name__}-{i}")
-    for row in ROWS
-    for i, options in enumerate(row.options)
-]
 
 
 def compiled(function, example, model=None):
@@ -200,44 +195,6 @@ def test_loops_and_straight_code_give_the_same(tmp_path, monkeypatch, largest, u
     assert has_loops == (largest < 10**9 and unrolled < 10**9)
 
 
-@needs_node
-def test_rows_that_an_index_chooses_are_learned(tmp_path):
-    table, head = nn.Embedding(11, 6, rng=1), nn.MLP(6, [12, 5], rng=2)
-    keys = nn.Layer(6, 6, rng=3)
-    parameters = [*table.parameters(), *keys.parameters(), *head.parameters()]
-
-    def loss(tokens, label):
-        rows = [table(token) for token in tokens]
-        scores = [total(q * k for q, k in zip(keys(rows[-1]), row, strict=True)).exp() for row in rows]
-        mixed = [total(s * row[j] for s, row in zip(scores, rows, strict=True)) / total(scores) for j in range(6)]
-        logits = head(mixed)
-        return total(y.exp() for y in logits).log() - take(logits, label)
-
-    fast = micrograd.compile(loss, ([0, 1, 2, 3], 0), parameters=parameters, backend="python")
-    tokens, labels = [[1, 4, 10, 0], [3, 3, 3, 9], [0, 1, 2, 3]], [4, 0, 2]
-    assert_same_backward(tmp_path, fast, tokens, labels)
-    text = (tmp_path / "model.mjs").read_text()
-    assert "add(g, " in text
-    assert "take(p, " in text
-
-
-def recurrence(x, w):
-    """An LSTM-like chain: what one round computes, the next one needs."""
-    h, c = x[0], x[1]
-    for i in range(25):
-        c = c * (w[0] * h + x[i % 5]).sigmoid() + (w[1] * h).tanh() * 0.1 * (i % 7)
-        h = c.tanh() * (w[2] * c + w[3]).sigmoid()
-    return h * h
-
-
-def stencil(x, w):
-    """The heat equation: loops over cells within loops over time."""
-    u = [where(i == 12, 1.0, 0.1 * i) * x[i % 5] for i in range(25)]
-    for _ in range(12):
-        u = [u[0]] + [u[i] + 0.2 * w[0] * (u[i - 1] - 2 * u[i] + u[i + 1]) for i in range(1, 24)] + [u[-1]]
-    return mean((a - w[1] * i) ** 2 for i, a in enumerate(u))
-
-
 def constants(x, w):
     """Sums with a table of constants, long ones, and differences."""
     rows = [total(math.sin(i * j) * x[j % 5] * w[j % 4] for j in range(40)) for i in range(12)]
@@ -256,16 +213,23 @@ def chosen(x, w):
     return total(lookups([a * b for a in x for b in w]))
 
 
-LARGEST = [(recurrence, 2000), (stencil, 2000), (constants, 2000), (attention, 2000), (chosen, 2000)]
-
-
 @needs_node
-@pytest.mark.parametrize(("program", "largest"), [*LARGEST, (constants, 0), (chosen, 0)])
+@pytest.mark.parametrize("largest", [2000, 0])
+@pytest.mark.parametrize("program", [constants, attention, chosen])
 def test_programs_of_loops_give_what_python_does(tmp_path, monkeypatch, program, largest):
     monkeypatch.setattr(javascript, "LARGEST", largest)
     w = [Value(x) for x in (0.5, -0.7, 1.1, 0.3)]
     fast = micrograd.compile(lambda x: program(x, w), ([0.0] * 5,), parameters=w, backend="python")
     assert_same_backward(tmp_path, fast, [[0.3, -0.2, 0.9, 0.1, 1.3], [1.0, 2.0, -1.0, 0.5, 0.0]])
+
+
+@needs_node
+@pytest.mark.parametrize("name", ["heat equation", "LSTM"])
+def test_programs_in_either_phrasing_give_what_python_does(tmp_path, name):
+    program = PROGRAMS[name].make(*PROGRAMS[name].small)
+    for function in program.first, program.second:
+        fast = micrograd.compile(function, program.example, parameters=program.parameters, backend="python")
+        assert_same_backward(tmp_path, fast, *[[argument] for argument in program.example])
 
 
 # The module's interface
@@ -326,6 +290,34 @@ def test_a_function_without_arguments_has_one_example(tmp_path):
 # Training
 
 
+class Halving(optim.Optimizer):
+    """An optimizer of a user's, whose moment is what a reserved word names."""
+
+    moments: ClassVar = {"default": 0.0}
+
+    def __init__(self, parameters, learning_rate):
+        super().__init__(parameters, learning_rate=learning_rate)
+
+    def rule(self):
+        rate = self.learning_rate * scalar.exp(-0.1 * self.steps)
+
+        def update(x, grad, default):
+            default = scalar.where(grad > default, grad, 0.5 * default)
+            return x - rate * grad / (1.0 + abs(default)), default
+
+        return update
+
+
+TRAININGS = [
+    *(
+        pytest.param(row.kind, options, id=f"{row.kind.__name__}-{i}")
+        for row in ROWS
+        for i, options in enumerate(row.options)
+    ),
+    pytest.param(Halving, {"learning_rate": 0.1}, id="Halving"),
+]
+
+
 @needs_node
 @pytest.mark.parametrize(("kind", "options"), TRAININGS)
 def test_a_hundred_steps_lead_where_python_s_do(tmp_path, kind, options):
@@ -351,29 +343,6 @@ const results = [...p, ...losses, state.steps];
         optimizer.step()
     assert losses[-1] < losses[0]
     assert_close(found, [*[p.data for p in model.parameters()], *losses, 100])
-
-
-class Halving(optim.Optimizer):
-    """An optimizer of a user's, whose moment is what a reserved word names."""
-
-    moments: ClassVar = {"default": 0.0}
-
-    def __init__(self, parameters, learning_rate):
-        super().__init__(parameters, learning_rate=learning_rate)
-
-    def rule(self):
-        rate = self.learning_rate * scalar.exp(-0.1 * self.steps)
-
-        def update(x, grad, default):
-            default = scalar.where(grad > default, grad, 0.5 * default)
-            return x - rate * grad / (1.0 + abs(default)), default
-
-        return update
-
-
-@needs_node
-def test_an_optimizer_of_a_user_s_is_exported(tmp_path):
-    test_a_hundred_steps_lead_where_python_s_do(tmp_path, Halving, {"learning_rate": 0.1})
 
 
 # What comes from users
