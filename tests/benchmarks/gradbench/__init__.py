@@ -1,13 +1,14 @@
 """GradBench: 12 programs by other people, written as users of each library would write them, against PyTorch and JAX.
 
 We wrote the programs of github.com/gradbench/gradbench from their descriptions. They run at their default sizes, on
-random data of the same shape, in doubles and on one thread. All results have to agree to a relative 1e-8 first. Ratios
+random data of the same shape, in doubles and on one processor. All results have to agree to a relative 1e-8 first. Ratios
 are the others' medians over ours, so above 1 we are ahead. "To compile" is the time to trace, compile and run once,
 with an empty cache. PyTorch is left out where its loops in Python take a minute. C++ by hand and Tapenade were measured
 once, on 24 November, on another machine (2 shared cores with AVX2), with GradBench's own programs: their ratios compare
 with our code of that day.
 """
 
+import os
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -134,6 +135,8 @@ def task(who: str, program: Program, size: tuple[int, ...], library: Any) -> Tas
 
 def prepared(who: str, title: str) -> Measure:
     """A contestant: its first turn compiles, and the others run. Libraries are imported before."""
+    if hasattr(os, "sched_setaffinity"):  # whatever XLA_FLAGS say, JAX shares long loops among all processors it finds
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     import_module("micrograd.compiler.native")
     library = None if who == OURS else LIBRARIES[who][1]()
     row, run, found = ROWS[title], None, 0.0

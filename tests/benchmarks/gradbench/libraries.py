@@ -1,6 +1,6 @@
 """PyTorch and JAX behind the same few names, so that one program in arrays serves both.
 
-Both compute in doubles, on one thread. JAX compiles whole functions, loops included; PyTorch runs operation by
+Both compute in doubles, on one processor. JAX compiles whole functions, loops included; PyTorch runs operation by
 operation, with loops in Python.
 """
 
@@ -64,9 +64,6 @@ class JAX:
     """What the programs use of JAX."""
 
     def __init__(self) -> None:
-        import os
-
-        os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
         import jax
 
         jax.config.update("jax_enable_x64", True)
