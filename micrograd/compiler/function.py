@@ -181,9 +181,12 @@ class Function:
         """Whether a call is given an iterator of chunks."""
         return len(batches) == 1 and isinstance(batches[0], Iterator)
 
-    def _examples(self, batches: Sequence[Any], size: int | None = None, kind: CallSpec = "backward") -> Buckets:
+    def _examples(
+        self, batches: Sequence[Any], size: int | None = None, kind: CallSpec = "backward", epochs: float = math.inf
+    ) -> Buckets:
         """Examples of one or several shapes, with the code for calls of this kind and batches of this size.
 
+        If they will be computed for a few `epochs` only, C compilers may hurry.
         The C for the first shapes is built while the next are traced.
         """
         examples = bucket_by_shape(batches, self.precision, self._axes)
@@ -193,7 +196,7 @@ class Function:
             log.warning("compiling once for each of %d shapes of examples", new)
         for packed in examples.batches:
             self._compiled_for(packed, kind)
-            self._backends[packed.shapes].start_build(kind, examples.share(packed))
+            self._backends[packed.shapes].start_build(kind, examples.share(packed), epochs * packed.n)
         for packed in examples.batches:
             self._backends[packed.shapes].library(kind, examples.share(packed))
         return examples

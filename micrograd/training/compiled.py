@@ -35,8 +35,8 @@ NOT_THE_SAME = (
 )
 
 
-def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batches) -> Loop:
-    """A Loop that does in generated code what the engine does, until the stack is closed.
+def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batches, epochs: int) -> Loop:
+    """A Loop that does in generated code what the engine does, for some epochs, until the stack is closed.
 
     Returns the engine itself if the loss does not depend on the parameters, and the engine then raises the error; or if
     the loss of an example is not the same each time, or cannot be compiled, and then the log says why, unless the
@@ -47,7 +47,7 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
         try:
             if not trial.differ:
                 try:
-                    training = prepared(engine, backend, batches, trial.constants)
+                    training = prepared(engine, backend, batches, trial.constants, epochs)
                 finally:
                     trial.call(0)  # this also replaces traced numbers that the model stored, such as activations
                 function = training.function
@@ -69,16 +69,16 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
     return engine
 
 
-def prepared(engine: Engine, backend: Backend, batches: Batches, constants: Sequence[Value]) -> Training:
+def prepared(engine: Engine, backend: Backend, batches: Batches, constants: Sequence[Value], epochs: int) -> Training:
     """A training run of the compiled loss, to be entered. Steps that may fail are the engine's."""
     data, options = engine.data, Options(replace(backend, executor=None))
     function = Function(engine.loss_of, data.arguments(0), engine.all_parameters, options, constants)
     optimizer: Any = engine.optimizer
     training = Training(function, optimizer, engine)
     training.start_build()
-    batches.examples = function._examples((data.xs, data.ys), batches.size)
+    batches.examples = function._examples((data.xs, data.ys), batches.size, epochs=epochs)
     if measured := engine.validation:
-        training.validation = function._examples((measured.xs, measured.ys), kind="forward")
+        training.validation = function._examples((measured.xs, measured.ys), kind="forward", epochs=epochs)
     if backend.executor is not None:
         training.shards = Shards(backend.executor, function, batches.examples)
     return training

@@ -30,7 +30,7 @@ from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.lower import lower
 from micrograd.compiler.passes.products import Product, argument
-from micrograd.compiler.targets.c_runtime import CALLS, FOR_DOUBLES, FOR_TILES, PARTS, definitions, refused
+from micrograd.compiler.targets.c_runtime import CALLS, FOR_DOUBLES, FOR_TILES, IN_HASTE, PARTS, definitions, refused
 from micrograd.compiler.targets.spelling import Printer, block, filled, spellings
 
 MANY_LINES = 500  # outside loops, above which a tile is one vector: 900 take 1.16 times as long, a quarter to compile
@@ -171,14 +171,14 @@ class Writer(Printer):
 
 def library_source(
     graph: Graph, program: Program, *, tile: int, precision: Precision = DOUBLE, shared: Sequence[bool] = (),
-    threads: int = 1, least: int = 1,
+    threads: int = 1, least: int = 1, in_haste: bool = False,
 ) -> str:  # fmt: skip
     """A library with the function `run`, which runs a graph's program for many examples, and the size `room` it needs.
 
     It computes up to `tile` vectors of examples at once, or if that is 0, one example after the other. A tile is
     smaller if its numbers would not stay in the processor's cache, or if the code has many lines and few loops.
     `shared` says which arguments all examples share. Up to `threads` threads share the examples, if each gets at least
-    `least` of them.
+    `least` of them. Code for single examples may be compiled `in_haste`.
     """
     checks, shared = not graph.trace.ieee, shared or [False] * len(graph.sizes)
     kind = "lanes" if tile else "one"
@@ -206,7 +206,7 @@ def library_source(
     may_overflow = checks and (precision != DOUBLE or "**" in program.operations)
     return filled(
         filled(text, ALIKE=copies[True], EACH=copies[False], **calls),
-        PASSES=FOR_TILES if tile else FOR_DOUBLES,
+        PASSES=FOR_TILES if tile else IN_HASTE if in_haste else FOR_DOUBLES,
         INTEGER=precision.integer,
         LIMIT=CACHE,
         TILES=tile if sum(not isinstance(step, Loop) for step in program.kernel) <= MANY_LINES else 1,

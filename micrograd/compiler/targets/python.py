@@ -69,7 +69,7 @@ class PythonBackend:
     def __reduce__(self) -> tuple[Any, ...]:
         return PythonBackend, (self.graph,)
 
-    def start_build(self, kind: CallSpec, n: float) -> None:
+    def start_build(self, kind: CallSpec, n: float, uses: float = math.inf) -> None:
         """Do nothing: `library` is fast."""
 
     def library(self, kind: CallSpec, n: float = 0) -> Callable[..., Any]:
