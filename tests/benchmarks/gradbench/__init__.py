@@ -1,11 +1,11 @@
 """GradBench: 12 programs by other people, written as users of each library would write them, against PyTorch and JAX.
 
 We wrote the programs of github.com/gradbench/gradbench from their descriptions. They run at their default sizes, on
-random data of the same shape, in doubles and on one processor. All results have to agree to a relative 1e-8 first. Ratios
-are the others' medians over ours, so above 1 we are ahead. "To compile" is the time to trace, compile and run once,
-with an empty cache. PyTorch is left out where its loops in Python take a minute. C++ by hand and Tapenade were measured
-once, on 24 November, on another machine (2 shared cores with AVX2), with GradBench's own programs: their ratios compare
-with our code of that day.
+random data of the same shape, in doubles and on one processor. All results have to agree to a relative 1e-8 first.
+Ratios are the others' medians over ours, so above 1 we are ahead. "To compile" is the time to trace, compile and run
+once, with an empty cache. PyTorch is left out where its loops in Python take a minute. C++ by hand and Tapenade were
+measured once, on 24 November, on another machine (2 shared cores with AVX2), with GradBench's own programs: their
+ratios compare with our code of that day.
 """
 
 import os
