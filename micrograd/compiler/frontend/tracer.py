@@ -69,7 +69,7 @@ def _hash(self: object) -> int:
 class Slice(NamedTuple):
     """The numbers `base`, `base + step`, ... of an array: `size` of them."""
 
-    array: str
+    array: Any  # its name; in expressions.py, maybe the line of a row
     base: int
     step: int
     size: int

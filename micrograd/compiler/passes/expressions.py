@@ -28,20 +28,11 @@ Run = tuple[str, int]
 Lines = tuple[int, ...]
 
 
-class Computed(NamedTuple):
-    """The numbers of a computed row, which has a node: its line, and its size."""
+Column = Lines | Slice
+"""Numbers that are read one after the other: the first factors of all terms of a run, or the second ones.
 
-    line: int
-    size: int
-
-    @property
-    def places(self) -> list[tuple[int, int]]:
-        """The line of the row, and the position of each number in it."""
-        return list(zip(repeat(self.line), range(self.size), strict=False))
-
-
-Column = Lines | Slice | Computed
-"""Numbers that are read one after the other: the first factors of all terms of a run, or the second ones."""
+A slice is of an array, or of a computed row, which has a node: then its line stands for the array.
+"""
 
 
 class Node(NamedTuple):
@@ -80,7 +71,7 @@ class Node(NamedTuple):
     @property
     def operands(self) -> Lines:
         """All lines that it is computed from."""
-        return tuple(chain(*[column for column in self.columns if not isinstance(column, Slice | Computed)]))
+        return tuple(chain(*[column for column in self.columns if not isinstance(column, Slice)]))
 
 
 class Round(NamedTuple):
@@ -232,7 +223,7 @@ class _Merger:
         numbers, *rows = self._columns(row) if terms else ((),)
         slices: list[Slice] = [row for row in rows if isinstance(row, Slice)]
         if not slices:
-            for i in terms if Computed not in map(type, rows) else ():
+            for i in terms:
                 column: Any = tuple([row[i] for row in rows])
                 self.factors[items.pop(i)] = (numbers, column) if len(column) > 1 else (*numbers, *column)
             return
@@ -280,7 +271,7 @@ class _Merger:
         """The numbers of a row; or for a number, a column with this number alone."""
         trace = self._trace
         if row in trace.maps:
-            return Computed(self._number(row), trace.maps[row])
+            return Slice(self._number(row), 0, 1, trace.maps[row])
         return trace.slices.get(row) or (trace.operands[row] if trace.ops[row] == "stack" else (row,))
 
     def add_sum(self, line: int, op: str, operands: Sequence[int]) -> None:
@@ -388,9 +379,9 @@ def _size(value: Any) -> int:
 
 def numbers(column: Column) -> Sequence[Any]:
     """The numbers of a column: their lines, or their places in an array or a row."""
-    return column.places if isinstance(column, Slice | Computed) else column
+    return column.places if isinstance(column, Slice) else column
 
 
 def length(column: Column) -> int:
     """How many numbers a column has."""
-    return column.size if isinstance(column, Slice | Computed) else len(column)
+    return column.size if isinstance(column, Slice) else len(column)

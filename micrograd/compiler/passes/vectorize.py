@@ -15,7 +15,7 @@ from typing import Any
 
 from micrograd.compiler.frontend.tracer import Slice
 from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Sum, Term
-from micrograd.compiler.passes.expressions import Column, Computed, Node, length
+from micrograd.compiler.passes.expressions import Column, Node, length
 from micrograd.compiler.passes.roll import FEWEST_ROUNDS, LONGEST_BODY, Part, repeats, reroll, roll, step_of
 
 Place = tuple[str, int]
@@ -49,8 +49,11 @@ class Layout(dict[Any, Place]):
         self._patterns: dict[Any, list[tuple[int, int, int]]] = {}  # by arrays and distances: most columns share them
 
     def placed(self, column: Any) -> Any:
-        """A column; in place of a computed row, the slice of the array where it is stored."""
-        return self.rows[column.line] if type(column) is Computed else column
+        """A column; in place of a slice of a computed row, that of the array where it is stored."""
+        if not isinstance(column, Slice) or column.array not in self.rows:
+            return column
+        row = self.rows[column.array]
+        return Slice(row.array, row.base + column.base * row.step, column.step * row.step, column.size)
 
     def places(self, column: Items) -> list[Place]:
         """Where the numbers of a column are."""
@@ -130,9 +133,7 @@ class Levels:
 
         @cache  # sums often have the same numbers
         def highest(column: Column) -> int:
-            if type(column) is Computed:
-                return level[column.line]
-            return max(map(level.__getitem__, column)) if type(column) is tuple else 0
+            return level[column.array] if isinstance(column, Slice) else max(map(level.__getitem__, column))
 
         for node in nodes:
             its = 1 + max(map(highest, filter(None, node.columns)), default=0)
@@ -154,7 +155,7 @@ class Levels:
             if (node.line[0] if isinstance(node.line, tuple) else node.line) >= backward:
                 self._levels[i] = min(map(latest.__getitem__, (node.line, *node.items))) - 1
             for column in node.columns:
-                for line in () if isinstance(column, Slice) else column[:1] if type(column) is Computed else column:
+                for line in (column.array,) if isinstance(column, Slice) else column:
                     latest[line] = min(latest[line], self._levels[i])
 
     def blocks(self) -> Iterator[Block]:
