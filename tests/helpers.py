@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import micrograd
-from micrograd import Value, dot, logsumexp, losses, mean, take
+from micrograd import Value, logsumexp, losses, mean, take
 from micrograd.compiler import CompilerError
 from micrograd.compiler.native import toolchain
 from micrograd.nn import MLP
@@ -206,6 +206,16 @@ def attention(ws, xs, dot):
     return total
 
 
+def softmaxes(ws, xs, dot):
+    """Softmaxes of growing lists, of columns, and of numbers from several places: of 9 numbers and 9 rows of 9."""
+    keys = [[w * x for w, x in zip(row, xs, strict=True)] for row in ws]
+    shares = [losses.softmax(row[: i + 1]) for i, row in enumerate(keys)]
+    columns = [logsumexp(column) for column in zip(*keys, strict=True)]
+    mixed = [*xs[::3], ws[0][0], 0.5, *ws[2][4::2], xs[1], -1.0]
+    of_shares = micrograd.sum([dot(row, xs[: len(row)]) for row in shares])
+    return dot(columns, xs) + micrograd.sum([of_shares, losses.cross_entropy(mixed, 3), logsumexp(mixed[2:7])])
+
+
 def lookups(xs):
     """Numbers taken among those that lie evenly spaced, and among others."""
     waves = [x.sin() for x in xs]
@@ -215,7 +225,7 @@ def lookups(xs):
     return [take(row, i) for row in rows]
 
 
-NESTS = [layers, convolution, recurrent, attention]
+NESTS = [layers, convolution, recurrent, attention, softmaxes]
 
 
 # Compiled operations
@@ -351,13 +361,3 @@ def value_and_gradient(leaves, steps):
     total = run(values, steps)
     total.backward()
     return total.data, [v.grad for v in values]
-
-
-def softmaxes(xs, ws):
-    """Softmaxes of growing lists, of columns, and of numbers from several places: of 9 numbers and 9 rows of 9."""
-    keys = [[w * x for w, x in zip(row, xs, strict=True)] for row in ws]
-    shares = [losses.softmax(row[: i + 1]) for i, row in enumerate(keys)]
-    columns = [logsumexp(column) for column in zip(*keys, strict=True)]
-    mixed = [*xs[::3], ws[0][0], 0.5, *ws[2][4::2], xs[1], -1.0]
-    of_shares = micrograd.sum([dot(row, xs[: len(row)]) for row in shares])
-    return dot(columns, xs) + micrograd.sum([of_shares, losses.cross_entropy(mixed, 3), logsumexp(mixed[2:7])])

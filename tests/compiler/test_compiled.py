@@ -473,18 +473,8 @@ def test_an_objective_is_the_mean_and_its_gradient(backend):
     assert other[0] == pytest.approx(0.0, abs=1e-20)
     assert fun(x0)[1].tolist() == gradient.tolist()
     assert fast.objective(xs.tolist(), ys.tolist())[0](x0)[0] == value
-
-
-def test_scipy_trains_by_an_objective(backend):
-    optimize = pytest.importorskip("scipy.optimize")
-    w, fast, xs, ys = objective(backend)
-    fun, x0 = fast.objective(xs, ys)
-    found = optimize.minimize(fun, x0, jac=True, method="BFGS", options={"gtol": 1e-10})
-    assert [p.data for p in w] == [0.1, 0.2, 0.3]
-    fast.load(found.x)
-    np.testing.assert_allclose([p.data for p in w], [3.0, -2.0, 1.0], rtol=1e-8)
-    assert {type(p.data) for p in w} == {float}
-    assert max(fast.map(xs, ys)) < 1e-15
+    fast.load(np.array([3, -2, 1]))
+    assert repr([p.data for p in w]) == "[3.0, -2.0, 1.0]"
 
 
 @needs_compiler

@@ -192,32 +192,32 @@ def test_states_change_places_in_a_loop_that_may_end(factor, backend):
     assert fast.value_and_grad(1.5) == close((function(1.5), grad(function)(1.5)))
 
 
-@each_program
-def test_values_and_gradients_are_those_of_the_engine(program, backend):
+def compiled(program, example, **options):
+    """The program, compiled for such an example, with its own parameters; its value and gradients are the engine's."""
     w = parameters()
-    fast = compile(lambda s, xs: program(w, s, xs), numbers(1), parameters=w, backend=backend)
-    assert "scan" in fast.stages["trace"]
-    example = numbers(2)
+    fast = compile(partial(program, w), example, parameters=w, **options)
+    example = numbers(2, len(example[1]))
     value, of_w, of_x = engine(program, *example)
     assert fast(*example) == close(value)
-    found, (of_s, of_xs) = fast.value_and_grad(*example, argnum=(0, 1))
-    assert [found, *of_s, *flat(of_xs)] == close([value, *of_x])
+    found, gradients = fast.value_and_grad(*example, argnum=(0, 1))
+    assert [found, *flat(gradients)] == close([value, *of_x])
     assert fast.backward(*[[each] for each in example]) == close(value)
     assert [v.grad for v in w] == close(of_w)
+    return fast, w
+
+
+@each_program
+def test_values_and_gradients_are_those_of_the_engine(program, backend):
+    fast, w = compiled(program, numbers(1), backend=backend)
+    assert "scan" in fast.stages["trace"]
+    columns = map(list, zip(*[numbers(seed) for seed in range(40)], strict=True))
+    assert_as_engine(fast, partial(program, w), *columns, tolerance=1e-11)
 
 
 @needs_compiler
 @pytest.mark.parametrize("n", [40, 100, 128])
 def test_sums_over_many_rows_run_in_strips(n):
-    w = parameters()
-    example = numbers(2, n)
-    fast = compile(partial(rows, w), example, parameters=w, backend="c")
-    assert fast(*example) == close(rows(w, *example).data)
-    value, of_w, of_x = engine(rows, *example)
-    found, gradients = fast.value_and_grad(*example, argnum=(0, 1))
-    assert [found, *flat(gradients)] == close([value, *of_x])
-    assert fast.backward(*[[each] for each in example]) == close(value)
-    assert [v.grad for v in w] == close(of_w)
+    compiled(rows, numbers(2, n), backend="c")
 
 
 def test_a_loop_whose_gradient_takes_no_step(backend):
@@ -230,20 +230,8 @@ def test_a_loop_whose_gradient_takes_no_step(backend):
 def test_loops_in_a_program_in_trace_order(program, monkeypatch):
     for name, value in {"MANY_LINES": 0, "SMALL_BLOCKS": math.inf, "length": lambda kernel: 0}.items():
         monkeypatch.setattr(passes, name, value)
-    w, example = parameters(), numbers(2)
-    fast = compile(partial(program, w), numbers(1), parameters=w, backend="c")
+    fast, _ = compiled(program, numbers(1), backend="c")
     assert "level blocks" not in fast.stages
-    value, _, of_x = engine(program, *example)
-    found, gradients = fast.value_and_grad(*example, argnum=(0, 1))
-    assert [found, *flat(gradients)] == close([value, *of_x])
-
-
-@each_program
-def test_many_examples(program, backend):
-    w = parameters()
-    fast = compile(lambda s, xs: program(w, s, xs), numbers(1), parameters=w, backend=backend)
-    columns = map(list, zip(*[numbers(seed) for seed in range(40)], strict=True))
-    assert_as_engine(fast, lambda s, xs: program(w, s, xs), *columns, tolerance=1e-11)
 
 
 @each_program
@@ -252,7 +240,7 @@ def test_exported(program, language, tmp_path):
     s, xs = numbers(2)
     x = [*s, *flat(xs)]
     w = parameters()
-    fast = compile(lambda s, xs: program(w, s, xs), numbers(1), parameters=w, backend="python")
+    fast = compile(partial(program, w), numbers(1), parameters=w, backend="python")
     value, of_w, of_x = engine(program, s, xs)
     if language == "c":
         found = run_exported(fast, tmp_path, x, 1, len(w))

@@ -182,11 +182,6 @@ def test_without_a_compiler_c_says_what_to_install_and_auto_is_python(own_cache,
     assert [record.levelname for record in caplog.records if "compiled to Python" in record.message] == ["WARNING"]
 
 
-@needs_compiler
-def test_with_a_compiler_auto_is_c(own_cache):
-    assert "compiled to C" in repr(compiled("auto"))
-
-
 NO_COMPILERS = {"": "", "garbage": "\x00\x01garbage", "no interpreter": "#!/nonexistent/interpreter\n"}
 
 

@@ -1,7 +1,5 @@
 """Rolling: repeated steps become loops, and repeated loops become nests, which compute the same."""
 
-from itertools import pairwise
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,42 +104,27 @@ def test_gradients_that_add_up_are_rolled_where_they_lie():
     assert rounds(check_rolled([*steps, *[Accumulate(Ref("g", 3 * k), Ref("x", 3)) for k in range(6)]], 0)) == [6, 6]
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(-3, 3)), max_size=60))
-@random_examples(100)
-def test_repeats_cover_each_step_once_and_advance_evenly(steps):
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(-3, 3)), max_size=60), st.sampled_from([1, LONGEST_BODY]))
+@random_examples(200)
+def test_repeats_cover_each_step_once_advance_evenly_and_are_as_long_as_possible(steps, longest):
     kinds, bases = [kind for kind, _ in steps], [(base, 2 * i) for i, (_, base) in enumerate(steps)]
+
+    def is_even(start, end, period):
+        rounds = range(start + period, end)
+        strides = [[b - a for a, b in zip(bases[k - period], bases[k], strict=True)] for k in rounds if k < len(steps)]
+        return end <= len(steps) and all(
+            kinds[k] == kinds[k - period] and strides[i] == strides[i % period] for i, k in enumerate(rounds)
+        )
+
     reached = 0
-    for start, period, rounds in repeats(kinds, bases):
+    for start, period, rounds in repeats(kinds, bases, longest=longest):
         assert start == reached
+        assert period <= longest
         assert rounds == 1 or rounds >= 3
-        reached = start + period * rounds
-        for k in range(start + period, reached):
-            assert kinds[k] == kinds[k - period]
-            strides = [b - a for a, b in zip(bases[k - period], bases[k], strict=True)]
-            first = start + (k - start) % period
-            assert strides == [b - a for a, b in zip(bases[first], bases[first + period], strict=True)]
-    assert reached == len(steps)
-
-
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(-3, 3)), max_size=60))
-@random_examples(100)
-def test_repeats_of_single_steps_cover_each_once_and_are_as_long_as_possible(steps):
-    kinds, bases = [kind for kind, _ in steps], [(base, 2 * i) for i, (_, base) in enumerate(steps)]
-
-    def is_even(start, end):
-        advances = {tuple(b - a for a, b in zip(*pair, strict=True)) for pair in pairwise(bases[start:end])}
-        return end <= len(steps) and len({*kinds[start:end]}) == 1 and len(advances) <= 1
-
-    reached = 0
-    for start, period, rounds in repeats(kinds, bases, longest=1):
-        assert (start, period) == (reached, 1)
-        reached += rounds
-        assert is_even(start, reached)
-        if rounds == 1:
-            assert not is_even(start, start + 3)
-        else:
-            assert rounds >= 3
-            assert not is_even(start, reached + 1)
+        reached += period * rounds
+        assert is_even(start, reached, period)
+        if longest == 1:
+            assert not is_even(start, start + 3 if rounds == 1 else reached + 1, 1)
     assert reached == len(steps)
 
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
 import micrograd
-from micrograd import Value, nn, optim, scalar, take, where
+from micrograd import Value, dot, nn, optim, scalar, take, where
 from micrograd import sum as total
 from micrograd.compiler.targets import javascript
 from tests.benchmarks.programs import PROGRAMS
@@ -203,9 +203,8 @@ def constants(x, w):
 
 def attention(x, w):
     """Softmaxes of rows and of columns."""
-    return softmaxes(
-        [x[i % 5] * w[i % 4] for i in range(9)], [[w[(i + j) % 4] * j for j in range(9)] for i in range(9)]
-    )
+    ws = [[w[(i + j) % 4] * j for j in range(9)] for i in range(9)]
+    return softmaxes(ws, [x[i % 5] * w[i % 4] for i in range(9)], dot)
 
 
 def chosen(x, w):

@@ -42,7 +42,8 @@ def backward(fast, *arguments):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_gradients_equal_those_of_compiled_python(name):
+def test_gradients_equal_those_of_compiled_python_and_c_gets_no_warning(name, monkeypatch):
+    monkeypatch.setattr(toolchain, "FLAGS", [*toolchain.FLAGS, "-Wall", "-Wextra", "-Werror"])
     function, example, parameters = CASES[name]
     both = [micrograd.compile(function, example, parameters=parameters, backend=of) for of in ("c", "python")]
     for n in 1, 5, 127, 300:
@@ -127,9 +128,3 @@ def test_examples_may_select_rows_of_a_table(monkeypatch):
     found = backward(fast, fast.pack(table, [classes[i] for i in index], in_axes=(index, 0)))
     gathered = [table[i] for i in index], [classes[i] for i in index]
     assert_close(found, gradients(function, example, parameters, gathered, "python"))
-
-
-def test_products_of_only_computed_rows_compile_without_a_warning(monkeypatch):
-    monkeypatch.setattr(toolchain, "FLAGS", [*toolchain.FLAGS, "-Wall", "-Wextra", "-Werror"])
-    function, example, parameters = CASES["several products over one row"]
-    assert gradients(function, example, parameters, examples(example, 40), "c")
