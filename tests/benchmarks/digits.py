@@ -66,10 +66,14 @@ def learn(backend: str, n: int, epochs: int, momentum: float, traced: bool, by_d
         model = nn.MLP(sizes[0], list(sizes[1:]), activation="relu")
         parameters = model.parameters()
         set_weights(parameters, sizes, MOST)
-        sgd, adam = optim.SGD(parameters, LEARNING_RATE, momentum=momentum), optim.Adam(parameters, DEFAULT_RATE)
+        optimizer: Any = (
+            optim.Adam(parameters, DEFAULT_RATE)
+            if by_default
+            else optim.SGD(parameters, LEARNING_RATE, momentum=momentum)
+        )
         history = fit(
             model, losses.cross_entropy, xs, ys, epochs=epochs, batch_size=batch_size,
-            optimizer=adam if by_default else sgd, schedule=schedule, rng=0, progress=False, backend=backend,
+            optimizer=optimizer, schedule=schedule, rng=0, progress=False, backend=backend,
         )  # fmt: skip
         return history.losses[-1]
 
