@@ -1,6 +1,7 @@
 """Kernels compute what the engine does, in every order; two phrasings of a program become about the same one."""
 
 import random
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -214,11 +215,13 @@ def test_a_sequential_program_that_is_much_shorter_by_level_goes_by_level():
 def shuffled(graph, rng):
     """Reorder the operations of a graph, each still after its operands."""
     trace = graph.trace
-    places = [0.0] * len(trace.ops)
-    for line, operands in enumerate(trace.operands):
-        if operands:
-            places[line] = max(places[operand] for operand in operands) + rng.uniform(0.01, 1.0)
-    order = sorted(range(len(places)), key=places.__getitem__)
+
+    @cache
+    def place(line):
+        operands = trace.operands[line]
+        return max(map(place, operands)) + rng.uniform(0.01, 1.0) if operands else 0.0
+
+    order = sorted(range(len(trace.ops)), key=place)
     new = {line: i for i, line in enumerate(order)}
     trace.ops[:] = [trace.ops[line] for line in order]
     trace.operands[:] = [tuple([new[o] for o in trace.operands[line]]) for line in order]
