@@ -8,31 +8,22 @@ from collections.abc import Callable, Sequence
 from itertools import chain, pairwise
 from typing import Any
 
-from tests.benchmarks.data import RATE, RATES, images, points, weights
-from tests.benchmarks.harness import Contestant, Measure, optimized, training
+from tests.benchmarks.data import RATE, RATES, examples, points, weights
+from tests.benchmarks.harness import Measure, optimized, training
 
 # NumPy, with the backward pass written by hand
 
 
-def numpy_hinge(kind: str, sizes: Sequence[int], n: int) -> Measure:
-    """The hinge loss of n points."""
+def numpy(kind: str, loss: str, sizes: Sequence[int], n: int, optimizer: str = "SGD") -> Measure:
+    """The network, and the mean loss of n examples."""
     import numpy as np
 
-    xs, ys = map(np.array, points(n))
+    xs, ys = map(np.array, examples(loss, sizes, n))
+    rows = np.arange(n)
 
     def hinge(outputs: Any) -> tuple[float, Any]:
         margins = 1 - ys[:, None] * outputs
         return np.maximum(margins, 0).mean(), np.where(margins > 0, -ys[:, None] / n, 0.0)
-
-    return _numpy(kind, sizes, xs, hinge)
-
-
-def numpy_cross_entropy(kind: str, sizes: Sequence[int], n: int, optimizer: str = "SGD") -> Measure:
-    """The cross-entropy of n images."""
-    import numpy as np
-
-    xs, ys = map(np.array, images(n, sizes[0], sizes[-1]))
-    rows = np.arange(n)
 
     def cross_entropy(logits: Any) -> tuple[float, Any]:
         powers = np.exp(logits - logits.max(1, keepdims=True))
@@ -41,15 +32,7 @@ def numpy_cross_entropy(kind: str, sizes: Sequence[int], n: int, optimizer: str 
         shares[rows, ys] -= 1
         return loss, shares / n
 
-    return _numpy(kind, sizes, xs, cross_entropy, optimizer)
-
-
-def _numpy(
-    kind: str, sizes: Sequence[int], xs: Any, loss: Callable[[Any], tuple[float, Any]], optimizer: str = "SGD"
-) -> Measure:
-    """The network: `loss` gives the mean loss of the outputs and its derivative by each of them."""
-    import numpy as np
-
+    derived = {"hinge": hinge, "cross-entropy": cross_entropy}[loss]  # the loss, and its derivative by each output
     layers: list[Any] = []
     gradients: list[Any] = []
 
@@ -61,7 +44,7 @@ def _numpy(
         for w, b in layers[:-1]:
             inputs.append(np.maximum(inputs[-1] @ w.T + b, 0))
         w, b = layers[-1]
-        result, d = loss(inputs[-1] @ w.T + b)
+        result, d = derived(inputs[-1] @ w.T + b)
         gradients[:] = [(d.T @ inputs[-1], d.sum(0))]
         for i in range(len(layers) - 1, 0, -1):
             d = (d @ layers[i][0]) * (inputs[i] > 0)
@@ -97,60 +80,50 @@ def _numpy(
 # PyTorch
 
 
-def pytorches(kind: str, sizes: Sequence[int], n: int) -> tuple[Contestant, Contestant]:
-    """PyTorch as people write it, and in as few calls as it takes."""
-    return (
-        Contestant("PyTorch", pytorch_hinge, (kind, sizes, n)),
-        Contestant("PyTorch, tightest calls", tight_pytorch_hinge, (kind, sizes, n)),
-    )
-
-
-def pytorch_hinge(kind: str, sizes: Sequence[int], n: int) -> Measure:
-    """The hinge loss of n points, as people write it."""
+def pytorch(
+    kind: str, loss: str, sizes: Sequence[int], n: int, optimizer: str = "SGD", dtype: str = "float64"
+) -> Measure:
+    """The network and the mean loss of n examples, as people write it."""
     import torch
 
-    xs, ys = points(n)
-    labels = torch.tensor(ys, dtype=torch.float64)[:, None]
-    return _pytorch(kind, sizes, xs, lambda outputs: (1 - labels * outputs).relu().mean())
+    parameters, loss_of = pytorch_network(loss, sizes, n, dtype)
+    steps = getattr(torch.optim, optimizer)(parameters, RATES[optimizer])
+    return pytorch_training(kind, loss_of, steps, lambda: _set(parameters, sizes), flat)
 
 
-def pytorch_cross_entropy(
-    kind: str, sizes: Sequence[int], n: int, optimizer: str = "SGD", dtype: str = "float64"
-) -> Measure:
-    """The cross-entropy of n images, as people write it."""
-    import torch
-
-    xs, ys = images(n, sizes[0], sizes[-1])
-    classes = torch.tensor(ys)
-    return _pytorch(
-        kind, sizes, xs, lambda logits: torch.nn.functional.cross_entropy(logits, classes), optimizer, dtype
-    )
-
-
-def _pytorch(
-    kind: str,
-    sizes: Sequence[int],
-    xs: Any,
-    loss_of: Callable[[Any], Any],
-    optimizer: str = "SGD",
-    dtype: str = "float64",
-) -> Measure:
+def pytorch_network(
+    loss: str, sizes: Sequence[int], n: int, dtype: str = "float64"
+) -> tuple[list[Any], Callable[[], Any]]:
+    """The parameters of the network, and a function that gives the mean loss of n examples."""
     import torch
 
     model, parameters = pytorch_mlp(sizes, dtype=dtype)
-    inputs = torch.tensor(xs)
-    steps = getattr(torch.optim, optimizer)(parameters, RATES[optimizer])
+    inputs, targets = map(torch.tensor, examples(loss, sizes, n))
+    if loss == "hinge":
+        return parameters, lambda: (1 - targets[:, None] * model(inputs)).relu().mean()
+    return parameters, lambda: torch.nn.functional.cross_entropy(model(inputs), targets)
+
+
+def pytorch_training(
+    kind: str,
+    loss_of: Callable[[], Any],
+    optimizer: Any,
+    set_parameters: Callable[[], None],
+    flatten: Callable[[list[Any]], list[float]],
+) -> Measure:
+    """A step of one of PyTorch's optimizers, or a gradient; `flatten` puts gradients in the order of ours."""
 
     def gradient() -> float:
-        loss = loss_of(model(inputs))
+        loss = loss_of()
         loss.backward()
         return float(loss.item())
 
-    return optimized(kind, gradient, steps, lambda: _set(parameters, sizes), lambda: flat([p.grad for p in parameters]))
+    parameters = optimizer.param_groups[0]["params"]
+    return optimized(kind, gradient, optimizer, set_parameters, lambda: flatten([p.grad for p in parameters]))
 
 
-def tight_pytorch_hinge(kind: str, sizes: Sequence[int], n: int) -> Measure:
-    """The same in as few calls as it takes: fused products, in place, no modules, gradients not stored."""
+def tight_pytorch(kind: str, sizes: Sequence[int], n: int) -> Measure:
+    """The hinge loss in as few calls as it takes: fused products, in place, no modules, gradients not stored."""
     import torch
 
     _, parameters = pytorch_mlp(sizes)

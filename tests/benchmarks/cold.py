@@ -14,9 +14,9 @@ from itertools import chain
 from string import ascii_lowercase
 from typing import Any
 
-from tests.benchmarks import gpt
-from tests.benchmarks.arrays import pytorch_mlp
-from tests.benchmarks.data import images, orders, set_weights
+from tests.benchmarks import gpt, mlp
+from tests.benchmarks.arrays import pytorch_network
+from tests.benchmarks.data import orders
 from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measure, timed
 from tests.benchmarks.programs import PROGRAMS, Phrased
 
@@ -97,39 +97,25 @@ def ours(name: str, steps: int = STEPS) -> float:
         options: Any = {"epochs": epochs(steps), "batch_size": 1, "rng": 0, "backend": "c", "progress": False}
         optimizer = Adam(model.parameters(), learning_rate=RATE)
         return micrograd.fit(model, model.loss, xs, ys, optimizer=optimizer, **options).losses[-1]
-    function, parameters, batch = task(name)
-    fast = compiled(function, parameters, batch)
-    packed = fast.pack(*batch)
-    with fast.training(Adam(parameters, RATE)) as step:
+    task = task_of(name)
+    fast = mlp.compiled(task)
+    packed = fast.pack(*task.batch)
+    with fast.training(Adam(task.parameters, RATE)) as step:
         for _ in range(steps):
             loss = step(packed)
     return float(loss)
 
 
-def compiled(function: Callable[..., Any], parameters: list[Any], batch: tuple[Any, ...]) -> Any:
-    """The loss of an example in C, for the batch."""
-    import micrograd
-
-    example = tuple([argument[0] for argument in batch])
-    return micrograd.compile(function, example, parameters=parameters, backend="c")
-
-
-def task(name: str) -> tuple[Callable[..., Any], list[Any], tuple[Any, ...]]:
-    """The loss of an example, the parameters, and a batch: a list for each argument."""
-    from micrograd import losses, nn
-
+def task_of(name: str) -> mlp.Task:
+    """What each program but the names compiles."""
     if name == TRANSFORMER:
         transformer = gpt.our_gpt(2)
         transformer.restart()
-        return lambda x, y: transformer.loss(transformer(x), y), transformer.parameters(), sequences()
+        return mlp.Task(lambda x, y: transformer.loss(transformer(x), y), transformer.parameters(), sequences())
     if name in NETWORKS:
-        sizes = NETWORKS[name]
-        model = nn.MLP(sizes[0], sizes[1:], activation="relu")
-        set_weights(model.parameters(), sizes)
-        batch = images(MANY, sizes[0], sizes[-1])
-        return lambda x, y: losses.cross_entropy(model(x), y), model.parameters(), batch
+        return mlp.network("cross-entropy", NETWORKS[name], MANY)
     program = PROGRAMS[name].make(*PROGRAMS[name].full)
-    return program.first, program.parameters, (batch_of(program.example[0]),)
+    return mlp.Task(program.first, program.parameters, (batch_of(program.example[0]),))
 
 
 def pytorch(name: str, steps: int = STEPS) -> float:
@@ -157,16 +143,9 @@ def tensors(name: str) -> tuple[list[Any], Callable[[], Any]]:
 
     torch.set_default_dtype(torch.float64)
     torch.set_num_threads(1)
-    return (network if name in NETWORKS else TENSORS[name])(torch, name)
-
-
-def network(torch: Any, name: str) -> tuple[list[Any], Callable[[], Any]]:
-    """The network, with the weights of ours."""
-    sizes = NETWORKS[name]
-    model, parameters = pytorch_mlp(sizes)
-    xs, ys = images(MANY, sizes[0], sizes[-1])
-    inputs, targets = torch.tensor(xs), torch.tensor(ys)
-    return parameters, lambda: torch.nn.functional.cross_entropy(model(inputs), targets)
+    if name in NETWORKS:
+        return pytorch_network("cross-entropy", NETWORKS[name], MANY)
+    return TENSORS[name](torch, name)
 
 
 def _tensors(torch: Any, name: str, *shapes: tuple[int, ...]) -> tuple[Phrased, Any, list[Any]]:

@@ -7,10 +7,9 @@ buffer, like tensors in PyTorch.
 
 from typing import Any
 
-from tests.benchmarks import arrays, cold
+from tests.benchmarks import arrays, cold, gpt, mlp
 from tests.benchmarks.cold import MANY, NETWORKS
-from tests.benchmarks.harness import Benchmark, Contestant, Measure, compilation, timed, training
-from tests.benchmarks.mlp import function_alone, our_training
+from tests.benchmarks.harness import Benchmark, Contestant, Measure, compilation, timed
 
 NAMES = cold.NAMES[1:]  # without the names, each of which has a length of its own
 
@@ -37,10 +36,10 @@ def benchmarks() -> list[Benchmark]:
     ]
 
 
-def compiled(name: str) -> tuple[Any, Any]:
+def compiled(name: str) -> tuple[Any, tuple[Any, ...]]:
     """The program in C, and its batch."""
-    function, parameters, batch = cold.task(name)
-    return cold.compiled(function, parameters, batch), batch
+    task = cold.task_of(name)
+    return mlp.compiled(task), task.batch
 
 
 def from_nothing(name: str) -> Measure:
@@ -66,13 +65,13 @@ def call(name: str) -> Measure:
 
     fast, batch = compiled(name)
     packed = fast.pack(*batch)
-    return our_training("gradient", lambda: fast.backward(packed), SGD(fast.parameters), lambda: None)
+    return mlp.our_training("gradient", lambda: fast.backward(packed), SGD(fast.parameters), lambda: None)
 
 
 def call_alone(name: str) -> Measure:
     """The same by the generated function alone."""
     fast, batch = compiled(name)
-    return function_alone(fast, fast.pack(*batch))
+    return mlp.function_alone(fast, fast.pack(*batch))
 
 
 def call_pytorch(name: str) -> Measure:
@@ -80,18 +79,5 @@ def call_pytorch(name: str) -> Measure:
     import torch
 
     parameters, loss_of = cold.tensors(name)
-
-    def gradient() -> float:
-        loss = loss_of()
-        loss.backward()
-        return float(loss.item())
-
-    def restart() -> None:
-        for parameter in parameters:
-            parameter.grad = None
-
-    def gradients() -> list[float]:
-        found = [parameter.grad for parameter in parameters]
-        return arrays.flat(found) if name in NETWORKS else torch.cat([part.flatten() for part in found]).tolist()
-
-    return training("gradient", gradient, gradient, restart, gradients)
+    flatten = arrays.flat if name in NETWORKS else gpt.flat
+    return arrays.pytorch_training("gradient", loss_of, torch.optim.SGD(parameters), lambda: None, flatten)

@@ -24,6 +24,11 @@ def images(n: int, pixels: int, classes: int) -> tuple[list[list[float]], list[i
     return [[rng.uniform(0, 0.1) for _ in range(pixels)] for _ in range(n)], [i % classes for i in range(n)]
 
 
+def examples(loss: str, sizes: Sequence[int], n: int) -> tuple[list[list[float]], list[Any]]:
+    """What a network of these sizes learns by this loss: points by "hinge", images by "cross-entropy"."""
+    return points(n) if loss == "hinge" else images(n, sizes[0], sizes[-1])
+
+
 def digits(n: int) -> tuple[list[list[float]], list[int]]:
     """The first of scikit-learn's digits."""
     from sklearn.datasets import load_digits

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.benchmarks import values
+from tests.benchmarks.arrays import pytorch_training
 from tests.benchmarks.data import RATE, orders
-from tests.benchmarks.harness import Benchmark, Contestant, Measure, from_first_step, optimized
+from tests.benchmarks.harness import Benchmark, Contestant, Measure, from_first_step
 from tests.benchmarks.mlp import compiled_training, our_training
 from tests.benchmarks.values import scalar_engine, their_training, their_value
 
@@ -210,19 +211,20 @@ def pytorch_task() -> Measure:
 
     weights = pytorch_weights()
     tokens, following = torch.tensor(NAME[:-1]), torch.tensor(NAME[1:])
-
-    def gradient() -> float:
-        loss = pytorch_loss(weights, tokens, following)
-        loss.backward()
-        return float(loss.item())
-
-    return optimized(
+    return pytorch_training(
         "step",
-        gradient,
+        lambda: pytorch_loss(weights, tokens, following),
         torch.optim.SGD(weights.values(), RATE),
         lambda: pytorch_restart(weights),
-        lambda: torch.cat([w.grad.flatten() for w in weights.values()]).tolist(),
+        flat,
     )
+
+
+def flat(tensors: Sequence[Any]) -> list[float]:
+    """The numbers of all tensors."""
+    import torch
+
+    return torch.cat([tensor.flatten() for tensor in tensors]).tolist()  # type: ignore[no-any-return]
 
 
 def pytorch_names() -> Measure:

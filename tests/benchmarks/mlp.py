@@ -10,10 +10,10 @@ generated function alone, from buffer to buffer.
 import ctypes
 from array import array
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from tests.benchmarks.arrays import numpy_hinge, pytorches
-from tests.benchmarks.data import RATE, RATES, points, set_weights
+from tests.benchmarks.arrays import numpy, pytorch, tight_pytorch
+from tests.benchmarks.data import RATE, RATES, examples, points, set_weights
 from tests.benchmarks.harness import Benchmark, Contestant, Measure, optimized, training
 from tests.benchmarks.values import mean, scalar_engine, their_mlp, their_training
 
@@ -21,14 +21,26 @@ SIZES = [2, 16, 16, 1]
 POINTS = 100
 
 
+class Task(NamedTuple):
+    """What is compiled: the loss of an example, the parameters, and a batch: a list for each argument."""
+
+    loss: Callable[..., Any]
+    parameters: list[Any]
+    batch: tuple[Any, ...]
+
+
 def benchmarks() -> list[Benchmark]:
     """A training step, and its forward and backward pass."""
 
     def arrays(kind: str) -> tuple[Contestant, ...]:
-        return Contestant("NumPy by hand", numpy_hinge, (kind, SIZES, POINTS)), *pytorches(kind, SIZES, POINTS)
+        return (
+            Contestant("NumPy by hand", numpy, (kind, "hinge", SIZES, POINTS)),
+            Contestant("PyTorch", pytorch, (kind, "hinge", SIZES, POINTS)),
+            Contestant("PyTorch, tightest calls", tight_pytorch, (kind, SIZES, POINTS)),
+        )
 
     def compiled(kind: str, backend: str) -> Contestant:
-        return Contestant(f"compiled to {backend}", our_hinge, (kind, SIZES, POINTS, backend.lower()))
+        return Contestant(f"compiled to {backend}", ours, (kind, "hinge", SIZES, POINTS, backend.lower()))
 
     return [
         Benchmark(
@@ -64,10 +76,42 @@ def our_eager_hinge() -> Measure:
     return our_training("step", gradient, optimizer, lambda: set_weights(optimizer.parameters, SIZES))
 
 
-def our_hinge(kind: str, sizes: Sequence[int], n: int, backend: str) -> Measure:
-    """The loss of one point compiled, and run on all of them."""
-    fast = compiled_hinge(sizes, backend)
-    return compiled_training(kind, fast, fast.pack(*points(n)), lambda: set_weights(fast.parameters, sizes))
+def ours(
+    kind: str,
+    loss: str,
+    sizes: Sequence[int],
+    n: int,
+    backend: str = "c",
+    optimizer: str = "SGD",
+    precision: str = "double",
+) -> Measure:
+    """The loss of one example compiled, and run on n."""
+    task = network(loss, sizes, n)
+    fast = compiled(task, backend, precision)
+    return compiled_training(kind, fast, fast.pack(*task.batch), lambda: set_weights(fast.parameters, sizes), optimizer)
+
+
+def compiled(task: Task, backend: str = "c", precision: str = "double") -> Any:
+    """The compiled loss of one example."""
+    import micrograd
+
+    function, parameters, batch = task
+    example = tuple([argument[0] for argument in batch])
+    chosen = micrograd.Backend(backend, precision=precision)
+    return micrograd.compile(function, example, parameters=parameters, backend=chosen)
+
+
+def network(loss: str, sizes: Sequence[int], n: int) -> Task:
+    """The network, with the weights of all, and n examples."""
+    from micrograd import losses, nn
+
+    model = nn.MLP(sizes[0], list(sizes[1:]), activation="relu")
+    set_weights(model.parameters(), sizes)
+    functions: dict[str, Callable[..., Any]] = {
+        "hinge": lambda x, y: (1 - y * model(x)).relu(),
+        "cross-entropy": lambda x, y: losses.cross_entropy(model(x), y),
+    }
+    return Task(functions[loss], model.parameters(), examples(loss, sizes, n))
 
 
 def compiled_training(
@@ -90,22 +134,11 @@ def our_training(
     return optimized(kind, gradient, optimizer, set_parameters, lambda: [p.grad for p in optimizer.parameters])
 
 
-def compiled_hinge(sizes: Sequence[int], backend: str) -> Any:
-    """The compiled loss of one point."""
-    import micrograd
-    from micrograd import nn
-
-    model = nn.MLP(sizes[0], list(sizes[1:]), activation="relu")
-    set_weights(model.parameters(), sizes)
-    example = [0.0] * sizes[0], 0.0
-    loss: Any = lambda x, y: (1 - y * model(x)).relu()  # noqa: E731
-    return micrograd.compile(loss, example, parameters=model.parameters(), backend=backend)
-
-
 def our_function() -> Measure:
     """The gradient of the hinge loss by the generated function alone."""
-    fast = compiled_hinge(SIZES, "c")
-    return function_alone(fast, fast.pack(*points(POINTS)))
+    task = network("hinge", SIZES, POINTS)
+    fast = compiled(task)
+    return function_alone(fast, fast.pack(*task.batch))
 
 
 def function_alone(fast: Any, packed: Any) -> Measure:
