@@ -56,14 +56,6 @@ def rounds_by(by: Callable[[Rounds], tuple[Any, Any] | None]) -> Iterator[None]:
         _by.reset(before)
 
 
-def first_round(rounds: Rounds) -> tuple[Any, Any] | None:
-    """What scan() would return if all rounds were like the first one: enough to know which Values they use."""
-    if rounds.n == 0 or (rounds.until and rounds.until(rounds.state)):
-        return None
-    state, y = rounds.called(rounds.state, 0)
-    return state, None if rounds.until else [y] * rounds.n
-
-
 def scan(
     step: Step, state: Any, xs: Any = None, length: int | None = None, until: Until | None = None
 ) -> tuple[Any, Any]:

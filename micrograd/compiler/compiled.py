@@ -200,7 +200,7 @@ class Compiled(Function):
         if places not in self._products:
             example = [trees.mapped(validation.plain, trees.as_lists(argument)) for argument in args]
             product, options = vjp(self._function, places), replace(self.options, in_axes=0)
-            self._products[places] = Function(product, example, self.parameters, options, self.constants)
+            self._products[places] = Function(product, example, self.parameters, options)
         value, gradients = self._products[places](*args)
         return value, in_arrays(out, gradients, self.precision.code, is_one=is_one)
 
@@ -392,7 +392,7 @@ class Compiled(Function):
         numbers = DOUBLE.array(self._numbers(), "parameter")[: len(self.parameters)]
         of.array(numbers, "parameter")  # raises an error if one is too large
         if self.constants:
-            return traced(self._function, self._shapes, self.parameters, 0, self.options), numbers
+            return traced(self._function, self._shapes, self.parameters, options=self.options), numbers
         return self._first_graph(), numbers
 
 

@@ -5,10 +5,10 @@ Workers (distributed/) and training (session.py) build on this class; compiled.p
 
 import logging
 import math
+import sys
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from operator import attrgetter
 from typing import Any
 
@@ -16,9 +16,9 @@ from micrograd import scalar
 from micrograd.compiler.calls import FAILURES, Backend, Single
 from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, TracedError, bucket_by_shape, pack
 from micrograd.compiler.dtype import DOUBLE, Precision
-from micrograd.compiler.frontend.graph import CallSpec, Graph, free_leaves, is_free, traced
+from micrograd.compiler.frontend.graph import CallSpec, Graph, traced
 from micrograd.compiler.frontend.interpret import failure
-from micrograd.compiler.frontend.redirect import any_block, data_buffer, symbols
+from micrograd.compiler.frontend.redirect import any_block, data_buffer, is_free
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
 from micrograd.compiler.frontend.wrappers import Elsewhere, Entries, on_arrays
 from micrograd.compiler.native.library import CBackend
@@ -27,13 +27,11 @@ from micrograd.compiler.options import Options, each_axis
 from micrograd.compiler.targets.python import PythonBackend
 from micrograd.core.errors import note_arguments, shown
 from micrograd.engine import Value, promote
-from micrograd.loops import first_round, rounds_by
 from micrograd.optim import unique_leaves
 from micrograd.support import validation
 from micrograd.support.arrays import empty
 from micrograd.support.collector import gc_paused
-from micrograd.support.generators import generators_restored
-from micrograd.support.trees import as_lists, flat, mapped, nested
+from micrograd.support.trees import flat, mapped, nested
 
 log = logging.getLogger("micrograd")
 
@@ -44,19 +42,19 @@ MANY_SHAPES = 4  # above which the log says how many there are to compile
 class Function:
     """A compiled function: `Compiled` documents its public methods, `compile` its arguments.
 
-    Its `leaves` are all Values whose numbers are read at each call: first the parameters, which get gradients, then the
-    constants, and any others that the function turns out to use. If no parameters are given, all are parameters.
+    Its `leaves` are all Values whose numbers are read at each call: first the parameters, which get gradients, then any
+    others that the function turns out to use. If no parameters are given, these are parameters, too.
     """
 
     def __init__(
         self, function: Callable[..., Any], example_args: Sequence[Any], parameters: Sequence[Value] | None,
-        options: Options, constants: Sequence[Value] = (),
+        options: Options,
     ) -> None:  # fmt: skip
         _check_function(function, example_args)
         self.options = options
         self._finds_parameters = parameters is None
         self.parameters = _parameters_of(function) if parameters is None else unique_leaves(parameters)
-        self.leaves = [*self.parameters, *constants]
+        self.leaves = [*self.parameters]
         require_floats([*self.leaves, *(promote(*flat(example_args)) if scalar.REGISTERED else ())])
         self._entries = Entries(function) if options.sparse else None
         self._function = on_arrays(self._entries or function, example_args)
@@ -69,8 +67,6 @@ class Function:
         self._products: dict[tuple[int, ...], Function] = {}  # of a vector and the jacobian, by argnums
         self._singles = defaultdict[CallSpec, list[Single]](list)  # prepared by earlier calls, and free
         self._shapes = pack([(argument,) for argument in example_args]).shapes
-        if self._finds_parameters and not self._entries:
-            self._add_leaves(leaves_by_engine(self._function, example_args, self.leaves), self._shapes)
         self._compile(self._shapes)
 
     @property
@@ -217,14 +213,11 @@ class Function:
         """
         try:
             with notice("tracing the function"):
-                graph = self._graph(shapes)
-                if any(leaf() is not None for leaf in graph.made):  # what it made at its first call, it may go on using
-                    graph = self._graph(shapes)
-                if graph.free:
-                    self._add_leaves(graph.free, shapes)
-                    graph = self._graph(shapes)
-                graph.free.clear()
-                graph.made.clear()
+                found: list[Value] = []
+                n_trained = sys.maxsize if self._finds_parameters else len(self.parameters)
+                graph = traced(self._function, shapes, self.leaves, n_trained, self.options, found)
+                if found:
+                    self._add_leaves(found, shapes)
         except (TypeError, ValueError, LookupError, AttributeError) as error:
             if isinstance(error, TraceError):
                 raise
@@ -236,9 +229,6 @@ class Function:
             why = f"{hint}there is no key {error}" if isinstance(error, KeyError) else f"{hint}{error}"
             raise ShapeError(shapes, self._shapes, why) from error
         self._backends[shapes] = CBackend(graph, self.options) if self.in_c else PythonBackend(graph)
-
-    def _graph(self, shapes: Shapes) -> Graph:
-        return traced(self._function, shapes, self.leaves, len(self.constants), self.options)
 
     def _add_leaves(self, found: Sequence[Value], shapes: Shapes) -> None:
         """Let the function read these, too, at each call: with gradients, if no parameters were given."""
@@ -340,20 +330,6 @@ def require_floats(leaves: Iterable[Value]) -> None:
                 f"the function uses {shown(leaf)}, but compiled code computes with floats: give it a float, or "
                 f"call the function itself to compute with {kind}"
             )
-
-
-@gc_paused()
-def leaves_by_engine(function: Callable[..., Any], example_args: Sequence[Any], known: Iterable[Value]) -> list[Value]:
-    """The leaf Values, besides the known ones, that the engine reads in a call, in the order of first use.
-
-    The call leaves no gradients behind, and the generators of random numbers where they were.
-    """
-    with suppress(Exception), generators_restored():  # the function may fail on the example's numbers
-        with symbols({}, int) as table, rounds_by(first_round):
-            function(*[mapped(Value, as_lists(argument)) for argument in example_args])
-        known = set(known)
-        return [leaf for leaf in free_leaves(table) if leaf not in known]
-    return []
 
 
 def _check_function(function: Any, example_args: Any) -> None:

@@ -7,21 +7,17 @@ first: only if they do the same each time, generated code takes the steps.
 import logging
 import math
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 from micrograd.compiler.distributed.shards import Shards
 from micrograd.compiler.dtype import DOUBLE
-from micrograd.compiler.frontend.graph import is_free
-from micrograd.compiler.frontend.rounds import order_of
 from micrograd.compiler.function import Function
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.session import Training
 from micrograd.compiler.stepping import Batches, Engine, Loop
 from micrograd.core.errors import users_line
-from micrograd.engine import Value
 from micrograd.support.collector import gc_paused
 from micrograd.support.generators import generators_restored
 
@@ -47,7 +43,7 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
         try:
             if not trial.differ:
                 try:
-                    training = prepared(engine, backend, batches, trial.constants, epochs)
+                    training = prepared(engine, backend, batches, epochs)
                 finally:
                     trial.call(0)  # this also replaces traced numbers that the model stored, such as activations
                 function = training.function
@@ -69,10 +65,10 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
     return engine
 
 
-def prepared(engine: Engine, backend: Backend, batches: Batches, constants: Sequence[Value], epochs: int) -> Training:
+def prepared(engine: Engine, backend: Backend, batches: Batches, epochs: int) -> Training:
     """A training run of the compiled loss, to be entered. Steps that may fail are the engine's."""
     data, options = engine.data, Options(replace(backend, executor=None))
-    function = Function(engine.loss_of, data.arguments(0), engine.all_parameters, options, constants)
+    function = Function(engine.loss_of, data.arguments(0), engine.all_parameters, options)
     optimizer: Any = engine.optimizer
     training = Training(function, optimizer, engine)
     training.start_build()
@@ -87,8 +83,7 @@ def prepared(engine: Engine, backend: Backend, batches: Batches, constants: Sequ
 class Trial:
     """Calls of the model and its loss by the engine, on each example several times in a row until SECONDS are over.
 
-    `differ` has two different losses of one example, if its loss is not the same each time. `constants` are the leaf
-    Values, besides the parameters, that each loss of the first example depends on, such as those of frozen layers.
+    `differ` has two different losses of one example, if its loss is not the same each time.
     """
 
     @gc_paused()
@@ -99,30 +94,20 @@ class Trial:
         self._first: dict[int, float] = {}  # the first loss of each example
         end = time.perf_counter() + SECONDS
         for i in range(len(engine.data)):
-            loss, again, *_ = [self.call(i) for _ in range(CALLS)]
-            if i == 0:
-                self.constants = constants_of(loss, again, set(engine.all_parameters))
+            for _ in range(CALLS):
+                self.call(i)
             if time.perf_counter() > end:
                 break
 
-    def call(self, i: int) -> tuple[Value, ...]:
-        """Call them on an example. Returns the loss, or nothing if there is an error."""
+    def call(self, i: int) -> None:
+        """Call them on an example."""
         try:
-            loss = self._engine.loss_of(*self._engine.data.arguments(i))
-            self.compare(i, loss.data)
-            return (loss,)
+            self.compare(i, self._engine.loss_of(*self._engine.data.arguments(i)).data)
         except Exception:  # the step that takes this example raises it, too
             self.fails = True
-            return ()
 
     def compare(self, i: int, loss: float, tolerance: float = 0.0) -> None:
         """Compare a loss with the first one of this example. Two losses of the engine may differ only by rounding."""
         first = self._first.setdefault(i, loss)
         if math.inf > abs(first - loss) > max(tolerance, (tolerance or 1e-9) * abs(first)):
             self.differ = self.differ or (first, loss)
-
-
-def constants_of(loss: tuple[Value, ...], again: tuple[Value, ...], parameters: set[Value]) -> list[Value]:
-    """The leaf Values, besides the parameters, that two losses depend on, each given alone or not at all."""
-    others = set(order_of(again)[1]) - parameters
-    return [leaf for leaf in order_of(loss)[1] if leaf in others and is_free(leaf)]

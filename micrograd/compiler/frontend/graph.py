@@ -1,7 +1,7 @@
 """A traced function: its inputs, its outputs, and the operations between."""
 
 import re
-import weakref
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
@@ -9,9 +9,9 @@ from itertools import islice, repeat
 from numbers import Real
 from types import MappingProxyType
 from typing import Any, NamedTuple
+from weakref import ref
 
-from micrograd import scalar
-from micrograd.compiler.frontend.redirect import Node, Table, assign, symbols
+from micrograd.compiler.frontend.redirect import Node, Table, assign, is_free, symbols
 from micrograd.compiler.frontend.rounds import escapes, have_own_closures, inside, is_linear, looped, order_of
 from micrograd.compiler.frontend.rows import Rows, RowSymbol, join_products
 from micrograd.compiler.frontend.tracer import NO_NUMBER, Argument, Slice, Symbol, Trace, TraceError
@@ -58,17 +58,15 @@ class Graph:
     forward_end: int
     has_where: bool
 
-    def __init__(self, trace: Trace, shapes: Sequence[Shape], n_parameters: int, n_trained: int) -> None:
+    def __init__(self, trace: Trace, shapes: Sequence[Shape], n_trained: int) -> None:
         self.trace = trace
         self.shapes, self.sizes = tuple(shapes), [size(shape) for shape in shapes]  # of each argument
-        self.n_parameters, self.n_trained = n_parameters, n_trained  # the first ones are trained
+        self.n_parameters, self.n_trained = 0, n_trained  # the first ones are trained
         self.is_differentiable = False  # True if it returns a single number
         self.parameter_gradients: dict[int, int] = {}  # the lines of those that change, by the parameters' indices
         self.rows: list[tuple[Slice, int]] = []  # slices of the parameters' gradients, and the row added to each
         self.argument_gradients: list[int] = []
         self.gradients: dict[int, int] = {}  # for the line of the gradient of a node, the line of the node
-        self.free: list[Value] = []  # leaf Values that it uses besides the parameters
-        self.made: list[weakref.ref[Value]] = []  # leaf Values that it made and used
         self.scales_with_seed = True  # as the chain rule says
 
     @property
@@ -117,22 +115,44 @@ def traced(
     function: Callable[..., Any],
     shapes: Sequence[Shape],
     parameters: Sequence[Value],
-    n_constants: int = 0,
+    n_trained: int = sys.maxsize,
     options: Options = DEFAULTS,
+    found: list[Value] | None = None,
 ) -> Graph:
-    """The graph of a function of arguments of these shapes. The last `n_constants` parameters get no gradients.
+    """The graph of a function of arguments of these shapes. Only the first `n_trained` parameters get gradients.
+
+    The leaf Values that it uses besides join the parameters, and the list of what was `found`, if there is one;
+    otherwise their numbers are constants.
 
     Sums of products written with operators become dots. The backward pass goes level by level, which puts similar
     operations next to each other, if all closures are this package's own; otherwise it goes in the engine's order.
     """
-    trace, n = Trace(finite=options.finite, ieee=options.ieee), len(parameters)
-    graph = Graph(trace, shapes, n, n - n_constants)
+    index = dict(zip(parameters, range(len(parameters)), strict=True))
+    trace = partial(_traced, function, shapes, index, n_trained, options, found is not None)
+    graph, made = trace()
+    if any(is_free(value) for each in made if (value := each()) is not None):
+        graph, _ = trace()  # what the function made at its first call, it may go on using
+    if found is not None:
+        found += islice(index, len(parameters), None)
+    return graph
+
+
+def _traced(
+    function: Callable[..., Any],
+    shapes: Sequence[Shape],
+    index: dict[Value, int],
+    n_trained: int,
+    options: Options,
+    finds: bool,
+) -> tuple[Graph, list[ref[Value]]]:
+    """The graph, and the Values that the function made. Those that it finds join the index."""
+    trace = Trace(finite=options.finite, ieee=options.ieee)
+    graph = Graph(trace, shapes, n_trained)
     inputs = [Value(trace.leaf("x", i)) for i in range(sum(graph.sizes))]
     for x in inputs:
         x.__class__ = Argument
-    index = dict(zip(parameters, range(len(parameters)), strict=True))
-    with symbols(index, partial(trace.leaf, "p")) as table:
-        trace.rows = Rows(trace, index, graph.n_trained, table.numbers["data"].assigned)
+    with symbols(index, partial(trace.leaf, "p"), finds=finds) as table:
+        trace.rows = Rows(trace, table, n_trained)
         tracing = _Tracing(graph, inputs, index)
         try:
             result = tracing.forward(function, table)
@@ -143,7 +163,8 @@ def traced(
             trace.close()
     if trace.refused:  # the function, or one of the user's closures, caught the error
         raise trace.refused
-    return graph
+    graph.n_parameters, graph.n_trained = len(index), min(n_trained, len(index))
+    return graph, list(table.made.values())
 
 
 class _Tracing:
@@ -184,8 +205,6 @@ class _Tracing:
         graph.has_where = any(node._op == "where" for node in nodes)
         graph.outputs = [trace.result(_number(value)) for value in values]
         graph.forward_end = len(trace.ops)
-        graph.free = free_leaves(table, leaves)
-        graph.made = [weakref.ref(x) for x in table.used.values() if id(x) in table.made and is_free(x)]
         self._check_assigned(table.numbers["data"].assigned)
         return result
 
@@ -308,19 +327,6 @@ def _in_order(nodes: Sequence[Value], n_lines: int) -> list[Value]:
                     level = max(level, its // n_lines + 1)
         place[node] = max(level, 1) * n_lines + line
     return sorted(nodes, key=place.__getitem__)
-
-
-def free_leaves(table: Table, others: Sequence[Value] = ()) -> list[Value]:
-    """The free leaves among the others and what a function uses, except what it made or the table has an index for."""
-    used = [x for x in dict.fromkeys([*table.used.values(), *others]) if x not in table.index]
-    return [x for x in used if id(x) not in table.made and is_free(x)]
-
-
-def is_free(leaf: Value) -> bool:
-    """Whether its number may change from call to call, or is a traced one that must not outlive the call."""
-    if isinstance(leaf, Node) or leaf._prev or leaf._is_constant or leaf._level:
-        return False
-    return scalar.is_number(leaf.data)  # NumPy's, too, and symbols
 
 
 def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:

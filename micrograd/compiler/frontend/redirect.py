@@ -19,7 +19,9 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from operator import is_
 from typing import Any
+from weakref import ref
 
+from micrograd import scalar
 from micrograd.compiler.dtype import SINGLE
 from micrograd.core.levels import GRADIENT_LOCK
 from micrograd.engine import Value
@@ -45,29 +47,34 @@ class Traced(dict[Value, Any]):
 class Table:
     """What a thread sees while it traces: `numbers` has the data and the grad of the Values in `index`.
 
-    `used` has the other leaf Values whose `data` it uses, in the order of first use. However a function uses a number,
-    as an operand, in a condition or by `detach`, it reads `data`. `made` has the ids of Values that the thread makes,
-    `before` the numbers that it replaced.
+    If it `finds` Values, free leaves join them at their first use. However a function uses a number, as an operand, in
+    a condition or by `detach`, it reads `data`. `made` has the Values that the thread makes, other than Nodes, by
+    their ids, and `before` the numbers that it replaced.
     """
 
-    __slots__ = ("before", "index", "made", "numbers", "used")
+    __slots__ = ("before", "finds", "index", "made", "numbers")
 
-    def __init__(self, index: dict[Value, int], data: Callable[[int], Any], grad: Callable[[int], Any]) -> None:
+    def __init__(
+        self, index: dict[Value, int], data: Callable[[int], Any], grad: Callable[[int], Any], finds: bool
+    ) -> None:
         self.numbers = {"data": Traced(index, data), "grad": Traced(index, grad)}
-        self.index = index
-        self.used: dict[int, Value] = {}
-        self.made: set[int] = set()
-        self.before: dict[tuple[int, str], tuple[Value, str, Any]] = {}
+        self.index, self.finds = index, finds
+        self.made: dict[int, ref[Value]] = {}
+        self.before: dict[tuple[Value, str], Any] = {}
 
-    def note(self, value: Value, replaced: str = "") -> None:
-        """Note a Value whose data is used, if it is a leaf and not a constant, and what is replaced in any Value."""
+    def takes(self, value: Value) -> bool:
+        """Whether it has taken in a Value that is used: a free leaf that was there before the trace."""
+        joins = self.finds and id(value) not in self.made and is_free(value) and value not in self.index
+        if joins:
+            self.index[value] = len(self.index)
+        return joins
+
+    def note(self, value: Value, name: str) -> None:
+        """Note what an assignment replaces, or that the Value is new."""
         try:
-            if replaced != "grad" and not (value._prev or value._is_constant):
-                self.used.setdefault(id(value), value)
-            if replaced and (id(value), replaced) not in self.before:
-                self.before[id(value), replaced] = value, replaced, _SLOTS[replaced].__get__(value)
-        except AttributeError:  # a new Value, which gets its data and grad before it has any
-            self.made.add(id(value))
+            self.before.setdefault((value, name), _SLOTS[name].__get__(value))
+        except AttributeError:  # it gets its data and grad before it has any
+            self.made[id(value)] = ref(value)
 
 
 class _Thread(threading.local):
@@ -109,13 +116,14 @@ _frozen: list[Storage] = []  # of blocks that freeze them
 
 @contextmanager
 def symbols(
-    index: dict[Value, int], data: Callable[[int], Any], grad: Callable[[int], Any] = lambda i: 0
+    index: dict[Value, int], data: Callable[[int], Any], grad: Callable[[int], Any] = lambda i: 0, finds: bool = False
 ) -> Iterator[Table]:
     """Within the block, and in this thread alone, Values hold the data and gradients made from their index.
 
-    After the block, all other Values have the data and gradients from before this thread replaced them.
+    If it `finds` Values, others join the index at their first use: leaves from before the block that are no constants.
+    After the block, Values have the data and gradients from before this thread replaced them.
     """
-    before, table = _thread.table, Table(index, data, grad)
+    before, table = _thread.table, Table(index, data, grad, finds)
 
     def end() -> None:
         _thread.table = before
@@ -133,7 +141,7 @@ def symbols(
         yield table
     finally:
         finish(end)
-        for value, name, number in table.before.values():
+        for (value, name), number in table.before.items():
             setattr(value, name, number)
 
 
@@ -264,19 +272,17 @@ def _property(name: str) -> property:
 
     def get(self: Value) -> Any:
         table = _thread.table
-        if table is not None and self in table.index:
+        if table is not None and (self in table.index or (is_data and table.takes(self))):
             return table.numbers[name][self]
         if _stored and (found := _stored.get(self)):
             storage, i = found
             return storage.buffers[name][i]
-        if is_data and table is not None:
-            table.note(self)
         return get_slot(self)
 
     def set(self: Value, to: Any) -> None:
         table = _thread.table
         storage, i = _stored.get(self, (None, 0))
-        if table is not None and (self in table.index or storage):  # no buffer holds a symbol
+        if table is not None and (self in table.index or storage or (is_data and table.takes(self))):
             table.numbers[name][self] = table.numbers[name].assigned[self] = to
         elif is_data and any_frozen([self]):
             raise RuntimeError(
@@ -303,6 +309,13 @@ def _node(self: Value, data: Any, operands: tuple[Any, ...], *operation: Any) ->
     """A node, of the class `Node` in a thread that traces."""
     is_traced = operands and type(self) is Value and _thread.table is not None
     return _plain_node(_NODE if is_traced else self, data, operands, *operation)
+
+
+def is_free(leaf: Value) -> bool:
+    """Whether its number may change from call to call, or is a traced one that must not outlive the call."""
+    if isinstance(leaf, Node) or leaf._prev or leaf._level or getattr(leaf, "_is_constant", True):  # True: not yet made
+        return False
+    return scalar.is_number(_SLOTS["data"].__get__(leaf))  # NumPy's, too, and symbols
 
 
 _HOOKS = {"_node": _node, **{name: _property(name) for name in _SLOTS}}

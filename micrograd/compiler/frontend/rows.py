@@ -26,6 +26,7 @@ from typing import Any
 
 from micrograd import reductions, scalar
 from micrograd.compiler.frontend.operations import CONDITIONS
+from micrograd.compiler.frontend.redirect import Table
 from micrograd.compiler.frontend.tracer import Slice, Symbol, Trace
 from micrograd.engine import Value
 
@@ -173,16 +174,15 @@ class Row(Value):
 
 
 class Rows:
-    """The Rows of a trace; `assigned` has the parameters whose numbers the traced function has set.
+    """The Rows of a trace, of Values in the table and of computed ones.
 
     If they `add_up`, the gradients sent to a Row become one row. Otherwise each is passed on at once, for closures that
     read gradients midway. What `take` sends to a slice of parameters stays there in the `final` backward pass only.
     """
 
-    def __init__(self, trace: Trace, index: dict[Value, int], n_trained: int, assigned: dict[Value, Any]) -> None:
+    def __init__(self, trace: Trace, table: Table, n_trained: int) -> None:
         self.trace, self.add_up, self.final = trace, False, False
-        self._index, self._n_trained, self._assigned = index, n_trained, assigned
-        self._parameters = list(index)
+        self._table, self._n_trained = table, n_trained
         self._found: dict[Any, Row] = {}  # slices, and stacks by their lines
 
     def of(self, *operands: tuple[Value, ...]) -> Sequence[tuple[Value, ...]]:
@@ -199,21 +199,22 @@ class Rows:
 
     def slice(self, values: tuple[Value, ...]) -> Row | None:
         """The Row of these parameters, if they lie at equal distances and all of them, or none, are trained."""
-        base, n = self._index.get(values[0]), len(values)
-        step = self._index.get(values[-1], -1) - (base or 0)
-        if base is None or n < 2 or step <= 0 or step % (n - 1):
+        table, n = self._table, len(values)
+        if table.takes(values[0]):
+            for value in values:
+                table.takes(value)
+        base, end = (table.index.get(value, 0) for value in (values[0], values[-1]))
+        if not end - base >= n - 1 > 0:
             return None
-        place = Slice("p", base, step // (n - 1), n)
-        its = place.indices
-        if (base < self._n_trained) != (its[-1] < self._n_trained) or not self._are_parameters(values, its):
+        place = Slice("p", base, (end - base) // (n - 1), n)
+        its, assigned = place.indices, table.numbers["data"].assigned
+        if (base < self._n_trained) != (its[-1] < self._n_trained) or not assigned.keys().isdisjoint(values):
+            return None
+        if [*map(table.index.get, values)] != [*its]:
             return None
         if place not in self._found:
             self._found[place] = Row(self, values, self.trace.slice(*place), place)
         return self._found[place]
-
-    def _are_parameters(self, values: tuple[Value, ...], indices: range) -> bool:
-        same = all(map(is_, values, self._parameters[indices.start : indices.stop : indices.step]))
-        return same and (not self._assigned or self._assigned.keys().isdisjoint(values))
 
     def _stack(self, values: tuple[Value, ...]) -> Row | None:
         """The row of Values that are all traced, and neither constants nor conditions."""

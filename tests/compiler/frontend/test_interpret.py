@@ -68,7 +68,7 @@ def test_check_knows_parameters_and_lists_too():
 
 def carried_out(function, parameters, *example, backend):
     """A function's value and its gradients, those of parameters first, one operation at a time."""
-    graph = traced(function, [*map(shape_of, example)], parameters, 0, Options(backend=Backend(backend)))
+    graph = traced(function, [*map(shape_of, example)], parameters, options=Options(backend=Backend(backend)))
     (value, *of_arguments), of_parameters = straight(graph, parameters, example)
     return value, [gradient - 0.25 for gradient in of_parameters], of_arguments  # 0.25 is there before
 
