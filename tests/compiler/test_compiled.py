@@ -151,7 +151,6 @@ def test_an_array_may_be_overwritten_by_its_own_results(backend):
         (array("d", [0.0] * 3), TypeError, "out is array.*: expected"),
         (np.zeros(3, np.float32), TypeError, r"out is an array of '<f4', shape \(3,\), strides \(4,\): expected"),
         (np.zeros(3, ">f8"), TypeError, "out is an array of '>f8'"),
-        (np.zeros(3, int), TypeError, "out is an array of '<i8'"),
         (np.zeros(4), ValueError, r"out is an array of '<f8', shape \(4,\), .*such as numpy.empty\(\(3,\), 'd'\)"),
         (np.zeros((3, 1)), ValueError, r"shape \(3, 1\)"),
         (np.zeros(6)[::2], ValueError, r"strides \(16,\): .*C-contiguous"),
@@ -333,7 +332,6 @@ def test_examples_select_rows_of_tables(backend, n, kind):
         (([0, 3], 0), IndexError, r"in_axes\[0\] has the index 3, but argument 1 has 3 rows, counted from 0"),
         ((0, np.array([-1, 0, 0])), IndexError, r"in_axes\[1\] has the index -1, but argument 2 has 3 rows"),
         (([0.5, 1.0, 2.0], 0), TypeError, r"in_axes\[0\] is \[0.5, 1.0, 2.0\]: expected .* a row for each"),
-        ((np.array([0.0]), 0), TypeError, r"in_axes\[0\] is array\(\[0.\]\): expected"),
         ((1, 0), TypeError, r"in_axes\[0\] is 1: expected 0, None or a list of ints, a row for each example"),
         (([False, True, True], 0), TypeError, r"in_axes\[0\] is \[False, True, True\]: expected"),
         (({0, 1, 2}, 0), TypeError, r"in_axes\[0\] is \{0, 1, 2\}: expected"),
@@ -343,7 +341,6 @@ def test_examples_select_rows_of_tables(backend, n, kind):
         ([0, 1, 2], ValueError, r"an entry for each argument, .* such as \(\[2, 0, 0\],\) for one"),
         (([0, 1], 0), ValueError, r"different numbers of examples: \[2, 3\]"),
         (([], []), ValueError, "no examples"),
-        ((np.array([], int), []), ValueError, "no examples"),
         ((None, 0), ValueError, r"in_axes is \(None, 0\), but compile was given \(0, 0\): expected an entry for"),
         (([0],), ValueError, r"in_axes is \(\[0\],\), but compile was given \(0, 0\)"),
     ],
@@ -383,32 +380,16 @@ def test_shared_arguments_are_one_for_all_examples(backend):
     close(fast.map(packed), by_numpy(p, xs))  # which is used where it lies
 
 
-XS, YS = RNG.normal(size=(2, 50))
-
-
-@pytest.mark.parametrize(
-    ("function", "shared", "each", "more"),
-    [
-        (lambda w, a, x, y: (a[0] * w * x + a[1] - y) ** 2, [2.0, 3.0], [[2.0, 3.0]] * 50, [XS, YS]),
-        (
-            lambda w, a, x: sum([(a * w * b - 1.0) ** 2 for b in x], Value(0.0)),  # examples of several shapes
-            2.0,
-            [2.0] * 5,
-            [[[1.0], [2.0, 3.0], [4.0], [5.0, 6.0], [7.0]]],
-        ),
-    ],
-)
-def test_losses_gradients_and_steps_share_arguments(function, shared, each, more, backend):
-    found = []
-    for axis, scale in (None, shared), (0, each):
+def test_examples_of_several_shapes_share_arguments_in_steps_too(backend):
+    found, xs = [], [[1.0], [2.0, 3.0], [4.0], [5.0, 6.0], [7.0]]
+    for axis, scale in (None, 2.0), (0, [2.0] * 5):
         w = Value(0.5)
-        example = shared, *[batch[0] for batch in more]
         fast = micrograd.compile(
-            lambda *args, w=w: function(w, *args), example, parameters=[w], backend=backend,
-            in_axes=(axis, *[0] * len(more)),
+            lambda a, x, w=w: sum([(a * w * b - 1.0) ** 2 for b in x], Value(0.0)), (2.0, [1.0]), parameters=[w],
+            backend=backend, in_axes=(axis, 0),
         )  # fmt: skip
         with fast.training(optim.SGD([w], 0.01)) as step:
-            found.append([step(scale, *more), step(scale, *more), w.grad, w.data])
+            found.append([step(scale, xs), step(scale, xs), w.grad, w.data])
     np.testing.assert_allclose(*found, rtol=1e-12)
 
 
@@ -423,11 +404,9 @@ def test_threads_share_arguments(threads_pay):
     ("in_axes", "message"),
     [
         ((None, 0, 0), r"in_axes is \(None, 0, 0\): expected, for each of the function's 2 arguments"),
-        ((0,), "of the function's 2 arguments"),
         ((), "of the function's 2 arguments"),
         ((None, None), r"in_axes is \(None, None\): expected, .* 0 .* or None"),
         (None, "in_axes is None: expected, .* 0 .* or None"),
-        ((0, 1), r"in_axes is \(0, 1\): expected"),
         ((0, False), "in_axes is .*: expected"),
         ("00", "in_axes is '00': expected"),
     ],

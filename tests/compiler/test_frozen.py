@@ -109,17 +109,22 @@ def test_shapes_and_precisions_of_frozen_functions(backend):
         assert none(1.0) == 2.0
 
 
-def test_calls_in_a_training_use_its_numbers(backend):
+def test_calls_and_compilations_in_a_training_use_its_numbers_and_change_none(backend):
     w, fast = line(backend)
     loss = micrograd.compile(lambda x: (w[0] * x + w[1]) ** 2, (1.0,), parameters=w, backend=backend)
-    backwards = micrograd.compile(lambda x: w[0] * x + w[1], (1.0,), parameters=w[::-1], backend=backend)
-    part = micrograd.compile(lambda x: w[1] * x, (1.0,), parameters=w[1:], backend=backend)
     with loss.training(Adam(w, 0.1)) as step:
+        step([1.0, 2.0])
+        before = [v.data for v in w]
+        backwards = micrograd.compile(lambda x: w[0] * x + w[1], (1.0,), parameters=w[::-1], backend=backend)
+        part = micrograd.compile(lambda x: w[1] * x, (1.0,), parameters=w[1:], backend=backend)
+        found = micrograd.compile(lambda x: (w[0] * x + w[1]) ** 2, (1.0,), backend=backend)
+        assert [v.data for v in w] == before
         for _ in range(3):
             step([1.0, 2.0])
             a, b = (v.data for v in w)
             assert fast(3.0) == backwards(3.0) == a * 3.0 + b
-            assert part(1.0) == b
+            assert (part(1.0), found(3.0)) == (b, (a * 3.0 + b) ** 2)
+            assert found.value_and_grad(0.0)[1] == pytest.approx(2 * a * b)
             with fast.frozen():
                 assert fast(3.0) == a * 3.0 + b
                 with pytest.raises(RuntimeError, match="a step would change frozen parameters"):

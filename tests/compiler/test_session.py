@@ -357,20 +357,6 @@ def test_models_and_optimizers_are_copied_pickled_saved_and_loaded_within_a_bloc
         assert its_optimizer.parameters == copied.parameters()
 
 
-def test_compiling_within_a_block_sees_the_numbers_and_changes_none(line, backend):
-    with line.block as step:
-        step(*BATCH)
-        before = line.state()
-        other = micrograd.compile(lambda x: line.w * x, (1.0,), parameters=line.parameters, backend=backend)
-        micrograd.compile(lambda x: (line.w * x + line.b) ** 2, (1.0,), parameters=[line.b], backend=backend)
-        assert other(2.0) == 2 * line.w.data
-        found = micrograd.compile(lambda x: line.w * x, (1.0,), backend=backend)
-        assert line.state() == before
-        step(*BATCH)
-        assert other(2.0) == found(2.0) == 2 * line.w.data
-        assert other.value_and_grad(1.0)[0] == line.w.data
-
-
 def test_what_no_step_has_changed_is_the_object_that_it_was(backend):
     numbers = Fraction(1, 3), 2**60 + 1, 3, -0.0, 0.5
     parameters = [Value(number) for number in numbers]

@@ -55,50 +55,46 @@ def plus_products(x: Any, start: Any, ws: list[Any]) -> Any:
     return start
 
 
+def in_layers(total: Any) -> Any:
+    """A function whose first layer is that sum of x, a bias, and weights."""
+    return lambda x, b, ws: plus_products([0.1, 0.2], total(x, b, ws).tanh(), [x[0], x[2]])
+
+
+def interleaved(x: Any, b: Any, ws: Any) -> Any:
+    """Five sums, a term of each at a time."""
+    totals: list[Any] = [b] * 5
+    for j in range(3):
+        for i in range(5):
+            totals[i] = totals[i] + ws[j] * x[i + j]
+    return dot([total.tanh() for total in totals], x[2:])
+
+
+WITH_DOT = in_layers(lambda x, b, ws: dot(ws, x[:3], b))
 SUMS: dict[str, Any] = {
-    "from a number": lambda x, b, ws: plus_products(x, b, ws),
-    "nested on the right": lambda x, b, ws: ws[2] * x[2] + (ws[1] * x[1] + (ws[0] * x[0] + b)),
-    "from nothing": lambda x, b, ws: plus_products(x[1:], ws[0] * x[0], ws[1:]),
-    "in two parts": lambda x, b, ws: plus_products(x[2:], plus_products(x[:2], b, ws[:2]), ws[2:]),
+    "from a number": (in_layers(lambda x, b, ws: plus_products(x[:3], b, ws)), WITH_DOT),
+    "nested on the right": (in_layers(lambda x, b, ws: ws[2] * x[2] + (ws[1] * x[1] + (ws[0] * x[0] + b))), WITH_DOT),
+    "from nothing": (
+        in_layers(lambda x, b, ws: plus_products(x[1:3], ws[0] * x[0], ws[1:])),
+        in_layers(lambda x, b, ws: dot(ws, x[:3])),
+    ),
+    "in two parts": (
+        in_layers(lambda x, b, ws: plus_products(x[2:3], plus_products(x[:2], b, ws[:2]), ws[2:])),
+        WITH_DOT,
+    ),
+    "interleaved": (interleaved, lambda x, b, ws: dot([dot(ws, x[i : i + 3], b).tanh() for i in range(5)], x[2:])),
 }
 
 
 @pytest.mark.parametrize("form", SUMS)
 def test_a_sum_of_products_is_a_dot_however_it_is_written(form: str) -> None:
     ws, b = values(3), Value(0.1)
-
-    def function(add: Any) -> Any:
-        return lambda x: plus_products([0.1, 0.2], add(x, b, ws).tanh(), [x[0], x[2]])
-
-    def with_dot(x: Any, b: Value, ws: list[Value]) -> Value:
-        return dot(ws, x) if form == "from nothing" else dot(ws, x, b)
-
-    example = ([1.0, 2.0, 3.0],)
-    graphs = [graph_of(function(add), example, [*ws, b]) for add in (SUMS[form], with_dot)]
+    written, with_dot = [lambda x, of=function: of(x, b, ws) for function in SUMS[form]]
+    example = ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0],)
+    graphs = [graph_of(function, example, [*ws, b]) for function in (written, with_dot)]
     kernels = [program(graph, graph.ends("backward")).kernel for graph in graphs]
     assert kernels[0] == kernels[1]
     assert graphs[0].rows == [(("p", 0, 1, 3), ANY)]
-    check(function(SUMS[form]), example, [*ws, b])
-
-
-def test_interleaved_sums_give_the_kernel_of_sums_one_after_the_other() -> None:
-    ws = values(3)
-
-    def interleaved(x: Any) -> Any:
-        totals: list[Any] = [0.0] * 5
-        for j in range(3):
-            for i in range(5):
-                totals[i] = totals[i] + ws[j] * x[i + j]
-        return dot([total.tanh() for total in totals], x[2:])
-
-    def one_by_one(x: Any) -> Any:
-        return dot([plus_products(x[i : i + 3], 0.0, ws).tanh() for i in range(5)], x[2:])
-
-    example = ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0],)
-    graphs = [graph_of(function, example, ws) for function in (interleaved, one_by_one)]
-    kernels = [program(graph, graph.ends("backward")).kernel for graph in graphs]
-    assert kernels[0] == kernels[1]
-    check(interleaved, example, ws)
+    check(written, example, [*ws, b])
 
 
 def test_a_sum_that_where_discards_on_a_constant_condition_can_be_compiled() -> None:

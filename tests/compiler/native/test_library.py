@@ -96,27 +96,17 @@ def noisy(threads=3, n=40, seed=1):
 
 @needs_compiler
 @pytest.mark.parametrize("n", [1, 8, 23, 24, 100])
-def test_threads_share_the_examples_of_a_call(n, threads_pay):
+def test_threads_share_the_examples_of_a_call_and_of_a_training_step(n, threads_pay):
     results = []
     for threads in (1, 3, 3):
         model, fast, batch = noisy(threads, n)
-        results.append(([fast.backward(batch), *grads(model.parameters())], fast.map(batch)))
-    (alone, values), first, second = results
-    assert_close(first[0], alone)
-    assert_close(first[1], values)  # few examples are computed one by one
-    assert first == second
-
-
-@needs_compiler
-def test_threads_share_the_examples_of_a_training_step(threads_pay):
-    found = []
-    for threads in (1, 2, 2):
-        model, fast, batch = noisy(threads)
+        results.append([*fast.map(batch), fast.backward(batch), *grads(model.parameters())])
         with fast.training(SGD(model.parameters(), 0.1)) as step:
-            losses = [step(batch[:k]) for k in (40, 25, 40)]
-        found.append([*losses, *(p.data for p in model.parameters())])
-    assert_close(found[1], found[0])
-    assert found[1] == found[2]
+            results[-1] += [step(batch[:k]) for k in (n, (n + 1) // 2, n)]
+        results[-1] += [p.data for p in model.parameters()]
+    alone, first, second = results
+    assert_close(first, alone)  # few examples are computed one by one
+    assert first == second
 
 
 @needs_compiler
