@@ -497,12 +497,6 @@ def test_a_vector_that_does_not_fit_the_parameters_is_refused(vector, error, mes
     assert [p.data for p in w] == [0.1, 0.2, 0.3]
 
 
-def test_only_functions_that_return_a_number_have_objectives():
-    p = Value(1.0)
-    with pytest.raises(TypeError, match="a gradient needs a single Value"):
-        micrograd.compile(lambda x: [x, p], (1.0,), parameters=[p], backend="python").objective([1.0])
-
-
 # Calls in other functions
 
 

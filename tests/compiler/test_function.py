@@ -278,9 +278,9 @@ def test_gradients_have_the_shape_of_the_arguments_and_no_negative_zeros(backend
 def test_a_list_has_no_gradient():
     p = Value(1.0)
     fast = micrograd.compile(lambda x: [p * x, x], (1.0,), parameters=[p], backend="python")
-    for attempt in (lambda: fast.backward([1.0]), lambda: fast.value_and_grad(1.0)):
+    for attempt in (fast.backward, fast.objective, lambda xs: fast.value_and_grad(*xs)):
         with pytest.raises(TypeError, match=r"a list of shape \(2,\).*mean"):
-            attempt()
+            attempt([1.0])
     assert p.grad == 0.0
     assert "backward" not in fast.source
 
@@ -368,6 +368,7 @@ def test_a_function_that_does_not_return_numbers_is_refused(result):
         (lambda x: 2 * x.log(), 0.0),
         (lambda x: 2 * x.exp(), 1000.0),
         (lambda x: 1 / x, 0.0),
+        (lambda x: x / 0.0, 1.0),
         (lambda x: 1 % x, 0.0),
         (lambda x: x**-1, 0.0),
         (lambda x: x**0.5, -1.0),

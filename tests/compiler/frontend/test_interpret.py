@@ -80,7 +80,7 @@ def test_reductions_carried_out_step_by_step_give_the_engines_results(name, back
     reductions.assert_same([value, [of_x, of_ws]], list(eager(reductions.FUNCTIONS[name], x, reductions.WEIGHTS)))
 
 
-@pytest.mark.parametrize("program", [rounds.mixed, rounds.nested, rounds.until])
+@pytest.mark.parametrize("program", [rounds.mixed, rounds.rows, rounds.until])
 def test_loops_carried_out_step_by_step_give_the_engines_results(program, backend):
     ws, example = rounds.parameters(), rounds.numbers(2)
     found = carried_out(partial(program, ws), ws, *example, backend=backend)

@@ -32,21 +32,6 @@ def mixed(w, s, xs):
     return state["total"] * state["h"][1] + sum(a * b * 0.1 for a, b in ys) + ys[3][0]
 
 
-def nested(w, s, xs):
-    """A loop in a loop, which uses the state of the outer one; and computed numbers from outside of both."""
-    factor = (w[0] * w[1]).exp()
-
-    def step(state, x):
-        def inner(t, _):
-            return t * 0.9 + (state * factor).sin() * x[0], t * w[2]
-
-        t, ys = scan(inner, state, length=9)
-        return t * 0.5 + w[3], sum(ys)
-
-    state, ys = scan(step, s[0], xs)
-    return state + sum(ys) * 0.1
-
-
 def two(w, s, xs):
     """A loop over what another loop returns, and one over the same xs backwards."""
     state, ys = scan(lambda h, x: ((h + w[0] * x[0]).tanh(), h * w[1]), s[0], xs)
@@ -130,7 +115,7 @@ def rows(w, s, xs):
     return sums["sum"] * total * sums["as it is"] / sums["n"]
 
 
-PROGRAMS = [constant, unused, mixed, nested, two, looked_up, outside, of_constants, until, shared, rows]
+PROGRAMS = [constant, unused, mixed, two, looked_up, outside, of_constants, until, shared, rows]
 each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 
 
