@@ -368,7 +368,6 @@ def test_a_function_that_does_not_return_numbers_is_refused(result):
         (lambda x: 2 * x.log(), 0.0),
         (lambda x: 2 * x.exp(), 1000.0),
         (lambda x: 1 / x, 0.0),
-        (lambda x: x / 0.0, 1.0),
         (lambda x: 1 % x, 0.0),
         (lambda x: x**-1, 0.0),
         (lambda x: x**0.5, -1.0),

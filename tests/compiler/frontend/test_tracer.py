@@ -180,6 +180,12 @@ def test_nothing_is_computed_twice_or_in_vain(function, text):
     assert text in micrograd.compile(function, (1.0,), backend="python").source
 
 
+def test_a_division_by_the_constant_0_is_an_error_of_the_call():
+    fast = micrograd.compile(lambda x: x / 0.0, (1.0,), backend="python")
+    with pytest.raises(ZeroDivisionError):
+        fast(1.0)
+
+
 def test_infinite_and_undefined_constants_compile(backend):
     fast = micrograd.compile(lambda x: [x * math.inf, x - math.inf, x * math.nan, x * -0.0], (1.0,), backend=backend)
     assert fast(2.0)[:2] == [math.inf, -math.inf]
