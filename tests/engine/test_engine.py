@@ -417,13 +417,12 @@ class TestErrors:
         ("a root of a negative", -8.0, lambda v: v ** (1 / 3), ValueError, r"-8\.0 \*\* 0\.33.*is not real"),
         ("a root of a negative number", 0.5, lambda v: (-8) ** v, ValueError, r"-8 \*\* 0\.5.*is not real"),
         ("1 / 0", 0.0, lambda v: 1 / v, ZeroDivisionError, r"1 / 0\.0: division by zero"),
+        ("floor division by 0", 0.0, lambda v: 5 // v, ZeroDivisionError, r"5 // 0\.0: division by zero"),
         ("modulo 0", 0.0, lambda v: 5 % v, ZeroDivisionError, r"5 % 0\.0: modulo by zero"),
         ("0 ** -1", 0.0, lambda v: v**-1, ZeroDivisionError, r"0\.0 \*\* -1: zero has no negative power"),
         ("exp of 1000", 1000.0, lambda v: v.exp(), OverflowError, r"exp\(1000\.0\): .*too large"),
         ("1000 ** 1000", 1000.0, lambda v: v**v, OverflowError, r"1000\.0 \*\* 1000\.0: .*too large"),
         ("adding text", 1.0, lambda v: v + "a", TypeError, r"unsupported operand type\(s\) for \+: 'Value' and 'str'"),
-        ("times None", 1.0, lambda v: v * None, TypeError, r"unsupported .* 'Value' and 'NoneType'"),
-        ("plus a complex", 1.0, lambda v: v + 1j, TypeError, r"unsupported .* 'Value' and 'complex'"),
         ("minus a Decimal", 1.0, lambda v: v - Decimal(1), TypeError, r"unsupported .* 'Value' and 'decimal.Decimal'"),
         ("ordered with text", 1.0, lambda v: v < "a", TypeError, "not supported between .* 'float' and 'str'"),
         ("hypot with text", 1.0, lambda v: v.hypot("2"), TypeError, "a Value holds a number .* not str: '2'"),
@@ -432,10 +431,8 @@ class TestErrors:
         ("int", 1.0, int, TypeError, r"^int\(v\) would lose the gradient: write int\(v\.data\)"),
         ("complex", 1.0, complex, TypeError, r"^float\(v\), .* would lose the gradient: write v.data"),
         ("round", 1.0, round, TypeError, r'^round\(v\) would lose .* write round\(v\.data, 2\), or f"{v:\.2f}"'),
-        ("round to digits", 1.0, lambda v: round(v, 2), TypeError, r"^round\(v\) would lose the gradient"),
         ("times a list", 1.0, lambda v: v * [1, 2], TypeError, r"is \[1, 2\]: .* write \[v \* x for x in xs\]"),
         ("a list times it", 1.0, lambda v: [1, 2] * v, TypeError, r"is \[1, 2\]: for each number in a list"),
-        ("a tuple minus it", 1.0, lambda v: (1, 2) - v, TypeError, r"is \(1, 2\): for each number in a list"),
         ("sum of two", 1.0, lambda v: micrograd.sum(v, 2.0), TypeError,
          r"^sum\(\) was given Value\(.*\), 2\.0: put .* into a list, as in \[a, b\]"),
         ("sum of a list and 2", 1.0, lambda v: micrograd.sum([v], 2.0), TypeError, r"^sum.* \[Value.*\], 2\.0: put"),
@@ -450,9 +447,7 @@ class TestErrors:
          r"logsumexp\(\) needs at least one value"),
         ("take of nothing", 1.0, lambda v: take([], 0), ValueError, "needs at least one value to choose from"),
         ("take of a text", 1.0, lambda v: take("ab", 1), TypeError, "not str: 'b'"),
-        ("take of texts", 1.0, lambda v: take(["ab", "cd"], v), TypeError, "not str: 'cd'"),
         ("dot with text", 1.0, lambda v: dot([v], ["a"]), TypeError, "not str: 'a'"),
-        ("sum with None", 1.0, lambda v: sum([v, None]), TypeError, "not NoneType: None"),
         ("where with text", 1.0, lambda v: where(True, v, "a"), TypeError, "not str: 'a'"),
         ("an operand without a comma", 1.0, lambda v: Value(2.0, (v), "op"), TypeError, r"one operand, write \(x,\)$"),
         ("a label that is no operand", 1.0, lambda v: Value(2.0, "a"), TypeError, r"did you mean label='a'\?$"),
@@ -474,7 +469,6 @@ class TestErrors:
         ("acosh at 1", 1.0, lambda v: v.acosh(), ZeroDivisionError, r"derivative of acosh\(1\.0\) cannot be taken"),
         ("a root at 0", 0.0, lambda v: v**0.5, ZeroDivisionError, r"derivative of \*\*\(0\.0, 0\.5\) cannot be taken"),
         ("by the exponent", 2.0, lambda v: Value(-2.0) ** v, ValueError, r"of \*\*\(-2\.0, 2\.0\) cannot be taken: ."),
-        ("by the exponent of a number", 2.0, lambda v: (-2) ** v, ValueError, r"of \*\*\(-2, 2\.0\) cannot be taken"),
         ("too steep", 1e-200, lambda v: v**-1, OverflowError, r"derivative of \*\*\(1e-200, -1\) cannot be taken"),
     )
     # fmt: on
@@ -787,9 +781,6 @@ class TestLogsumexp:
         assert result.data == value
         assert [x.grad for x in operands] == gradients
 
-    def test_equal_numbers_have_the_second_derivatives_of_the_softmax(self):
-        assert micrograd.hessian(micrograd.logsumexp)([2.0, 2.0]) == [[0.25, -0.25], [-0.25, 0.25]]
-
 
 class TestTake:
     def test_the_gradient_goes_to_the_value_that_was_taken(self):
@@ -805,9 +796,16 @@ class TestTake:
         assert [[v.data for v in row] for row in take([rows[:2], rows[2:]], 1.0)] == [[20, 21, 22], [30, 31, 32]]
         assert [v.data for v in take(np.array(rows), np.int64(3))] == [30.0, 31.0, 32.0]
 
-    @pytest.mark.parametrize("index", [3, "0", np.array([1]), np.eye(2, dtype=int)])
+    @pytest.mark.parametrize("kind", [int, float, bool, Fraction, np.int64, np.float32, np.longdouble, np.array, Value])
+    def test_an_index_may_be_a_number_of_any_kind(self, kind):
+        assert take([5.0, 6.0], kind(1)).data == 6.0
+
+    @pytest.mark.parametrize(
+        "index", [3, -1, 0.5, NAN, INF, "0", None, 1j, [0], np.float32(0.5), np.array([1]), np.eye(2, dtype=int)]
+    )
     def test_an_index_that_is_none_is_an_error(self, index):
-        with pytest.raises(ValueError, match=r"(?s)the index is .*: expected a whole number from 0 to 2"):
+        message = rf"the index is {re.escape(repr(index).splitlines()[0])}.*: expected a whole number from 0 to 2"
+        with pytest.raises(ValueError, match=f"(?s){message}"):
             take([1.0, 2.0, 3.0], index)
 
 

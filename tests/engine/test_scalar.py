@@ -1,7 +1,6 @@
 """Mathematics on plain numbers: values, domains, and objects that define their own."""
 
 import math
-import re
 from fractions import Fraction
 
 import numpy as np
@@ -9,15 +8,10 @@ import pytest
 from mpmath import mp
 
 from micrograd import Value, scalar
-from tests.operations import FUNCTIONS
 
 INF, NAN = math.inf, math.nan
 BOUNDS = {"clip": (0.0, 1.0), "polygamma": (1,)}
 BOUNDS |= {name: (1.0,) for name, function in scalar.FUNCTIONS.items() if function.arity == 2}
-
-
-def test_every_function_of_one_number_is_in_the_table():
-    assert set(scalar.FUNCTIONS) <= {operation.name for operation in FUNCTIONS}
 
 
 @pytest.mark.parametrize(("x", "low", "high"), [(2, 0, 1), (-1, 0.0, 1.0), (0.5, 0, 1), (2.0, 3.0, 1.0), (0.0, 3, 1)])
@@ -106,81 +100,19 @@ def test_infinity_has_its_limits(function, x, limit):
 
 
 @pytest.mark.parametrize(
-    ("name", "x", "domain"),
+    ("name", "x", "expected"),
     [
         ("log", 0.0, "x > 0"), ("log", -1.0, "x > 0"), ("log2", 0.0, "x > 0"), ("log10", -1.0, "x > 0"),
         ("log1p", -1.0, "x > -1"), ("sqrt", -1.0, "x >= 0"), ("asin", 2.0, "-1 <= x <= 1"),
         ("acos", -1.5, "-1 <= x <= 1"), ("acosh", 0.5, "x >= 1"), ("atanh", 1.0, "-1 < x < 1"),
         ("lgamma", -2.0, "x other than 0, -1, -2, ..."), ("sin", INF, "a finite number x"),
         ("cos", -INF, "a finite number x"), ("tan", INF, "a finite number x"), ("log", 0, "x > 0"),
-        ("sqrt", Fraction(-1, 2), "x >= 0"),
+        ("sqrt", Fraction(-1, 2), "x >= 0"), ("exp", 1000.0, None), ("expm1", 1000.0, None), ("sinh", -1000.0, None),
+        ("cosh", 1000.0, None), ("exp", 1000, None), ("lgamma", 1e307, None),
     ],
 )  # fmt: skip
-def test_an_operand_outside_the_domain_is_named_with_the_domain(name, x, domain):
-    with pytest.raises(ValueError) as caught:
+def test_an_operand_outside_the_domain_or_of_too_large_a_result_is_named(name, x, expected):
+    with pytest.raises(ValueError if expected else OverflowError) as caught:
         scalar.FUNCTIONS[name](x)
-    assert str(caught.value) == f"{name}({x!r}): expected {domain}"
-
-
-@pytest.mark.parametrize(
-    ("name", "x"),
-    [
-        ("exp", 1000.0), ("expm1", 1000.0), ("sinh", -1000.0), ("cosh", 1000.0), ("exp", 1000), ("lgamma", 1e307),
-    ],
-)  # fmt: skip
-def test_a_result_too_large_is_named(name, x):
-    with pytest.raises(OverflowError) as caught:
-        scalar.FUNCTIONS[name](x)
-    assert str(caught.value) == f"{name}({x!r}): the result is too large for a float"
-
-
-@pytest.mark.parametrize(
-    ("function", "x", "y", "error", "message"),
-    [
-        (scalar.divide, 1, 0.0, ZeroDivisionError, "1 / 0.0: division by zero"),
-        (scalar.remainder, 1.5, 0, ZeroDivisionError, "1.5 % 0: modulo by zero"),
-        (scalar.floor_divide, 1.5, 0, ZeroDivisionError, "1.5 // 0: division by zero"),
-        (scalar.power, 0.0, -1, ZeroDivisionError, "0.0 ** -1: zero has no negative power"),
-        (scalar.power, 10.0, 400, OverflowError, "10.0 ** 400: the result is too large for a float"),
-        (scalar.power, -8.0, 0.5, ValueError, "-8.0 ** 0.5: a fractional power of a negative number is not real"),
-    ],
-)
-def test_an_impossible_operation_names_both_operands(function, x, y, error, message):
-    with pytest.raises(error) as caught:
-        function(x, y)
-    assert str(caught.value) == message
-
-
-def test_where_takes_a_branch_or_leaves_the_choice_to_the_condition():
-    class Traced:
-        def where(self, a, b):
-            return ("where", a, b)
-
-    assert scalar.where(True, 1.0, 2.0) == 1.0
-    assert scalar.where(False, 1.0, 2.0) == 2.0
-    assert scalar.where(Traced(), 1.0, 2.0) == ("where", 1.0, 2.0)
-
-
-def test_take_takes_a_value_or_leaves_the_choice_to_the_index():
-    class Traced:
-        def select(self, values):
-            return ("select", values)
-
-    assert [scalar.take([5.0, 6.0], index) for index in (0, 1.0)] == [5.0, 6.0]
-    assert scalar.take([5.0, 6.0], Traced()) == ("select", [5.0, 6.0])
-
-
-@pytest.mark.parametrize(
-    "index", [1, 1.0, True, Fraction(1), np.int64(1), np.float32(1), np.longdouble(1), np.True_, np.array(1.0)]
-)
-def test_an_index_may_be_a_number_of_any_kind(index):
-    found = scalar.as_index(index, 2)
-    assert (found, type(found)) == (1, int)
-
-
-@pytest.mark.parametrize("index", [2, -1, 0.5, math.nan, math.inf, "1", None, 1j, [0], np.float32(0.5)])
-def test_an_index_is_a_whole_number(index):
-    with pytest.raises(
-        ValueError, match=rf"the index is {re.escape(repr(index))}: expected a whole number from 0 to 1"
-    ):
-        scalar.as_index(index, 2)
+    reason = f"expected {expected}" if expected else "the result is too large for a float"
+    assert str(caught.value) == f"{name}({x!r}): {reason}"

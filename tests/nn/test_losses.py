@@ -284,17 +284,9 @@ NO_NUMBER = "(prediction|target) is '.*': expected a number, or a list or an arr
         (OF_NUMBERS, [], [], ValueError, "at least one value"),
         (OF_NUMBERS, values([1.0, 2.0]), {1.0, 2.0}, TypeError, "is of type set: expected a list or an array"),
         (OF_NUMBERS, "ab", "cd", TypeError, NO_NUMBER),
-        (OF_NUMBERS, ["ab"], ["cd"], TypeError, NO_NUMBER),
         (OF_NUMBERS, [Value(1.0)], "1", TypeError, NO_NUMBER),
         (OF_CLASSES, [0.0, 0.0], 2, ValueError, "target index is 2: expected a whole number from 0 to 1"),
-        (OF_CLASSES, [0.0, 0.0], -1, ValueError, "target index is -1"),
-        (OF_CLASSES, [0.0, 0.0], 0.5, ValueError, r"target index is 0\.5"),
-        (OF_CLASSES, [0.0, 0.0], math.nan, ValueError, "target index is nan"),
-        (OF_CLASSES, [0.0, 0.0], Value(2.0), ValueError, r"target index is 2\.0: expected a whole number from 0 to 1"),
-        (OF_CLASSES, [0.0, 0.0], None, ValueError, "target index is None"),
-        (OF_CLASSES, [0.0, 0.0], [1], ValueError, r"target index is \[1\]"),
         (OF_CLASSES, [0.0, 0.0], np.array([0, 1]), ValueError, r"the target index is array\(\[0, 1\]\): expected a wh"),
-        (OF_CLASSES, [[0.0, 0.0]], np.array([[0, 1]]), ValueError, r"the target index is array\(\[0, 1\]\): expected"),
         (OF_CLASSES, [[0.0, 0.0]], 1, ValueError, "1 examples need a list"),
         (OF_CLASSES, [[0.0, 0.0]], [1, 1], ValueError, "1 examples need a list"),
         (OF_CLASSES, [[1.0, 2.0]], "1", TypeError, NO_NUMBER),
@@ -431,12 +423,6 @@ def test_losses_of_classes_agree_with_pytorch_weighted_and_smoothed_too(name, op
     if not any(options.values()):
         rows, targets = [*rows, [1000.0, -1000.0, 0.0], [-math.inf, 0.0, 1.0]], [*targets, 1, 1]
     assert_agrees_with_pytorch(name, rows, targets, reduction=reduction, **options)
-
-
-@pytest.mark.parametrize("delta", [0.5, 1.0, 3.0])
-def test_huber_loss_agrees_with_pytorch_within_delta_at_it_and_beyond(delta):
-    input = [[0.0, 0.25, 0.5, -0.5, 1.0, -1.0, 3.0, -3.0, 1e150]]
-    assert_agrees_with_pytorch("huber_loss", input, [[0.0] * 9], delta=delta)
 
 
 @pytest.mark.parametrize("name", LOGITS)

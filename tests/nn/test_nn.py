@@ -225,12 +225,6 @@ def test_an_index_chooses_a_row(index):
     assert len(Embedding(1, 1)(0)) == 1  # a list all the same
 
 
-def test_an_index_without_a_row_is_an_error_that_names_both():
-    for index in (4, -1, 0.5, Value(4.0), "0", None, [0]):
-        with pytest.raises(ValueError, match=r"the index is .*: expected a whole number from 0 to 3$"):
-            Embedding(4, 3)(index)
-
-
 # Parameters
 
 
@@ -511,16 +505,12 @@ def document(content, **changes):
         ("", "Expecting value"),
         ("\ufeff" + neuron(), "BOM"),
         ("null", "not written by nn.save"),
-        ("[]", "not written by nn.save"),
         (document(None, format="other"), "not written by nn.save"),
         (document(None, version=2), "not written by nn.save of this version"),
-        (document(None, version="1"), "not written by nn.save of this version"),
         (neuron() + "{}", "Extra data"),
-        (neuron()[:-1], "Expecting"),
         ("[" * 200_000, "recursion"),
         (neuron(b="HERE").replace('"HERE"', "[" * 300 + "]" * 300), r"model.b is \[\[\["),
         (document(None), "model is None: expected Neuron, Layer, MLP or Embedding"),
-        (document([]), r"model is \[\]: expected Neuron"),
         (neuron(type="os.system"), "expected Neuron, Layer, MLP or Embedding"),
         (neuron(type=["MLP"]), "expected Neuron, Layer, MLP or Embedding"),
         (neuron(nin=10**9), "expected Neuron, Layer, MLP or Embedding"),

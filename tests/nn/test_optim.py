@@ -175,7 +175,6 @@ def test_a_state_is_a_copy():
 
 WRONG_STATES = [
     (SGD, {"optimizer": "Adam"}, "state_dict.* of SGD"),
-    (AdamW, {"optimizer": "Adam"}, "state_dict.* of AdamW"),
     (SGD, {"extra": 1}, "a dict of optimizer, steps, learning_rate"),
     (SGD, {"learning_rate": "0.1"}, "learning_rate is '0.1'"),
     (SGD, {"learning_rate": 10**400}, "learning_rate is 1000"),
@@ -188,7 +187,6 @@ WRONG_STATES = [
     (SGD, {"velocity": [0.0, 0.0, math.nan, 0.0]}, r"velocity\[2\] is nan: expected a number$"),
     (Adam, {"mean_square": [0.0, 0.0, 0.0, -1.0]}, r"mean_square\[3\] is -1.0: expected a number, 0 or greater"),
     (RMSprop, {"mean_square": [0.0, 0.0, 0.0, -1.0]}, r"mean_square\[3\] is -1.0: expected a number, 0 or greater"),
-    (Adam, {"betas": [0.9]}, "betas is"),
     (Adam, {"betas": 0.9}, "betas is 0.9: expected two numbers"),
 ]
 
@@ -219,8 +217,6 @@ OUT_OF_RANGE = [
 ] + [
     (Adam, {"betas": (1.0, 0.5)}, r"betas\[0\] is 1.0: expected a finite number, 0 or greater and below 1"),
     (Adam, {"betas": (0.5, 1.0)}, r"betas\[1\] is 1.0"),
-    (AdamW, {"betas": (-0.1, 0.5)}, r"betas\[0\] is -0.1"),
-    (AdamW, {"betas": (0.5, math.nan)}, r"betas\[1\] is nan"),
     (Adam, {"betas": (0.5, 0.5, 0.5)}, "betas is .*: expected two numbers"),
     (SGD, {"nesterov": True}, "nesterov requires a momentum above 0"),
     (SGD, {"nesterov": True, "momentum": 0.9, "dampening": 0.1}, "nesterov requires .* a dampening of 0"),
@@ -257,15 +253,11 @@ OUT_OF_RANGE = [
             for norm in (-1.0, math.nan, None, True, "1")
         ],
         (lambda: constant(-0.1), ValueError, "learning_rate is -0.1: expected a finite number, 0 or greater"),
-        (lambda: constant(True), ValueError, "learning_rate is True: expected a finite number"),
         (lambda: step(math.nan, 1), ValueError, "learning_rate is nan"),
         (lambda: step(0.1, 0), ValueError, "every is 0: expected an int, 1 or greater"),
-        (lambda: step(0.1, 2.5), ValueError, "every is 2.5: expected an int"),
-        (lambda: step(0.1, True), ValueError, "every is True: expected an int"),
         (lambda: step(0.1, 1, -0.5), ValueError, "factor is -0.5"),
         (lambda: exponential(math.inf, 0.5), ValueError, "learning_rate is inf"),
         (lambda: exponential(0.1, math.inf), ValueError, "factor is inf"),
-        (lambda: linear("1", 1), ValueError, "learning_rate is '1'"),
         (lambda: linear(0.1, -1), ValueError, "steps is -1"),
         (lambda: linear(0.1, 1, -1.0), ValueError, "final is -1.0"),
         (lambda: cosine(-1, 1), ValueError, "learning_rate is -1"),
