@@ -211,7 +211,7 @@ class _Tracing:
     def _sorted(self, nodes: list[Value], leaves: list[Value]) -> Order:
         """The order of a backward pass."""
         if self.own_closures if nodes is self.order[0] else have_own_closures(nodes):
-            nodes = _in_order(nodes, len(self.graph.trace.ops))
+            nodes = _in_order(nodes, leaves)
         return nodes, leaves
 
     def _check_assigned(self, assigned: dict[Value, Any]) -> None:
@@ -250,9 +250,11 @@ class _Tracing:
                 total = grad if p in begun else trace.leaf("g", i) + grad
                 graph.parameter_gradients[i] = trace.id(total)
                 of_nodes.append((trace.leaf("p", i), total))
-        for number, grad in of_nodes:
-            if type(number) is type(grad) is Symbol and number.id not in trace.constants:
-                graph.gradients.setdefault(grad.id, number.id)
+        graph.gradients = {
+            grad.id: number.id
+            for number, grad in reversed(of_nodes)
+            if type(number) is type(grad) is Symbol and number.id not in trace.constants
+        }
         graph.scales_with_seed = (self.own_closures and not begun) or graph._scales_with_seed()
 
 
@@ -304,29 +306,29 @@ def _passing_on(node: Value) -> Callable[[Any], None]:
     return _backward
 
 
-def _in_order(nodes: Sequence[Value], n_lines: int) -> list[Value]:
+def _in_order(nodes: Sequence[Value], leaves: Sequence[Value]) -> list[Value]:
     """The nodes level by level, each as soon as its operands are there; within a level, in the order of the program.
 
     A sum of many terms is on one level. So a gradient adds up like parts one after the other, however the program was
     written.
     """
-    place: dict[Value, int] = {}  # of each node, not of leaves: its level times the number of lines, plus its line
+    levels = dict.fromkeys(leaves, 0)
+    lines: dict[Value, int] = {}
     for node in nodes:
         data = node.data
         while isinstance(data, Value):
             data = data.data
-        line = data.id if type(data) is Symbol or type(data) is RowSymbol else 0
-        level, is_sum = 0, node._op == "+"
+        level, line, is_sum = 0, getattr(data, "id", 0), node._op == "+"
         for operand in node._prev:
-            if (its := place.get(operand)) is not None:
-                if is_sum and operand._op == "+":
-                    # It is on the same level as sums among its operands, so its line has to come after theirs, even
-                    # if it equals, or is simplified to, an earlier line.
-                    level, line = max(level, its // n_lines), max(line, its % n_lines)
-                else:
-                    level = max(level, its // n_lines + 1)
-        place[node] = max(level, 1) * n_lines + line
-    return sorted(nodes, key=place.__getitem__)
+            its = levels[operand]
+            if not (is_sum and operand._op == "+"):
+                its += 1
+            elif lines[operand] > line:  # it comes after sums of its level, even if it is simplified to an earlier line
+                line = lines[operand]
+            if its > level:
+                level = its
+        levels[node], lines[node] = level, line
+    return sorted(sorted(nodes, key=lines.__getitem__), key=levels.__getitem__)
 
 
 def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:

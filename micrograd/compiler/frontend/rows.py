@@ -257,8 +257,8 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
     A chain ends at any partial sum or product that is also used elsewhere. `nodes` is everything that `results` depend
     on, operands first; all closures must be this package's own.
     """
-    n_uses = Counter(map(id, chain(results, chain.from_iterable([node._prev for node in nodes]))))
-    alone = {node for node in nodes if node._op == "*" and n_uses[id(node)] == 1}  # products used once
+    n_uses = Counter(chain(results, *[node._prev for node in nodes]))
+    alone = {node for node in nodes if node._op == "*" and n_uses[node] == 1}  # products used once
     chains: list[tuple[list[Value], list[Value], Any]] = []  # sums and products, the last ones first, and the start
     inner: set[Value] = set()  # the sums in them
     sums: list[Value]
@@ -266,7 +266,7 @@ def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]
     for total in reversed(nodes) if alone else ():
         rest, sums, products = total, [], []
         while rest._op == "+" and rest not in inner and not alone.isdisjoint(rest._prev):
-            if sums and n_uses[id(rest)] > 1:
+            if sums and n_uses[rest] > 1:
                 break
             left, right = rest._prev
             sums.append(rest)
