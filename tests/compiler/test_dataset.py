@@ -13,7 +13,7 @@ import pytest
 
 import micrograd
 from micrograd import Value
-from micrograd.compiler.dataset import bucket_by_shape, pack
+from micrograd.compiler.dataset import pack
 from tests.helpers import Table
 
 
@@ -215,19 +215,3 @@ def test_packed_doubles_are_kept_alive_and_followed_where_they_lie(backend, held
     garbage = [np.full(1000, math.nan) for _ in range(10)]
     assert fast.map(packed)[999] == 2.0 * 999.0
     assert len(garbage) == 10
-
-
-# Several shapes
-
-
-def test_examples_are_found_by_number_again():
-    xs = [[1.0], [1.0, 2.0], [3.0], [[4.0]], []]
-    ys = [1.0, 2.0, 3.0, 4.0, 5.0]
-    examples = bucket_by_shape([xs, ys])
-    assert len(examples) == 5
-    assert [examples.arguments(i) for i in range(5)] == [[x, y] for x, y in zip(xs, ys, strict=True)]
-    assert len(examples.batches) == 4
-    assert examples.share(examples.batches[0]) == 2.0
-    examples.size = 1
-    assert examples.share(examples.batches[0]) == pytest.approx(0.4)
-    assert len(bucket_by_shape([[[1.0], [2.0]], ys[:2]]).batches) == 1

@@ -11,7 +11,7 @@ import micrograd
 from micrograd import Value, dot, logsumexp, losses, nn, take, where
 from micrograd.compiler import passes
 from micrograd.compiler.frontend.graph import Ends
-from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, Sum, Term, refs, replace, span
+from micrograd.compiler.ir import Loop, Scatter, refs, span
 from micrograd.compiler.passes import length, program
 from micrograd.compiler.passes.interchange import interchanged
 from micrograd.compiler.passes.jam import jam
@@ -303,22 +303,6 @@ def functions(draw):
 def test_kernels_of_random_functions_compute_what_the_engine_does(function):
     ws = [Value(0.07 * k - 0.4) for k in range(12)]
     check(lambda xs: function(xs, ws), ([0.3 - 0.05 * k for k in range(12)],), ws)
-
-
-# The data
-
-
-def test_references_are_found_and_replaced_in_one_order():
-    kernel = (
-        Loop(3, (Assign(Ref("t0", 0, (1,)), Sum((Term("+", (Ref("p"), Ref("x"))), Term("-", (Ref("p", 1),))))),)),
-        Accumulate(Ref("g", 2), Call("neg", (Ref("t0", 1),))),
-    )
-    found = [ref for ref, _ in refs(kernel)]
-    assert [(ref.array, ref.base) for ref in found] == [("t0", 0), ("p", 0), ("x", 0), ("p", 1), ("g", 2), ("t0", 1)]
-    assert [rounds for _, rounds in refs(kernel)] == [(3,)] * 4 + [()] * 2
-    seen = []
-    assert replace(kernel, lambda ref: seen.append(ref) or ref) == kernel
-    assert seen == found
 
 
 W = [Value(0.1 * k - 0.3) for k in range(6)]

@@ -123,16 +123,6 @@ def test_no_value_is_stored_twice(value):
     assert value.data == 4.0
 
 
-def test_numbers_in_order_are_read_as_one_buffer():
-    values, data = [Value(0.0) for _ in range(3)], memoryview(array("d", [1.0, 2.0, 3.0]))
-    assert redirect.data_buffer(values) is None
-    with redirect.stored(values, data, memoryview(array("d", [0.0] * 3))):
-        assert redirect.data_buffer(list(values)) == data
-        assert redirect.data_buffer(values[::-1]) is redirect.data_buffer(values[:2]) is None
-        with redirect.symbols({}, float):
-            assert redirect.data_buffer(values) is None
-
-
 @pytest.mark.parametrize("fails_in", ["the function", "its backward pass"])
 def test_a_trace_that_fails_leaves_the_engine_and_its_values_as_they_were(fails_in):
     w = Value(2.0)

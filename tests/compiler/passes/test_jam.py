@@ -5,7 +5,7 @@ import pytest
 from micrograd import compile, losses, nn
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, Sum, Term
 from micrograd.compiler.passes import jam, program
-from micrograd.compiler.passes.jam import can_jam, later
+from micrograd.compiler.passes.jam import can_jam
 from micrograd.compiler.targets.c import library_source
 from tests.helpers import needs_compiler
 from tests.kernels import everything, graph_of
@@ -46,12 +46,6 @@ NOT_JAMMED = {
 @pytest.mark.parametrize("loop", NOT_JAMMED.values(), ids=NOT_JAMMED)
 def test_other_loops_are_not_jammed(loop):
     assert not can_jam(loop)
-
-
-def test_a_later_round_is_at_its_own_place():
-    step = Assign(Ref("t", 1, (1,)), Call("*", (Ref("=0.5"), Ref("x", 3, (2, 5)))))
-    assert later(step, 0) == step
-    assert later(step, 2) == Assign(Ref("t", 3, (1,)), Call("*", (Ref("=0.5"), Ref("x", 7, (2, 5)))))
 
 
 @needs_compiler
