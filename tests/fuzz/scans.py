@@ -6,6 +6,7 @@ and constants, with a scan inside it now and then, and perhaps a second scan ove
 
 import random
 import sys
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from micrograd import Value, compile, dot, logsumexp, scan, take, where
@@ -13,13 +14,16 @@ from tests.fuzz import command
 
 N_PARAMETERS, N_STATE, N_X = 8, 2, 2
 UNARY = ["tanh", "sin", "sigmoid", "relu", "exp"]
+KINDS = ["+", "-", "*", "*", "unary", "unary", "where", "dot", "logsumexp", "take", "scan", "sum"]
+OPERANDS = {"unary": 1, "take": 1, "+": 2, "-": 2, "*": 2, "where": 4, "dot": 4, "logsumexp": 4, "sum": 4, "scan": 5}
 Example = tuple[list[float], list[list[float]]]
 
 
 class Body(NamedTuple):
     """What a step computes: operations on earlier numbers, by their positions; its next state and y are positions.
 
-    If it only `adds` numbers to the state, it uses the state for nothing else.
+    Each operation is its kind, what else is chosen, and its operands. If a step only `adds` numbers to the state, it
+    uses the state for nothing else.
     """
 
     operations: list[tuple[Any, ...]]
@@ -45,23 +49,16 @@ def body(rng: random.Random, n_state: int, n_x: int, n_y: int, depth: int = 0) -
     def one() -> int:
         return rng.randrange(n_state if adds else 0, n + len(operations))
 
+    choices: dict[str, Callable[[], Any]] = {
+        "unary": lambda: rng.choice(UNARY),
+        "dot": lambda: rng.randrange(N_PARAMETERS - 4),
+        "scan": lambda: (body(rng, 2, 1, 1, depth + 1), rng.randint(8, 10)),
+    }
     for _ in range(rng.randint(1, 7)):
-        kind = rng.choice(["+", "-", "*", "*", "unary", "unary", "where", "dot", "logsumexp", "take", "scan", "sum"])
-        if kind == "unary":
-            operations.append((rng.choice(UNARY), one()))
-        elif kind == "scan" and depth < 1:
-            inner = body(rng, 2, 1, 1, depth + 1)
-            operations.append((kind, inner, rng.randint(8, 10), one(), one(), [one() for _ in range(3)]))
-        elif kind == "where":
-            operations.append((kind, one(), one(), one(), one()))
-        elif kind == "dot":
-            operations.append((kind, rng.randrange(N_PARAMETERS - 4), [one() for _ in range(4)]))
-        elif kind in ("logsumexp", "sum"):
-            operations.append((kind, [one() for _ in range(4)]))
-        elif kind == "take":
-            operations.append((kind, one()))
-        elif kind in "+-*":
-            operations.append((kind, one(), one()))
+        kind = rng.choice(KINDS)
+        if kind != "scan" or depth < 1:
+            choice = choices[kind]() if kind in choices else None
+            operations.append((kind, choice, [one() for _ in range(OPERANDS[kind])]))
     last = n + len(operations) - 1
     state = [rng.choice([last, one(), one(), last if adds else i]) for i in range(n_state)]
     return Body(operations, state, [one() for _ in range(n_y)], adds)
@@ -78,36 +75,33 @@ def stepped(of: Body, state: list[Any], x: list[Any], outside: list[Any]) -> tup
     """The step of a body."""
     found = [*state, *x, *outside]
     w = outside[:N_PARAMETERS]
-    for kind, *operands in of.operations:
-        match kind:
-            case "+":
-                new = found[operands[0]] + found[operands[1]]
-            case "-":
-                new = found[operands[0]] - found[operands[1]]
-            case "*":
-                new = found[operands[0]] * found[operands[1]]
-            case "where":
-                a, b, c, d = (found[i] for i in operands)
-                new = where(a > b, c, d)
-            case "dot":
-                new = dot(w[operands[0] : operands[0] + 4], [found[i] for i in operands[1]])
-            case "logsumexp":
-                new = logsumexp([found[i] for i in operands[0]])
-            case "sum":
-                new = sum(found[i] * 0.5 for i in operands[0])
-            case "take":
-                new = take(w[:4], where(found[operands[0]] > 0, 1, 2))
-            case "scan":
-                inner, n, first, second, captured = operands
-                more = [*w, *(found[i] for i in captured)]
-                xs = [[found[first] * (0.1 * i)] for i in range(n)]
-                last, ys = scan(lambda s, x: stepped(inner, s, x, more), [found[first], found[second]], xs)  # noqa: B023
-                new = last[0] + last[1] + sum(y[0] for y in ys)
-            case _:
-                new = getattr(Value, kind)(found[operands[0]] + 0.0 * w[0])
+    for kind, choice, operands in of.operations:
+        new = OPERATIONS[kind](w, choice, *(found[i] for i in operands))
         found.append((new * 0.5 + 0.0 * w[0]).tanh())
     following = [s + found[i] * 0.1 if of.adds else found[i] * 0.9 for s, i in zip(state, of.state, strict=True)]
     return following, [found[i] for i in of.y]
+
+
+def scanned(w: list[Any], choice: tuple[Body, int], first: Any, second: Any, *captured: Any) -> Any:
+    """A loop inside the step, which reads numbers of the step around it."""
+    inner, n = choice
+    xs = [[first * (0.1 * i)] for i in range(n)]
+    last, ys = scan(lambda s, x: stepped(inner, s, x, [*w, *captured]), [first, second], xs)
+    return last[0] + last[1] + sum(y[0] for y in ys)
+
+
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "+": lambda w, _, a, b: a + b,
+    "-": lambda w, _, a, b: a - b,
+    "*": lambda w, _, a, b: a * b,
+    "unary": lambda w, name, a: getattr(Value, name)(a + 0.0 * w[0]),
+    "where": lambda w, _, a, b, c, d: where(a > b, c, d),
+    "dot": lambda w, start, *xs: dot(w[start : start + 4], xs),
+    "logsumexp": lambda w, _, *xs: logsumexp(xs),
+    "sum": lambda w, _, *xs: sum(x * 0.5 for x in xs),
+    "take": lambda w, _, a: take(w[:4], where(a > 0, 1, 2)),
+    "scan": scanned,
+}
 
 
 def run(program: Program, w: list[Value], s: list[Any], xs: list[Any]) -> Any:
