@@ -78,28 +78,22 @@ def epochs(steps: int) -> int:
     return -(-10 * steps // len(spelled()))
 
 
-def sequences() -> tuple[list[list[int]], list[list[int]]]:
-    """Texts of as many tokens as there may be, and what follows each token."""
+def sequences() -> list[list[int]]:
+    """Texts of as many tokens as there may be, and one more, which follows them."""
     rng = random.Random(0)
-    texts = [rng.choices(range(gpt.VOCABULARY), k=gpt.CONTEXT + 1) for _ in range(MANY)]
-    return [text[:-1] for text in texts], [text[1:] for text in texts]
+    return [rng.choices(range(gpt.VOCABULARY), k=gpt.CONTEXT + 1) for _ in range(MANY)]
 
 
 def ours(name: str, steps: int = STEPS) -> float:
     """The last loss of our training; of names, the mean of the last epoch."""
-    import micrograd
     from micrograd.optim import Adam
 
     if name == TEXTS:
-        model, texts = gpt.our_gpt(), spelled()
-        model.restart()
-        xs, ys = [text[:-1] for text in texts], [text[1:] for text in texts]
-        options: Any = {"epochs": epochs(steps), "batch_size": 1, "rng": 0, "backend": "c", "progress": False}
-        optimizer = Adam(model.parameters(), learning_rate=RATE)
-        return micrograd.fit(model, model.loss, xs, ys, optimizer=optimizer, **options).losses[-1]
+        model = gpt.our_gpt()
+        adam = Adam(model.parameters(), RATE)
+        return gpt.fitted(model, spelled(), epochs=epochs(steps), optimizer=adam, backend="c")
     task = task_of(name)
-    fast = mlp.compiled(task)
-    packed = fast.pack(*task.batch)
+    fast, packed = mlp.compiled(task)
     with fast.training(Adam(task.parameters, RATE)) as step:
         for _ in range(steps):
             loss = step(packed)
@@ -109,9 +103,7 @@ def ours(name: str, steps: int = STEPS) -> float:
 def task_of(name: str) -> mlp.Task:
     """What each program but the names compiles."""
     if name == TRANSFORMER:
-        transformer = gpt.our_gpt(2)
-        transformer.restart()
-        return mlp.Task(lambda x, y: transformer.loss(transformer(x), y), transformer.parameters(), sequences())
+        return gpt.our_gpt(2).task(sequences())
     if name in NETWORKS:
         return mlp.network("cross-entropy", NETWORKS[name], MANY)
     program = PROGRAMS[name].make(*PROGRAMS[name].full)
@@ -212,9 +204,9 @@ def texts(torch: Any, name: str) -> tuple[list[Any], Callable[[], Any]]:
 
 def transformer(torch: Any, name: str) -> tuple[list[Any], Callable[[], Any]]:
     """The GPT with two layers."""
-    batch = [torch.tensor(part) for part in sequences()]
+    batch = torch.tensor(sequences())
     weights = gpt.pytorch_weights(2)
-    return [*weights.values()], lambda: gpt.pytorch_loss(weights, *batch)
+    return [*weights.values()], lambda: gpt.pytorch_loss(weights, batch[:, :-1], batch[:, 1:])
 
 
 TENSORS = {

@@ -36,10 +36,9 @@ def benchmarks() -> list[Benchmark]:
     ]
 
 
-def compiled(name: str) -> tuple[Any, tuple[Any, ...]]:
+def compiled(name: str) -> tuple[Any, Any]:
     """The program in C, and its batch."""
-    task = cold.task_of(name)
-    return mlp.compiled(task), task.batch
+    return mlp.compiled(cold.task_of(name))
 
 
 def from_nothing(name: str) -> Measure:
@@ -55,23 +54,21 @@ def from_cache(name: str) -> Measure:
 
 def run(name: str) -> float:
     """The mean loss of the batch."""
-    fast, batch = compiled(name)
-    return float(fast.backward(*batch))
+    fast, packed = compiled(name)
+    return float(fast.backward(packed))
 
 
 def call(name: str) -> Measure:
     """Forward and backward of the batch."""
     from micrograd.optim import SGD
 
-    fast, batch = compiled(name)
-    packed = fast.pack(*batch)
+    fast, packed = compiled(name)
     return mlp.our_training("gradient", lambda: fast.backward(packed), SGD(fast.parameters), lambda: None)
 
 
 def call_alone(name: str) -> Measure:
     """The same by the generated function alone."""
-    fast, batch = compiled(name)
-    return mlp.function_alone(fast, fast.pack(*batch))
+    return mlp.function_alone(*compiled(name))
 
 
 def call_pytorch(name: str) -> Measure:

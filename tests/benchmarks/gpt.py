@@ -18,7 +18,7 @@ from tests.benchmarks import values
 from tests.benchmarks.arrays import pytorch_training
 from tests.benchmarks.data import RATE, orders
 from tests.benchmarks.harness import Benchmark, Contestant, Measure, from_first_step
-from tests.benchmarks.mlp import compiled_training, our_training
+from tests.benchmarks.mlp import Task, compiled, compiled_training, our_training
 from tests.benchmarks.values import scalar_engine, their_training, their_value
 
 WIDTH, HEADS, CONTEXT, VOCABULARY = 16, 4, 16, 27
@@ -94,6 +94,11 @@ class GPT:
         """The mean cross-entropy of the next tokens."""
         return self.op.mean([self.op.cross_entropy(row, token) for row, token in zip(logits, following, strict=True)])
 
+    def task(self, texts: Sequence[Sequence[int]]) -> Task:
+        """The loss of a text, and these as a batch."""
+        batch = [text[:-1] for text in texts], [text[1:] for text in texts]
+        return Task(lambda tokens, following: self.loss(self(tokens), following), self.parameters(), batch)
+
     def gradient(self) -> float:
         """The loss of one name, forward and backward."""
         loss = self.loss(self(NAME[:-1]), NAME[1:])
@@ -168,31 +173,30 @@ def our_eager_task() -> Measure:
 
 def our_task(backend: str) -> Measure:
     """Compiled by a backend, for names as long as this one."""
-    import micrograd
-
-    gpt, name = our_gpt(), (NAME[:-1], NAME[1:])
-    loss: Any = lambda tokens, following: gpt.loss(gpt(tokens), following)  # noqa: E731
-    fast = micrograd.compile(loss, name, parameters=gpt.parameters(), backend=backend)
-    return compiled_training("step", fast, fast.pack([NAME[:-1]], [NAME[1:]]), gpt.restart)
+    gpt = our_gpt()
+    return compiled_training("step", *compiled(gpt.task([NAME]), backend), gpt.restart)
 
 
 def our_fit(backend: str) -> Measure:
     """Adam's steps by `fit`, one name each, from the first on."""
-    from micrograd import fit
     from micrograd.optim import Adam
 
-    xs, ys = [name[:-1] for name in names()], [name[1:] for name in names()]
-    gpt = our_gpt()
+    gpt, texts = our_gpt(), names()
 
     def train(schedule: Callable[[int], float]) -> float:
         gpt.restart()
-        history = fit(
-            gpt, gpt.loss, xs, ys, epochs=EPOCHS, batch_size=1, optimizer=Adam(gpt.parameters(), **ADAM),
-            schedule=schedule, rng=0, progress=False, backend=backend,
-        )  # fmt: skip
-        return history.losses[-1]
+        adam = Adam(gpt.parameters(), **ADAM)
+        return fitted(gpt, texts, epochs=EPOCHS, optimizer=adam, schedule=schedule, backend=backend)
 
-    return from_first_step(train, ADAM_RATE, EPOCHS * len(xs))
+    return from_first_step(train, ADAM_RATE, EPOCHS * len(texts))
+
+
+def fitted(gpt: GPT, texts: Sequence[Sequence[int]], **options: Any) -> float:
+    """The last loss of a `fit` with one text a step."""
+    from micrograd import fit
+
+    xs, ys = gpt.task(texts).batch
+    return fit(gpt, gpt.loss, xs, ys, batch_size=1, rng=0, progress=False, **options).losses[-1]
 
 
 # Others

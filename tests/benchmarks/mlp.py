@@ -86,19 +86,19 @@ def ours(
     precision: str = "double",
 ) -> Measure:
     """The loss of one example compiled, and run on n."""
-    task = network(loss, sizes, n)
-    fast = compiled(task, backend, precision)
-    return compiled_training(kind, fast, fast.pack(*task.batch), lambda: set_weights(fast.parameters, sizes), optimizer)
+    fast, packed = compiled(network(loss, sizes, n), backend, precision)
+    return compiled_training(kind, fast, packed, lambda: set_weights(fast.parameters, sizes), optimizer)
 
 
-def compiled(task: Task, backend: str = "c", precision: str = "double") -> Any:
-    """The compiled loss of one example."""
+def compiled(task: Task, backend: str = "c", precision: str = "double") -> tuple[Any, Any]:
+    """The compiled loss of one example, and the batch, packed for it."""
     import micrograd
 
     function, parameters, batch = task
     example = tuple([argument[0] for argument in batch])
     chosen = micrograd.Backend(backend, precision=precision)
-    return micrograd.compile(function, example, parameters=parameters, backend=chosen)
+    fast = micrograd.compile(function, example, parameters=parameters, backend=chosen)
+    return fast, fast.pack(*batch)
 
 
 def network(loss: str, sizes: Sequence[int], n: int) -> Task:
@@ -136,9 +136,7 @@ def our_training(
 
 def our_function() -> Measure:
     """The gradient of the hinge loss by the generated function alone."""
-    task = network("hinge", SIZES, POINTS)
-    fast = compiled(task)
-    return function_alone(fast, fast.pack(*task.batch))
+    return function_alone(*compiled(network("hinge", SIZES, POINTS)))
 
 
 def function_alone(fast: Any, packed: Any) -> Measure:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
-from tests.benchmarks import gpt, values
+from tests.benchmarks import gpt, mlp, values
 from tests.benchmarks.harness import Benchmark, Contestant, Measure, compilation, repeated
 from tests.benchmarks.programs import PROGRAMS, Phrased
 
@@ -51,26 +51,24 @@ def made(name: str) -> Phrased:
     def cross_entropy(logits: Sequence[Any], target: Any) -> Any:
         return -take(softmax(logits), target).log()
 
-    one = gpt.our_gpt()
     other = gpt.GPT(gpt.Operations(Value, take, values.dot, values.mean, softmax, cross_entropy))
-    phrasings = [lambda tokens, following, model=model: model.loss(model(tokens), following) for model in (one, other)]
-    return Phrased(*phrasings, (gpt.NAME[:-1], gpt.NAME[1:]), [*one.parameters(), *other.parameters()])
+    tasks = [model.task([gpt.NAME]) for model in (gpt.our_gpt(), other)]
+    parameters = [parameter for task in tasks for parameter in task.parameters]
+    return Phrased(*[task.loss for task in tasks], (gpt.NAME[:-1], gpt.NAME[1:]), parameters)
 
 
-def compiled(name: str, phrasing: int) -> Any:
-    """The program in C."""
-    import micrograd
-
+def compiled(name: str, phrasing: int) -> tuple[Any, Any]:
+    """The program in C, and its example, many times."""
     program = made(name)
-    return micrograd.compile(program[phrasing], program.example, parameters=program.parameters, backend="c")
+    batch = tuple([[argument] * MANY for argument in program.example])
+    return mlp.compiled(mlp.Task(program[phrasing], program.parameters, batch))
 
 
 def called(name: str, phrasing: int) -> tuple[Callable[[], object], float]:
     """A call with many examples, forward and backward if the result is one number; and what one example gives."""
     from micrograd.support.trees import flat as flatten
 
-    program, fast = made(name), compiled(name, phrasing)
-    packed = fast.pack(*[[argument] * MANY for argument in program.example])
+    program, (fast, packed) = made(name), compiled(name, phrasing)
     results = list(flatten(fast(*program.example)))
     has_gradients = len(results) == 1 and program.parameters
     return partial(fast.backward if has_gradients else fast.map, packed), float(sum(results))
@@ -78,7 +76,7 @@ def called(name: str, phrasing: int) -> tuple[Callable[[], object], float]:
 
 def kernel(name: str, phrasing: int) -> Measure:
     """How many lines the kernel of a call and its gradients has."""
-    lines = compiled(name, phrasing).ir.count("\n")
+    lines = compiled(name, phrasing)[0].ir.count("\n")
     return lambda: (lines, 0.0)
 
 
