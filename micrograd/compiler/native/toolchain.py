@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,6 +33,7 @@ FLAGS = [
 ]  # fmt: skip
 NATIVE = ("-march=native",), ("-mcpu=native",), ()
 """Flags that allow all instructions of this processor, best first: many compilers for ARM know only the second."""
+LONG = 600  # lines of C for each of several compilers: gcc takes 0.1 s for what all of them read, and 0.5 for the rest
 LIMIT = 1 << 28  # bytes of libraries in the cache
 PATIENCE = 2.0  # seconds until the log says what takes so long
 PROBE = """#include <fenv.h>
@@ -209,36 +210,44 @@ def _built(text: str, compiler: Compiler) -> ctypes.CDLL:
 def _compiled(text: str, command: list[str], file: Path) -> ctypes.CDLL:
     """Compile a text to this file and load it as a library. Raises CompilerError if the text is rejected."""
     source = file.with_name(f"{os.urandom(16).hex()}.c")
-    built = source.with_suffix(".so")
+    built, lines = source.with_suffix(".so"), text.count("\n")
+    idle = (os.cpu_count() or 1) + 2 - len(_started)  # one of these may be this text, another one a short loop
+    jobs = min(idle, lines // LONG, text.count("% JOBS"))
+    objects = [source.with_suffix(f".{i}.o") for i in range(jobs)] if jobs > 1 else []
+    parts = [[*command, "-c", f"-DJOBS={jobs}", f"-DJOB={i}", "-o", str(its)] for i, its in enumerate(objects)]
     compiler = "ziglang; the first time can take a minute or two" if "ziglang" in command else command[0]
     try:
         source.write_text(text)
-        with notice(f"compiling {text.count(chr(10)):,} lines of C with {compiler}"):
-            status, errors = _run([*command, str(source), "-o", str(built), "-lm"], source.with_suffix(""))
-        if status != 0:
-            raise CompilerError(f"{shlex.join(command)} failed:\n{errors[-2000:]}")
+        with notice(f"compiling {lines:,} lines of C with {compiler}"):
+            _run([[*part, str(source)] for part in parts], source.with_suffix(""))
+            _run([[*command, *map(str, objects or [source]), "-o", str(built), "-lm"]], source.with_suffix(""))
         library = ctypes.CDLL(str(built))  # if this fails, the file is not kept
         built.replace(file)
         _tidy(file.parent)
     finally:
-        for left in source, built:
+        for left in source, built, *objects:
             left.unlink(missing_ok=True)
     return library
 
 
-def _run(command: list[str], files: Path) -> tuple[int, str]:
-    """Run a compiler. Returns its exit status and its errors.
+def _run(commands: list[list[str]], files: Path) -> None:
+    """Run compilers side by side. Raises CompilerError if one fails.
 
-    The compiler ends when an exception ends this function, and when this process ends, even if it is killed: then the
-    pipe to its shell closes, and the shell removes the `files`. It has its own process group, so that a Ctrl-C in the
-    terminal does not end it: another thread may need what it builds.
+    They end when an exception ends this function, and when this process ends, even if it is killed: then the pipes to
+    their shells close, and these remove the `files`. Each has its own process group, so that a Ctrl-C in the terminal
+    does not end it: another thread may need what it builds.
     """
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    shell = os.name == "posix"
-    words, group = ([WATCHED, str(files), *command], 0) if shell else (command, None)
-    with subprocess.Popen(words, shell=shell, text=True, errors="replace", process_group=group, **pipes) as process:
-        errors = process.stderr.read()  # type: ignore[union-attr]
-    return process.returncode, errors
+    pipes |= {"shell": os.name == "posix", "process_group": 0 if os.name == "posix" else None}
+    with ExitStack() as stack:
+        started = []
+        for command in commands:
+            words = [WATCHED, str(files), *command] if os.name == "posix" else command
+            started.append(stack.enter_context(subprocess.Popen(words, text=True, errors="replace", **pipes)))
+        errors = [process.stderr.read() for process in started]  # type: ignore[union-attr]
+    for command, process, error in zip(commands, started, errors, strict=True):
+        if process.returncode != 0:
+            raise CompilerError(f"{shlex.join(command)} failed:\n{error[-2000:]}")
 
 
 def _tidy(directory: Path) -> None:

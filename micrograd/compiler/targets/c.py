@@ -71,22 +71,28 @@ class Writer(Printer):
         shared: Sequence[bool] = (),
     ) -> None:  # fmt: skip
         once = kind == "once"
-        self.vectors = vectors = kind in ("lanes", "once")
+        self.is_file, self.vectors = kind == "file", kind in ("lanes", "once")
         self.once, self.shared, self.literal, self.constants = once, shared, precision.literal, program.constants
         self.type, self.for_lane, self.lane = KINDS[kind]
         self.uniform = {*"pcghdu", *"y" * once}  # arrays with one number for all lanes
-        self.templates = templates(precision, vectors=vectors, checks=checks)
+        self.templates = templates(precision, vectors=self.vectors, checks=checks)
         example, result = ("T", "real") if once else (self.type, self.type)
         types = {"p": "const real *", "x": f"const {example} *", "seed": f"const {example} ", "g": "real *"}
         types |= {"y": f"{result} *", "t": f"{self.type} *"}
-        if kind != "file":
+        if not self.is_file:
             types |= {"failed": "M *", "h": "const real *", "d": "real *", "block": "R *", "u": "const real *"}
         self.parameters = {name: f"{type.replace('*', '*restrict ')}{name}" for name, type in types.items()}
         self.parts, self.temporaries, self.products, self.block, _ = lower(program, kind, precision, shared)
 
     def function_of(self, name: str, lines: Iterable[str]) -> str:
-        """A function of these lines, which may leave some of its parameters unused."""
-        return super().function_of(name, [" ".join(f"(void){each};" for each in self.parameters), *lines])
+        """A function of these lines, which may leave some of its parameters unused. One of several compilers may
+        compile a part of a kernel, for the others to call.
+        """
+        text = super().function_of(name, [" ".join(f"(void){each};" for each in self.parameters), *lines])
+        if self.is_file or name == self.name:
+            return text
+        text, number = text.replace("static", "PART", 1), name.removeprefix(f"{self.name}_")
+        return f"#if {number} % JOBS == JOB\n{text.rstrip()}\n#else\n{text[: text.index(' {')]};\n#endif\n\n"
 
     def array(self, name: str, numbers: Sequence[float]) -> str:
         """The declaration of an array."""
@@ -189,7 +195,7 @@ def library_source(
     products = writer.products_source(graph.sizes)
     text = "\n".join([
         "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n#include <string.h>\n",
-        PARTS["no_patterns"] + PARTS["passes"],
+        PARTS["no_patterns"] + PARTS["passes"] + PARTS["jobs"],
         f"typedef {precision.type} real;\n",
         PARTS["vectors"] + PARTS["tiles"] if tile else PARTS["doubles"],
         PARTS["call"],
@@ -197,9 +203,11 @@ def library_source(
         definitions(body, precision, vectors=tile > 0),
         PARTS["layer"] if "layer(" in body else "",
         body,
+        "#if JOB == 0",
         PARTS["product"] + products if products else "",
         PARTS["run"],
         PARTS["add"] + PARTS["threads"] if threads > 1 else PARTS["one_thread"],
+        "#endif\n",
     ])  # fmt: skip
     copies = _copies(graph.sizes, shared, one_by_one=tile == 0)
     calls = {name.upper(): PARTS[name] if part else "" for name, part in hoisted.items()}

@@ -10,6 +10,15 @@
 #pragma GCC optimize(PASSES)
 #endif
 
+/* PART jobs */
+#ifdef JOBS /* one of several compilers, each of which compiles some of the functions */
+#define PART __attribute__((visibility("hidden")))
+#else
+#define PART static
+#define JOBS 1
+#define JOB 0
+#endif
+
 /* PART chosen */
 static inline real chosenSUFFIX(int condition, real a, real b) /* both are read: gcc 12 reads wrong elements if not */
 {

@@ -16,9 +16,11 @@ from pathlib import Path
 import pytest
 
 import micrograd
+from micrograd import Value
 from micrograd.compiler import CompilerError
 from micrograd.compiler.native import toolchain
-from tests.helpers import has_compiler, needs_compiler, wait_until
+from micrograd.compiler.passes import lower
+from tests.helpers import assert_as_engine, has_compiler, needs_compiler, wait_until
 
 # Which compiler is chosen, and how it is called
 
@@ -393,12 +395,9 @@ def test_a_slow_trace_says_that_it_is_under_way_and_a_quick_one_nothing(monkeypa
     monkeypatch.setattr(toolchain, "PATIENCE", 0.05)
 
     def function(x):
-        calls.append(x)
-        if len(calls) > 1:  # the first one is that of the engine
-            wait_until(lambda: caplog.text)
+        wait_until(lambda: caplog.text)
         return x
 
-    calls = []
     micrograd.compile(function, (1.0,), backend="python")
     assert "still tracing the function" in caplog.text
 
@@ -431,3 +430,22 @@ def test_the_next_process_finds_what_the_last_one_compiled(own_cache):
         found.append(files(own_cache))
     assert len(found[0]) == 4  # one for each kind of call, and the one that tells whether the compiler works
     assert found[1] == found[0]
+
+
+@needs_compiler
+@pytest.mark.parametrize("n", [1, 40], ids=["an example", "lanes"])
+def test_several_compilers_share_a_long_text(n, own_cache, monkeypatch):
+    commands, run = [], toolchain._run
+    monkeypatch.setattr(lower, "LINES", 2)  # of each function
+    monkeypatch.setattr(toolchain, "LONG", 100)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    monkeypatch.setattr(toolchain, "_run", lambda given, files: commands.append(len(given)) or run(given, files))
+    ws = [Value(0.1 * i - 0.3) for i in range(8)]
+
+    def model(x):
+        return micrograd.sum([(w * x).tanh() * (x + i).exp() ** w for i, w in enumerate(ws)])
+
+    fast = micrograd.compile(model, (1.0,), parameters=ws, backend="c")
+    assert_as_engine(fast, model, [0.1 * i for i in range(n)])
+    assert max(commands) > 1
+    assert not [path for path in own_cache.iterdir() if path.suffix not in (".so", ".h")]
