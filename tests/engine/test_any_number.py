@@ -257,13 +257,6 @@ def test_a_float_that_is_given_beside_decimals_is_the_decimal_as_it_is_written(f
     assert results[0] == pytest.approx(results[1], rel=1e-15)
 
 
-def test_gradients_of_a_kind_are_clipped_to_a_norm():
-    ps = [Value(Decimal(0)), Value(Decimal(0))]
-    ps[0].grad, ps[1].grad = Decimal(3), Decimal(4)
-    assert optim.clip_grad_norm(ps, 2.5) == Decimal(5)
-    assert [float(p.grad) for p in ps] == pytest.approx([1.5, 2], rel=1e-6)
-
-
 @pytest.mark.parametrize("name", ["atan2", "hypot"])
 def test_functions_of_two_take_numbers_beside_values_of_an_enclosing_derivative(name):
     def slope(kind):

@@ -113,26 +113,13 @@ class TestANode:
         assert v.grad == 0.0
 
     @pytest.mark.parametrize("operation", OPERATORS, ids=NAME)
-    def test_the_operands_are_kept_in_order(self, operation):
-        x, y = map(Value, operation.points[0])
-        result = operation.apply(x, y)
-        assert len(result._prev) == 2
-        assert result._prev[0] is x
-        assert result._prev[1] is y
-        assert result._op == operation.name.split()[1]
-
-    @pytest.mark.parametrize("operation", OPERATORS, ids=NAME)
     def test_a_number_beside_a_value_becomes_a_leaf_in_its_place(self, operation):
         a, b = operation.points[0]
         right, left = operation.apply(Value(a), b), operation.apply(a, Value(b))
         for result in (right, left):
             assert [type(operand) for operand in result._prev] == [Value, Value]
             assert [operand.data for operand in result._prev] == [a, b]
-
-    @pytest.mark.parametrize("call", [lambda x: x.clip(-1, 1), lambda x: x.leaky_relu(0.3), lambda x: x.polygamma(2)])
-    def test_an_operation_can_be_repeated_with_its_constants(self, call):
-        y = call(Value(-2.5))
-        assert getattr(Value(-2.5), y._op)(**y._constants) == y
+            assert result._op == operation.name.split()[1]
 
     def test_fused_operations_take_any_iterable(self):
         assert dot((x for x in (1.0, 2.0)), iter([3.0, 4.0])).data == 11.0
@@ -211,13 +198,6 @@ class TestNumericalStability:
 
 
 class TestBackward:
-    def test_a_value_used_twice_gets_both_gradients(self):
-        assert gradients(lambda x: x * x + x, 3.0) == [7.0]
-        assert gradients(lambda x: x**x, 2.0) == pytest.approx([4 * (math.log(2) + 1)], rel=1e-15)
-        assert gradients(lambda x: x - x, 3.0) == [0.0]
-        assert gradients(lambda x: x / x, 3.0) == [0.0]
-        assert gradients(lambda x: dot([x, x], [x, 1.0], x), 3.0) == [8.0]
-
     def test_a_second_call_doubles_the_gradients_of_the_leaves(self):
         x = Value(3.0)
         inner = x * x
@@ -234,13 +214,6 @@ class TestBackward:
         assert shared.grad == 2.0
         second.backward()
         assert (x.grad, shared.grad, first.grad) == (12.0 + 30.0, 5.0, 1.0)
-
-    def test_a_gradient_set_on_an_inner_node_before_the_call_is_forgotten(self):
-        x = Value(3.0)
-        inner = x * x
-        inner.grad = 100.0
-        (inner * 2).backward()
-        assert x.grad == 12.0
 
     def test_on_a_leaf_it_adds_to_it(self):
         x = Value(3.0)
@@ -783,13 +756,6 @@ class TestLogsumexp:
 
 
 class TestTake:
-    def test_the_gradient_goes_to_the_value_that_was_taken(self):
-        values = [Value(2.0), Value(3.0), Value(5.0)]
-        taken = take(values, Value(1.0))
-        (taken * taken).backward()
-        assert (taken.data, taken._op, taken._prev) == (3.0, "take", (values[1],))
-        assert [v.grad for v in values] == [0.0, 6.0, 0.0]
-
     def test_of_lists_it_takes_a_list(self):
         rows = [[Value(10.0 * i + j) for j in range(3)] for i in range(4)]
         assert [v.data for v in take(rows, 2)] == [20.0, 21.0, 22.0]

@@ -55,32 +55,6 @@ def test_backward_is_linear_in_the_gradient_of_the_result(graph, factor):
     assert_close([v.grad for v in values], [(2 + factor) * g for g in once], 1e-9)
 
 
-@given(graphs())
-@random_examples(60)
-def test_the_closures_run_from_the_result_to_the_leaves(graph):
-    """Each once, and after those of all the nodes that use its own."""
-    leaves, steps = graph
-    order = []
-
-    def noted(operation, *operands):
-        node = operation.apply(*operands)
-        closure = node._backward
-
-        def _backward(grad):
-            order.append(node)
-            closure(grad)
-
-        if all(node is not operand for operand in operands):  # +x is x
-            node._backward = _backward
-        return node
-
-    run([Value(x) for x in leaves], steps, noted).backward()
-    place = {id(node): i for i, node in enumerate(order)}
-    assert len(place) == len(order)
-    for node in order:
-        assert all(place[id(operand)] > place[id(node)] for operand in node._prev if id(operand) in place)
-
-
 @given(st.sampled_from([operation for operation in OPERATIONS if operation.arity == 1]), st.floats())
 @random_examples(400)
 def test_any_float_gives_a_number_or_a_named_error(operation, x):

@@ -95,20 +95,6 @@ class TestOnArrays:
         close(grads(inputs), gradient @ w, rtol=1e-13)
 
 
-def test_a_neuron_has_the_published_numbers_and_gradients_between_as_well():
-    """Autograd Engine Deep Dive: as in Karpathy's lecture."""
-    bias = 6.8813735870195432
-    x1, x2, w1, w2, b = map(Value, (2.0, 0.0, -3.0, 1.0, bias))
-    x1w1, x2w2 = x1 * w1, x2 * w2
-    both = x1w1 + x2w2
-    n = both + b
-    o = n.tanh()
-    o.backward()
-    assert (both.data, n.data, o.data) == (-6.0, bias - 6.0, pytest.approx(math.sqrt(0.5), rel=1e-15))
-    found = [value.grad for value in (o, n, b, both, x1w1, x2w2, x1, w1, x2, w2)]
-    assert found == pytest.approx([1.0, *[0.5] * 5, -1.5, 1.0, 0.5, 0.0], rel=1e-14)
-
-
 def distance(model, xs, ys):
     """How far the worst prediction is from its target."""
     return max(abs(model(x).data - y) for x, y in zip(xs, ys, strict=True))

@@ -120,6 +120,17 @@ def test_a_number_beside_an_operation_is_written_into_it_and_has_no_gradient():
     assert ["2.5"] in cards(total([x, 2.5, x + 1]))
 
 
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (-0.000123456, "−0.0001"), (-1.23456e-300, "−1e−300"), (1.5e7, "1.5e7"), (Fraction(-1, 3), "−1/3"),
+        (Fraction(-123456, 654321), "−0.1887"), (Fraction(-1, 10**4000), "−1e−4000"), (123456, "123456"),
+    ],
+)  # fmt: skip
+def test_numbers_on_cards_have_as_many_digits_as_there_is_room_for(number, shown):
+    assert text.number(number, 7) == shown
+
+
 def test_of_the_examples_of_a_mean_or_sum_the_first_is_drawn_as_a_stack():
     svg = to_svg(loss())
     assert [words[:2] for words in cards(loss())][-3:] == [["− 1", "−1.128"], ["^ 2", "1.272"], ["loss", "mean of 4"]]
