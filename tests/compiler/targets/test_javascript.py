@@ -208,8 +208,9 @@ def attention(x, w):
 
 
 def chosen(x, w):
-    """Numbers taken among computed ones."""
-    return total(lookups([a * b for a in x for b in w]))
+    """Numbers taken among computed ones, and a row of a table of parameters."""
+    row = take([w[:2], w[2:]], where(x[0] > 0.5, 1, 0))
+    return total(lookups([a * b for a in x for b in w])) * row[0] * row[1]
 
 
 @needs_node
