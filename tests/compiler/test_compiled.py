@@ -105,20 +105,6 @@ def test_gradients_are_arrays_where_an_argument_is_one(backend):
     assert (weights.tolist(), biases.tolist()) == ([5.0, 0.0], [0.0, 2.0, 0.0])
 
 
-@needs_compiler
-def test_floats_come_out_of_single_precision():
-    fast = micrograd.compile(lambda x: [x[0] * x[1], x[1]], ([1.0, 2.0],), backend=SINGLE)
-    for x in (np.array([2.0, 3.0], np.float32), np.array([2.0, 3.0])):
-        for _ in range(2):
-            assert fast(x).dtype == np.float32
-            assert fast(x).tolist() == [6.0, 3.0]
-    out = np.empty((2, 2), np.float32)
-    assert fast.map(np.ones((2, 2)), out=out) is out
-    assert out.tolist() == [[1.0, 1.0], [1.0, 1.0]]
-    with pytest.raises(TypeError, match="out is an array of '<f8'.*expected a C-contiguous NumPy array of 'f'"):
-        fast.map(np.ones((2, 2)), out=np.empty((2, 2)))
-
-
 def test_results_are_written_into_an_array(backend):
     fast = micrograd.compile(lambda x: [x[0] * x[1], x[0]], ([1.0, 2.0],), backend=backend)
     xs = RNG.normal(size=(40, 2))

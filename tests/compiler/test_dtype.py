@@ -116,16 +116,21 @@ def test_an_exported_file_is_strict_c99_of_floats_alone(network, tmp_path):
     assert (tmp_path / "model.c").read_text() == fast.c_source
 
 
-def test_floats_of_numpy_are_used_where_they_lie():
+def test_floats_of_numpy_are_used_where_they_lie_and_come_out():
     rows = np.arange(12, dtype="f").reshape(4, 3)
-    fast = micrograd.compile(lambda x: micrograd.sum(x), ([0.0] * 3,), backend=SINGLE)
-    packed = fast.pack(rows)
+    fast = micrograd.compile(lambda x: [micrograd.sum(x), x[0]], ([0.0] * 3,), backend=SINGLE)
+    packed, out = fast.pack(rows), np.empty((4, 2), "f")
     rows[0, 0] = 100.0
-    expected = [103.0, 12.0, 21.0, 30.0]
-    assert fast.map(packed).dtype == np.float32
+    expected = [[103.0, 100.0], [12.0, 3.0], [21.0, 6.0], [30.0, 9.0]]
     assert fast.map(rows.tolist()) == expected
-    for examples in (packed, rows.astype("d"), rows.T.copy().T, list(rows)):
-        assert fast.map(examples).tolist() == expected
+    for examples in (packed, rows, rows.astype("d"), rows.T.copy().T, list(rows)):
+        found = fast.map(examples)
+        assert (found.dtype, found.tolist()) == (np.float32, expected)
+        assert fast.map(examples, out=out).tolist() == expected
+    for x in rows[1], rows[1].astype("d"):
+        assert (fast(x).dtype, fast(x).tolist()) == (np.float32, expected[1])
+    with pytest.raises(TypeError, match="out is an array of '<f8'.*expected a C-contiguous NumPy array of 'f'"):
+        fast.map(rows, out=np.empty((4, 2)))
 
 
 def test_what_overflows_on_the_way_goes_on_as_infinity_and_is_an_error_where_that_is_the_result(monkeypatch):

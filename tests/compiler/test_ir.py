@@ -20,7 +20,7 @@ from micrograd.compiler.passes.sums import in_steps
 from micrograd.support.trees import flat as flatten
 from micrograd.support.trees import unflatten
 from tests.benchmarks.programs import PROGRAMS, UNTUNED, differentiated, predators
-from tests.helpers import attention, lookups, random_examples, softmaxes
+from tests.helpers import attention, lookups, products, random_examples, softmaxes
 from tests.kernels import everything, graph_of, interpreted, straight
 from tests.operations import OPERATIONS
 
@@ -122,12 +122,6 @@ def flat(kernel):
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_what_a_sum_reads_is_whole_in_a_loop_that_another_has_joined(n):
     ws = [[Value(0.3 * i - 0.2 * j) for j in range(n)] for i in range(n)]
-
-    def products(xs, ys):
-        total = 0
-        for x, y in zip(xs, ys, strict=True):
-            total = total + x * y
-        return total
 
     for multiply in (dot, products):
         parameters = [w for row in ws for w in row]

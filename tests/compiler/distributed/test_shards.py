@@ -23,7 +23,7 @@ import micrograd
 from micrograd import Backend, Value, data, dot, fit, losses, nn, optim
 from micrograd.compiler.distributed import workers
 from tests.helpers import has_compiler, wait_until
-from tests.trainings import close, plain
+from tests.trainings import Line, close, plain
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -173,14 +173,6 @@ def test_a_process_keeps_the_latest_programs():
     assert list(workers._kept) == ["a", "c"]
 
 
-class Times(nn.Module):
-    def __init__(self, w=2.0):
-        self.w = Value(w)
-
-    def __call__(self, x):
-        return self.w * x
-
-
 # What goes wrong
 
 
@@ -267,7 +259,7 @@ def test_ctrl_c_ends_the_training_after_the_step_and_a_second_one_what_is_under_
 def test_losses_whose_sum_over_shards_is_infinite_diverge_as_in_one_process(backend):
     def error(**more):
         options = {"xs": [1.0] * 6, "ys": [1e8] * 6, "loss": lambda x, y: x * y, "batch_size": None, "backend": backend}
-        model = Times(1e300)
+        model = Line(1e300)
         with pytest.raises(ArithmeticError) as caught:
             trained(model=lambda: model, **options, **more)
         return type(caught.value), str(caught.value), model.w.data
@@ -408,7 +400,7 @@ def test_an_error_names_the_object_that_should_be_a_chunk(executor):
 def test_a_harmless_failure_of_an_operation_is_ignored(backend):
     """In C, the flags say that an operation may have failed; the engine then takes the step."""
     xs = [1.0 + i / 100 for i in range(40)]
-    options = {"model": Times, "xs": xs, "ys": xs, "backend": backend, "batch_size": 20}
+    options = {"model": Line, "xs": xs, "ys": xs, "backend": backend, "batch_size": 20}
     options["loss"] = lambda x, y: (x - y) ** 2 + 1.0 / (x * 1e308 * 1e308 + 3)
     assert_close(trained(executor=Processes(), **options), trained(**options))
 

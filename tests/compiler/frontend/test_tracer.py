@@ -1,6 +1,5 @@
 """Traced numbers: what is folded, simplified and recorded, and how a question for the number is answered."""
 
-import functools
 import inspect
 import math
 import re
@@ -200,15 +199,11 @@ def test_infinite_and_undefined_constants_compile(backend):
         lambda x: x if x else -x,
         lambda x: 1.0 if x == 2 else x,
         lambda x: max(x, 1.0),
-        lambda x: min([x, -x]),
-        lambda x: sorted([x, -x])[0],
         lambda x: x * (x in [1.0, 2.0]),
         lambda x: x * float(x.data),
         lambda x: x * int(x.data),
         lambda x: x * complex(x.data).real,
-        lambda x: x * math.exp(x.data),
         lambda x: x * math.exp(x),
-        lambda x: x * float(x),
         lambda x: x * math.floor(x.data),
         lambda x: x * math.ceil(x.data),
         lambda x: x * math.trunc(x.data),
@@ -223,10 +218,8 @@ def test_infinite_and_undefined_constants_compile(backend):
         lambda x: f"{x:.3f}",
         lambda x: {0: 1.0, 1: 5.0}.get(x, 2.0) * x,
         lambda x: {0: 1.0, 1: 5.0}.get(x.data, 2.0) * x,
-        lambda x: x * (x in {1.0, 2.0}),
         lambda x: x * len({x.data, x.data}),
         lambda x: x * len({x, x}),
-        lambda x: functools.lru_cache(lambda v: 2 * v)(x),
         lambda x: x * {PARAMETER.data: 2.0}.get(1.0, 3.0),
     ],
 )

@@ -167,14 +167,10 @@ def called(backend):
     return fast
 
 
-def no_compiler(monkeypatch, tmp_path):
+def test_without_a_compiler_c_says_what_to_install_and_auto_is_python(own_cache, monkeypatch, tmp_path, caplog):
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: None)
-
-
-def test_without_a_compiler_c_says_what_to_install_and_auto_is_python(own_cache, monkeypatch, tmp_path, caplog):
-    no_compiler(monkeypatch, tmp_path)
     with pytest.raises(CompilerError, match=r'here: install gcc or clang, or pip install ziglang, or .*"python"'):
         compiled("c")
     for _ in range(3):
