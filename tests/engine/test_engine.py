@@ -192,10 +192,6 @@ class TestNumericalStability:
         assert grad(by_base)(e) == pytest.approx(slope, rel=1e-14)
         assert micrograd.compile(grad(by_base), (1.5,), backend="python")(e) == pytest.approx(slope, rel=1e-14)
 
-    def test_a_variable_exponent_of_a_negative_base_is_an_error_that_says_what_to_write(self):
-        with pytest.raises(ValueError, match=r"log\(-3\.0\).* as in x \*\* 2, or as exponent\.detach\(\)$"):
-            (Value(-3.0) ** Value(2.0)).backward()
-
 
 class TestBackward:
     def test_a_second_call_doubles_the_gradients_of_the_leaves(self):
@@ -242,13 +238,6 @@ class TestBackward:
             y = y + x
         y.backward()
         assert (y.data, x.grad) == (50_001.0, 50_001.0)
-
-    def test_an_operation_without_a_derivative_is_named(self):
-        x = Value(2.0)
-        rounded = Value(2.0, (x,), "round")
-        with pytest.raises(NotImplementedError, match=r"round\(2\.0\) has no derivative: give its Value a _backward"):
-            (rounded * 2).backward()
-        assert x.grad == 0.0
 
     @pytest.mark.parametrize("closure", [lambda: None, lambda grad, more: None], ids=["none", "two"])
     def test_a_closure_that_does_not_take_the_gradient_is_told_what_it_takes(self, closure):
@@ -427,6 +416,8 @@ class TestErrors:
         ("numbers around the operand", 1.0, lambda v: Value(6.0, (2.0, v, 3), "op"), TypeError,
          r"operands of op must be Values, not \(.*\): .* promote"),
         ("a list of conditions", 1.0, lambda v: where([False], v, v), TypeError, r"single condition, not \[False\]"),
+        ("minimum of a list", 1.0, lambda v: minimum([v, v]), TypeError,
+         r"^minimum\(\) expects two or more numbers, not 1: .*minimum\(\*values\)"),
         ("clip to None", 1.0, lambda v: v.clip(None, 1), TypeError,
          r"low must be a number, not None.*; for no bound, pass -math\.inf$"),
         ("clip to None above", 1.0, lambda v: v.clip(0, None), TypeError, r"not None.*; for no bound, pass math\.inf$"),
@@ -438,10 +429,15 @@ class TestErrors:
         ("backward of text", 1.0, lambda v: (v * 2).backward("a"), TypeError, "not str: 'a'"),
         ("backward of a Value", 1.0, lambda v: (v * 2).backward(v), TypeError, "a number, not a Value"),
         ("backward of a huge int", 1.0, lambda v: (v * 3).backward(10**400), OverflowError, "int too large"),
+        ("without a closure", 2.0, lambda v: Value(2.0, (v,), "round"), NotImplementedError,
+         r"round\(2\.0\) has no derivative: give its Value a _backward"),
         ("asin at 1", 1.0, lambda v: v.asin(), ZeroDivisionError, r"derivative of asin\(1\.0\) cannot be taken: ."),
         ("acosh at 1", 1.0, lambda v: v.acosh(), ZeroDivisionError, r"derivative of acosh\(1\.0\) cannot be taken"),
         ("a root at 0", 0.0, lambda v: v**0.5, ZeroDivisionError, r"derivative of \*\*\(0\.0, 0\.5\) cannot be taken"),
-        ("by the exponent", 2.0, lambda v: Value(-2.0) ** v, ValueError, r"of \*\*\(-2\.0, 2\.0\) cannot be taken: ."),
+        ("by the exponent", 2.0, lambda v: Value(-2.0) ** v, ValueError,
+         r"log\(-2\.0\).* as in x \*\* 2, or as exponent\.detach\(\)$"),
+        ("the angle of the origin", 0.0, lambda v: v.atan2(0.0), ZeroDivisionError, r"of atan2\(0.0, 0.0\) cannot be"),
+        ("its distance", 0.0, lambda v: v.hypot(0.0), ZeroDivisionError, r"of hypot\(0.0, 0.0\) cannot be taken"),
         ("too steep", 1e-200, lambda v: v**-1, OverflowError, r"derivative of \*\*\(1e-200, -1\) cannot be taken"),
     )
     # fmt: on
@@ -692,11 +688,6 @@ class TestFunctionsOfTwo:
         assert mixed == pytest.approx(3 / 5 - 16 * 3 / 125)
         assert grad(lambda x: x * grad(lambda y: maximum(x, y))(1.0))(2.0) == 0.0
 
-    def test_there_is_no_angle_of_the_origin_to_differentiate(self):
-        for name in ("atan2", "hypot"):
-            with pytest.raises(ZeroDivisionError, match=rf"derivative of {name}\(0.0, 0.0\) cannot be taken"):
-                getattr(Value(0.0), name)(0.0).backward()
-
 
 class TestMaximumOfMany:
     @pytest.mark.parametrize(
@@ -727,11 +718,6 @@ class TestMaximumOfMany:
 
     def test_in_nested_derivatives_equal_ones_share_the_outer_gradient_too(self):
         assert grad(lambda x: grad(lambda y: maximum(x, y, x) * y)(2.0))(2.0) == pytest.approx(2 / 3)
-
-    @pytest.mark.parametrize("values", [(), ([1.0, 2.0],)])
-    def test_a_list_of_numbers_is_refused(self, values):
-        with pytest.raises(TypeError, match=r"minimum\(\) expects two or more numbers, not \d: .*minimum\(\*values\)"):
-            minimum(*values)
 
 
 class TestLogsumexp:

@@ -30,43 +30,31 @@ def test_no_rounds_return_the_state_itself(nothing):
     assert ys == []
 
 
-@pytest.mark.parametrize(
-    ("rows", "length", "came"),
-    [(None, None, "neither"), ([1, 2], 3, r"\[2, 3\]"), ({"a": [1], "b": [1, 2]}, None, r"\[1, 2\]")],
-)
-def test_different_numbers_of_rounds_are_an_error(rows, length, came):
-    with pytest.raises(ValueError, match=f"scan.. needs one number of rounds, but got {came}"):
-        scan(lambda s, x: (s, x), 0, rows, length)
+ROUNDS = "scan.. needs one number of rounds, but got "
 
 
 @pytest.mark.parametrize(
-    ("rows", "length", "error", "message"),
+    ("step", "options", "error", "message"),
     [
-        ({1, 2}, None, TypeError, "xs is of type set"),
-        (iter([1, 2]), None, TypeError, "whose length is not known: expected a list"),
-        (None, -1, ValueError, "length is -1: expected an int, 0 or greater"),
-        (None, 2.0, ValueError, "length is 2.0: expected an int, 0 or greater"),
+        (None, {}, ValueError, f"{ROUNDS}neither"),
+        (None, {"xs": [1, 2], "length": 3}, ValueError, rf"{ROUNDS}\[2, 3\]"),
+        (None, {"xs": {"a": [1], "b": [1, 2]}}, ValueError, rf"{ROUNDS}\[1, 2\]"),
+        (None, {"xs": {1, 2}}, TypeError, "xs is of type set"),
+        (None, {"xs": iter([1, 2])}, TypeError, "whose length is not known: expected a list"),
+        (None, {"length": -1}, ValueError, "length is -1: expected an int, 0 or greater"),
+        (None, {"length": 2.0}, ValueError, "length is 2.0: expected an int, 0 or greater"),
+        *[(lambda s, x, y=y: y, {"length": 3}, TypeError, "must return a pair") for y in (5, [1, 2], (1, 2, 3))],
+        (lambda s, x: (s, s), {"length": 3, "until": lambda s: s > 60}, TypeError, "must return .state, None."),
     ],
 )
-def test_rows_that_cannot_be_counted_are_an_error(rows, length, error, message):
+def test_a_step_or_rounds_that_do_not_fit_are_an_error(step, options, error, message):
     with pytest.raises(error, match=message):
-        scan(lambda s, x: (s, x), 0, rows, length)
+        scan(step or (lambda s, x: (s, x)), 1, **options)
 
 
 def test_until_stops_before_the_round_in_which_it_holds():
     assert scan(lambda s, x: (2 * s, None), 1, length=100, until=lambda s: s > 60) == (64, None)
     assert scan(lambda s, x: (2 * s, None), 1, length=3, until=lambda s: s > 60) == (8, None)
-
-
-def test_until_allows_no_y():
-    with pytest.raises(TypeError, match="must return .state, None."):
-        scan(lambda s, x: (s, s), 1, length=3, until=lambda s: s > 60)
-
-
-@pytest.mark.parametrize("result", [5, [1, 2], (1, 2, 3)])
-def test_the_step_returns_a_pair(result):
-    with pytest.raises(TypeError, match="must return a pair"):
-        scan(lambda s, x: result, 1, length=3)
 
 
 def test_an_error_names_its_round():

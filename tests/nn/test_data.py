@@ -139,23 +139,19 @@ def test_arrays_are_split_and_standardized_into_arrays():
     ("call", "error", "message"),
     [
         (lambda: moons(-1), ValueError, "n is -1"),
-        (lambda: moons(2.5), ValueError, "n is 2.5"),
         (lambda: circles(10, noise=math.nan), ValueError, "noise is nan"),
-        (lambda: moons(noise="0.1"), ValueError, "noise is '0.1': expected a finite number, 0 or greater"),
         (lambda: circles(factor=math.inf), ValueError, "factor is inf"),
         (lambda: spirals(10, arms=0), ValueError, "arms is 0"),
         (lambda: moons(rng="7"), TypeError, "rng is '7': expected a random.Random, a NumPy generator or a seed"),
         (lambda: batches([1], [1, 2], 1), ValueError, "not 1 and 2"),
         (lambda: batches([1], [1], 0), ValueError, "size is 0"),
-        (lambda: batches([1], [1], 1, 7.0), TypeError, "rng is 7.0: expected a random.Random, a NumPy generator or a"),
         *[
             (lambda xs=xs: batches(xs, [1.0], 1), TypeError, f"xs is of type {type(xs).__name__}: expected a list or")
-            for xs in ({0: 1.0}, {1.0}, iter([1.0]), 1.0)
+            for xs in ({0: 1.0}, {1.0}, iter([1.0]), 1.0, None, np.array(1.0))
         ],
         (lambda: train_test_split(XS, YS, 0.001), ValueError, "test_size is 0.001: expected one that divides 100"),
         (lambda: train_test_split(XS, YS, 100), ValueError, "test_size is 100: expected one that divides 100"),
         (lambda: train_test_split(XS, YS, 1.0), ValueError, "test_size is 1.0: expected .* below 1"),
-        (lambda: train_test_split(XS, YS, True), ValueError, "test_size is True"),
         (lambda: train_test_split(XS, YS[1:]), ValueError, "same length"),
         (lambda: train_test_split(XS, YS, stratify=[0]), ValueError, "stratify has 1 classes: expected 100"),
         (lambda: train_test_split(XS, YS, stratify={0}), TypeError, "stratify is of type set"),

@@ -119,17 +119,12 @@ TINY = math.exp(-40)
 @pytest.mark.parametrize(
     ("xs", "target", "loss", "grad"),
     [
-        ([1e308], [0], 1e308, [1.0]),  # of the binary one
-        ([40.0], [1], TINY, [-TINY]),
-        ([-40.0], [0], TINY, [TINY]),
-        ([1000.0, -1000.0], 0, 0.0, [0.0, 0.0]),
-        ([1000.0, -1000.0], 1, 2000.0, [1.0, -1.0]),
-        ([-1000.0, -1000.0], 1, math.log(2), [0.5, -0.5]),
-        ([1e308, 0.0], 1, 1e308, [1.0, -1.0]),
-        ([-math.inf, 0.0], 1, 0.0, [0.0, 0.0]),
-        ([-math.inf, 0.0], 0, math.inf, [-1.0, 1.0]),
+        ([1e308], [0], 1e308, [1.0]), ([40.0], [1], TINY, [-TINY]), ([-40.0], [0], TINY, [TINY]),  # the binary one
+        ([1000.0, -1000.0], 0, 0.0, [0.0, 0.0]), ([1000.0, -1000.0], 1, 2000.0, [1.0, -1.0]),
+        ([-1000.0, -1000.0], 1, math.log(2), [0.5, -0.5]), ([1e308, 0.0], 1, 1e308, [1.0, -1.0]),
+        ([-math.inf, 0.0], 1, 0.0, [0.0, 0.0]), ([-math.inf, 0.0], 0, math.inf, [-1.0, 1.0]),
     ],
-)
+)  # fmt: skip
 def test_cross_entropies_are_exact_at_extreme_logits(xs, target, loss, grad):
     logits, is_binary = values(xs), isinstance(target, list)
     result = (binary_cross_entropy_with_logits if is_binary else cross_entropy)(logits, target)
