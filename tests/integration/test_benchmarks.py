@@ -84,15 +84,6 @@ def test_the_charts_name_each_line_where_it_ends_also_those_that_are_ahead_of_ou
     assert (ends["PyTorch: 0.5"], ends["NumPy by hand: 1.5"]) == ("end", "start")
 
 
-def test_what_was_measured_is_stored_whole():
-    machines, measured = page.recalled(page.stored({"mlp": "a machine"}, {"mlp": [TASK], "gpt": [SIZE]}))
-    assert machines == {"mlp": "a machine"}
-    for (again,), result in zip(measured.values(), (TASK, SIZE), strict=True):
-        assert list(page.table(again)) == list(page.table(result))
-    with pytest.raises(NotImplementedError, match="measured before"):
-        measured["mlp"][0].benchmark.ours[0].prepare()
-
-
 def test_the_page_says_where_a_group_was_measured_on_another_machine():
     groups = {name: (f"About {name}.", [TASK]) for name in ("mlp", "gpt", "cold")}
     lines = list(page.markdown({"mlp": "one", "gpt": "one", "cold": "another"}, groups))
@@ -104,7 +95,11 @@ def test_the_page_says_where_a_group_was_measured_on_another_machine():
 
 
 def test_the_page_and_its_charts_are_those_of_the_numbers_that_are_stored():
-    machines, measured = page.recalled((BENCHMARKS / "measured.json").read_text(encoding="utf-8"))
+    stored = (BENCHMARKS / "measured.json").read_text(encoding="utf-8")
+    machines, measured = page.recalled(stored)
+    assert page.stored(machines, measured) == stored
+    with pytest.raises(NotImplementedError, match="measured before"):
+        measured["mlp"][0].benchmark.ours[0].prepare()
     written = (BENCHMARKS / "README.md").read_text(encoding="utf-8")
     assert machines.keys() == measured.keys()
     for machine in machines.values():

@@ -18,6 +18,7 @@ from micrograd import Value, nn, reductions
 from tests.pages import BLOCK, HERE, PAGES, README, ROOT, blocks, printed, run
 
 PYTHON = [page for page in PAGES if blocks(page, "python")]
+COURSE = [page for kind in ("md", "ipynb") for page in sorted((ROOT / "tests" / "notebooks").glob(f"*.{kind}"))]
 COMMANDS = [page for page in PAGES if any(block["file"] for block in BLOCK.finditer(page.read_text(encoding="utf-8")))]
 
 
@@ -112,7 +113,7 @@ def test_every_block_says_its_language(page):
     assert not any(fences[1::2])
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@pytest.mark.parametrize("page", [*PAGES, *COURSE], ids=name)
 def test_the_files_it_links_to_exist(page):
     links = re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
