@@ -299,7 +299,7 @@ def _only_adds(trace: Trace, state: Sequence[int], results: Sequence[int]) -> bo
 
 
 def is_linear(trace: Trace, line: int, uniform: Set[int]) -> bool:
-    """Whether an operation on numbers is linear in the operands that are not uniform."""
+    """Whether an operation is linear in the operands that are not uniform: in numbers, or in what a row adds up."""
     operands = trace.operands[line]
     varies = [i not in uniform for i in operands]
     match trace.ops[line]:
@@ -309,6 +309,8 @@ def is_linear(trace: Trace, line: int, uniform: Set[int]) -> bool:
             return not varies[1]
         case "where" if not varies[0]:
             operands = operands[1:]
+        case "axpy":
+            return varies[1] and not varies[2] and (varies[0] or operands[0] == trace.nothing)
         case "neg" | "item":
             return True
         case "+" | "-":

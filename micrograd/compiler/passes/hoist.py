@@ -20,8 +20,8 @@ from typing import NamedTuple
 from micrograd.compiler.frontend.graph import Ends, Graph
 from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.frontend.rounds import reached
-from micrograd.compiler.frontend.tracer import Trace
-from micrograd.compiler.passes.linear import Moved, Sums, moved_lines, sums_for
+from micrograd.compiler.frontend.tracer import Slice, Trace
+from micrograd.compiler.passes.linear import Sums, links_apart, moved_lines, sums_for
 
 FAR = 1 << 40  # where "d" begins in "g", as passes treat it as a part of "g": too far away for a loop over both
 NO_NUMBERS = CONDITIONS | {"stack", "axpy", "scatter"}
@@ -56,37 +56,34 @@ def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | No
     varying = sorted(line for line in needed - uniform if trace.operands[line])
     if not held:
         return None
-    moved = moved_lines(trace, varying, ends, uniform)
-    sums = sums_for(trace, moved, uniform, {row for _, row in ends.rows})
+    apart = links_apart(trace, varying, ends)
+    moved = moved_lines(trace, varying, ends, uniform, apart)
+    sums = sums_for(trace, moved, uniform, apart)
     each = _with_leaves(graph, {line: ("h", i) for i, line in enumerate(held)})
     after = _with_leaves(each, sums.numbers)
     return Hoisted((graph, Ends(held)), _each(each, ends, moved, sums), _after(after, ends, moved, sums), sums.size)
 
 
-def _each(graph: Graph, ends: Ends, moved: Moved, sums: Sums) -> Part:
+def _each(graph: Graph, ends: Ends, moved: set[int], sums: Sums) -> Part:
     """What stays in the loop, including the sums for the lines that are moved out of it."""
     trace = graph.trace
-    gradients = {i: line for i, line in ends.gradients.items() if line not in moved.numbers}
+    gradients = {i: line for i, line in ends.gradients.items() if line not in moved}
     for line, (_, i) in sums.numbers.items():
         if line not in trace.items or trace.operands[line][0] not in sums.rows:  # others are added up with their rows
             gradients[FAR + i] = trace.row("+", (trace.leaf("g", FAR + i).id, line))
-    rows = []
-    for place, row in *((place._replace(base=FAR + place.base), row) for row, place in sums.rows.items()), *ends.rows:
-        links = moved.chains[row][1] if row in moved.chains else trace.links(row)
-        rows += [(place, _relink(trace, links))] * bool(links)
+    rows = [(place._replace(base=FAR + place.base), row) for row, place in sums.rows.items()]
+    rows += _linked(trace, [(place, [i for i in trace.links(row) if i not in moved]) for place, row in ends.rows])
     return graph, Ends(ends.returned, gradients, rows)
 
 
-def _after(graph: Graph, ends: Ends, moved: Moved, sums: Sums) -> Part:
+def _after(graph: Graph, ends: Ends, moved: set[int], sums: Sums) -> Part:
     """What is computed after the loop."""
     trace = graph.trace
-    for row in moved.chains.keys() & sums.rows.keys():  # what its links in the loop add up to is one more link
-        links, (first, *_) = moved.chains[row]
-        trace.ops[first], trace.operands[first] = "axpy", (row, trace.id(1.0), trace.slice(*sums.rows[row]))
-        _relink(trace, sorted((first, *links), reverse=True))
-    gradients = {i: line for i, line in ends.gradients.items() if line in moved.numbers}
-    chains = [(place, moved.chains[row][0]) for place, row in ends.rows if row in moved.chains]
-    return graph, Ends([], gradients, [(place, _relink(trace, links)) for place, links in chains])
+    for row, place in sums.rows.items():
+        trace.ops[row], trace.operands[row] = "axpy", (trace.nothing, trace.id(1.0), trace.slice(*place))
+    gradients = {i: line for i, line in ends.gradients.items() if line in moved}
+    rows = [(place, [i for i in trace.links(row) if i in moved]) for place, row in ends.rows]
+    return graph, Ends([], gradients, _linked(trace, rows))
 
 
 def _uniform(graph: Graph, shared: Sequence[bool]) -> set[int]:
@@ -119,13 +116,12 @@ def _read_in_rounds(trace: Trace, line: int) -> set[int]:
     return leaves.union(*within).difference(loop.state, loop.xs)
 
 
-def _relink(trace: Trace, links: Sequence[int]) -> int:
-    """Link these lines, given last one first, into a sum of rows. Returns its line."""
-    row = trace.nothing
-    for line in reversed(links):
-        trace.operands[line] = (row, *trace.operands[line][1:])
-        row = line
-    return row
+def _linked(trace: Trace, rows: Sequence[tuple[Slice, list[int]]]) -> list[tuple[Slice, int]]:
+    """The rows that these links make, given last one first, with the slice of gradients that each is added to."""
+    for _, links in rows:
+        for line, before in zip(links, [*links[1:], trace.nothing], strict=False):
+            trace.operands[line] = (before, *trace.operands[line][1:])
+    return [(place, links[0]) for place, links in rows if links]
 
 
 def _with_leaves(graph: Graph, places: dict[int, tuple[str, int]]) -> Graph:
