@@ -460,6 +460,7 @@ Imposter = type("MLP", (nn.MLP,), {})
     ("model", "message"),
     [
         (Imposter(2, [1]), "nn.save cannot write this MLP: model is .*: expected Neuron, Layer, MLP or Embedding; "),
+        ("model.json", r"model is 'model.json': expected a Module, as in save\(model, 'model.json'\)"),
         (nn.Module(), "cannot write this Module: model is .*: expected Neuron, Layer, MLP or Embedding"),
         (nn.Neuron(2, lambda x: x), "model.activation is <function.*expected a name from ACTIVATIONS"),
         (altered(lambda layers: layers.append(layers)), "recursion"),
@@ -478,16 +479,10 @@ Imposter = type("MLP", (nn.MLP,), {})
 def test_what_could_not_be_loaded_as_it_was_is_not_saved(tmp_path, model, message):
     path = tmp_path / "model.json"
     path.write_text("the old file")
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(TypeError if "save\\(" in message else ValueError, match=message):
         nn.save(model, path)
     assert path.read_text() == "the old file"
     assert os.listdir(tmp_path) == [path.name]
-
-
-def test_swapped_arguments_of_save_are_told_apart(tmp_path):
-    path = str(tmp_path / "model.json")
-    with pytest.raises(TypeError, match=r"model is '.*: expected a Module, as in save\(model, 'model.json'\)"):
-        nn.save(path, MLP(1, [1]))
 
 
 def neuron(**changes):

@@ -247,7 +247,7 @@ def test_a_page_of_500_weights_has_less_than_200_kilobytes(tmp_path):
     assert save(tmp_path, model_of((2, 20, 20, 1))).stat().st_size < 200_000
 
 
-def test_what_cannot_be_played_with_is_refused(tmp_path):
+def test_what_cannot_be_played_with_is_refused(tmp_path, monkeypatch):
     sgd = optim.SGD(model_of().parameters(), 0.1)
     for arguments, kind, message in [
         ({"model": nn.Module()}, ValueError, "has 0 parameters: a playground trains from 1 to 20,000"),
@@ -272,6 +272,9 @@ def test_what_cannot_be_played_with_is_refused(tmp_path):
     ]:
         with pytest.raises(kind, match=message):
             save(tmp_path, **arguments)
+    monkeypatch.setattr(playground, "NUMBERS", 59)
+    with pytest.raises(ValueError, match="the examples hold 60 numbers: a playground holds 59, so give 19 examples or"):
+        save(tmp_path)
     with pytest.raises(ValueError, match="name the file 'page.html'"):
         viz.save_playground(model_of(), LOGITS, XS, YS, tmp_path / "page.pdf")
     assert [*tmp_path.iterdir()] == []
@@ -349,12 +352,6 @@ def test_a_lesson_is_a_list_of_dicts_with_text_and_answers_and_data_for_a_plane(
 def test_a_batch_of_all_is_written_as_in_the_address(batch):
     assert lesson.checked([{**ASK, "batch": batch}], {})[0]["batch"] == "Infinity"
     assert lesson.checked([{**ASK, "n": np.int64(5), "data": "xor"}], {})[0]["n"] == 5
-
-
-def test_more_examples_than_a_page_can_hold_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("micrograd.draw.playground.page.NUMBERS", 59)
-    with pytest.raises(ValueError, match="the examples hold 60 numbers: a playground holds 59, so give 19 examples or"):
-        save(tmp_path)
 
 
 # The page
