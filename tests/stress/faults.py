@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from itertools import cycle
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
 import micrograd
-from micrograd import Value, data, fit, losses, nn, optim
+from micrograd import Value, data, fit, losses, mean, nn, optim
 
 # Killed while it saves
 
@@ -29,45 +29,36 @@ def save_forever(path: Path, models: list[nn.MLP], ready: Any) -> None:
         ready.set()
 
 
-def kill(times: int, directory: Path, rng: random.Random) -> Counter[str]:
-    """Kill processes at random moments while they save. Returns how often which model was there, or a broken file.
+def kill(times: int, rng: random.Random | None = None) -> Iterator[str]:
+    """Kill processes at random moments while they save. Tells how often which model was there.
 
     "half-way" counts the kills that came while the new file was written: they leave its temporary file.
+
+    Raises ValueError if a file is broken.
     """
-    fork = multiprocessing.get_context("fork")
+    fork, rng = multiprocessing.get_context("fork"), rng or random.Random()
     models = [nn.MLP(8, [32, 1], rng=seed) for seed in (1, 2)]
     states = [model.state_dict() for model in models]
-    path = directory / "model.json"
-    nn.save(models[0], path)
-    started = time.perf_counter()
-    nn.save(models[0], path)
-    duration = time.perf_counter() - started
     found: Counter[str] = Counter()
-    for i in range(times):
-        ready = fork.Event()
-        process = fork.Process(target=save_forever, args=(path, models, ready))
-        process.start()
-        ready.wait()
-        time.sleep(2 * duration * (i + rng.random()) / times)  # spread over the saving of either model
-        process.kill()
-        process.join()
-        try:
-            found[f"model {states.index(nn.load(path).state_dict()) + 1}"] += 1
-        except ValueError as error:
-            found[f"broken: {error}"] += 1
-        for temporary in set(directory.iterdir()) - {path}:
-            found["half-way"] += 1
-            temporary.unlink()
-    return found
-
-
-def main_kill(times: int) -> None:
-    """Print what was found in the file."""
     with tempfile.TemporaryDirectory() as directory:
-        found = kill(times, Path(directory), random.Random())
-    print(f"{times} processes killed while they saved:", dict(found))
-    if found["model 1"] + found["model 2"] < times:
-        raise SystemExit("a file was broken")
+        path = Path(directory, "model.json")
+        nn.save(models[0], path)
+        started = time.perf_counter()
+        nn.save(models[0], path)
+        duration = time.perf_counter() - started
+        for i in range(times):
+            ready = fork.Event()
+            process = fork.Process(target=save_forever, args=(path, models, ready))
+            process.start()
+            ready.wait()
+            time.sleep(2 * duration * (i + rng.random()) / times)  # spread over the saving of either model
+            process.kill()
+            process.join()
+            found[f"model {states.index(nn.load(path).state_dict()) + 1}"] += 1
+            for temporary in set(path.parent.iterdir()) - {path}:
+                found["half-way"] += 1
+                temporary.unlink()
+    yield f"{times} processes killed while they saved: {dict(found)}"
 
 
 # Interrupted by Ctrl-C
@@ -128,15 +119,19 @@ def numbers(parameters: Sequence[Any]) -> list[Any]:
     return [parameter.data for parameter in parameters]
 
 
-def interrupt(fitting: Fitting, times: int, rng: random.Random) -> int:
-    """Press Ctrl-C at moments spread over the training. Returns how often it came in time.
+def interrupt(times: int) -> Iterator[str]:
+    """Press Ctrl-C at moments spread over the training, in each backend. Tells how often it came in time."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background processes with Ctrl-C ignored
+    for backend in BACKENDS:
+        yield f"{in_time(Fitting(backend), times, random.Random())} of {times} in time: fit in {backend}"
 
-    Raises
-    ------
-    AssertionError
-        If something was left half-done, the collector off, or Ctrl-C without its meaning.
+
+def in_time(fitting: Fitting, times: int, rng: random.Random) -> int:
+    """How often Ctrl-C came in time.
+
+    Raises AssertionError if something was left half-done, the collector off, or Ctrl-C without its meaning.
     """
-    in_time = 0
+    found = 0
     duration = 0.0
     for i in range(times):
         fitting.start()
@@ -147,22 +142,14 @@ def interrupt(fitting: Fitting, times: int, rng: random.Random) -> int:
                 fitting.take(BACKENDS[fitting.backend])
             duration = time.perf_counter() - started
         except KeyboardInterrupt:
-            in_time += 1
+            found += 1
         if fitting.state() != fitting.after[fitting.optimizer.steps]:
             raise AssertionError(f"half a step in {fitting.backend}, Ctrl-C at {delay / duration:.1%} of its time")
         if not gc.isenabled():
             raise AssertionError("the collector was left off")
         if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             raise AssertionError("Ctrl-C was left without its meaning")
-    return in_time
-
-
-def main_interrupt(times: int) -> None:
-    """Interrupt a training run in each backend."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background processes with Ctrl-C ignored
-    for backend in BACKENDS:
-        in_time = interrupt(Fitting(backend), times, random.Random())
-        print(f"{in_time} of {times} in time: fit in {backend}", flush=True)
+    return found
 
 
 # Threads
@@ -172,29 +159,41 @@ WAYS = ("fit in eager", "fit in c", "loop in python", "loop in c", "block in pyt
 
 
 def train(seed: int, way: str) -> list[float]:
-    """The parameters of a network, trained by `fit`, by steps in a loop, or in a block."""
+    """The parameters of a network, trained by `fit`, or by twenty steps in a loop or in a block."""
+    if not way.startswith("fit in "):
+        return numbers(list(islice(learning(way, seed), 20))[-1])
     xs, ys = data.moons(12, rng=seed)
     model = nn.MLP(2, [4, 1], rng=seed)
-    kind, _, backend = way.partition(" in ")
+    options: dict[str, Any] = {"batch_size": 4, "rng": seed, "progress": False, "backend": way[len("fit in ") :]}
     optimizer = optim.Adam(model.parameters(), learning_rate=0.01)
-    if kind == "fit":
-        options: dict[str, Any] = {"batch_size": 4, "rng": seed, "progress": False, "backend": backend}
-        fit(model, losses.mse_loss, xs, ys, epochs=5, optimizer=optimizer, **options)
-        return numbers(model.parameters())
+    fit(model, losses.mse_loss, xs, ys, epochs=5, optimizer=optimizer, **options)
+    return numbers(model.parameters())
+
+
+def learning(way: str, seed: int) -> Iterator[list[Value]]:
+    """The parameters of a network after each step on moons: in a loop by the engine, or compiled, or in a block."""
+    xs, ys = data.moons(12, rng=seed)
+    model = nn.MLP(2, [4, 1], rng=seed)
+    optimizer = optim.Adam(model.parameters(), learning_rate=0.01)
+    kind, _, backend = way.partition(" in ")
 
     def loss(x: Any, y: Any) -> Value:
         return losses.mse_loss(model(x), y)
 
-    fast = micrograd.compile(loss, (xs[0], ys[0]), parameters=model.parameters(), backend=backend)
+    if backend != "eager":
+        fast = micrograd.compile(loss, (xs[0], ys[0]), parameters=model.parameters(), backend=backend)
     with fast.training(optimizer) if kind == "block" else nullcontext() as step:
-        for _ in range(20):
+        while True:
             if step:
                 step(xs, ys)
             else:
                 optimizer.zero_grad()
-                fast.backward(xs, ys)
+                if backend == "eager":
+                    mean(loss(x, y) for x, y in zip(xs, ys, strict=True)).backward()
+                else:
+                    fast.backward(xs, ys)
                 optimizer.step()
-    return numbers(model.parameters())
+            yield model.parameters()
 
 
 def together(count: int, way: str) -> tuple[list[list[float]], list[list[float]]]:
@@ -209,10 +208,10 @@ def together(count: int, way: str) -> tuple[list[list[float]], list[list[float]]
         sys.setswitchinterval(interval)
 
 
-def main_threads(count: int) -> None:
-    """Compare threads with one thread."""
+def threads(count: int) -> Iterator[str]:
+    """Compare threads with one thread, in each way to train. Raises AssertionError if they differ."""
     for way in WAYS:
         alone, at_once = together(count, way)
-        print(f"{count} networks at once, {way}: {'the same' if at_once == alone else 'NOT the same'}")
         if at_once != alone or not gc.isenabled():
-            raise SystemExit("threads are in each other's way")
+            raise AssertionError(f"threads are in each other's way: {way}")
+        yield f"{count} networks at once, {way}: the same"

@@ -5,11 +5,11 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
+from itertools import islice
 from pathlib import Path
 
-import micrograd
-from micrograd import Value, data, losses, mean, nn, optim, sum
+from micrograd import Value, nn, sum
+from tests.stress.faults import learning
 
 Check = Callable[[], bool]
 WARM_UP = 100  # steps, until the allocator has all it needs
@@ -67,32 +67,10 @@ def graph(kind: str, n: int) -> int:
 def training(way: str, steps: int) -> int:
     """By how many bytes the memory grows after the first hundred steps, with the collector off."""
     gc.disable()
-    xs, ys = data.moons(20, rng=1)
-    model = nn.MLP(2, [8, 1], rng=1)
-    optimizer = optim.Adam(model.parameters(), learning_rate=0.01)
-
-    def loss(x, y):
-        return losses.mse_loss(model(x), y)
-
-    def engine() -> None:
-        optimizer.zero_grad()
-        mean(loss(x, y) for x, y in zip(xs, ys, strict=True)).backward()
-        optimizer.step()
-
-    def compiled() -> None:
-        optimizer.zero_grad()
-        fast.backward(xs, ys)
-        optimizer.step()
-
-    fast = micrograd.compile(loss, (xs[0], ys[0]), parameters=model.parameters())
-    before = 0
-    with fast.training(optimizer) if way == "block" else nullcontext() as step:
-        ways = {"eager": engine, "compiled": compiled, "block": lambda: step(xs, ys)}
-        for i in range(steps):
-            if i == WARM_UP:
-                before = memory("VmRSS")
-            ways[way]()
-        return memory("VmRSS") - before
+    for i, _ in enumerate(islice(learning(way, 1), steps)):
+        if i == WARM_UP:
+            before = memory("VmRSS")
+    return memory("VmRSS") - before
 
 
 def measured(what: Callable[..., int], *arguments: object) -> int:

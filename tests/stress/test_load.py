@@ -57,6 +57,6 @@ def test_a_node_takes_some_hundred_bytes(kind, bytes):
 
 @linux
 @pytest.mark.long
-@pytest.mark.parametrize(("way", "steps"), [("eager", 1000), ("compiled", 1000), ("block", 20_000)])
+@pytest.mark.parametrize(("way", "steps"), [("loop in eager", 1000), ("loop in auto", 1000), ("block in auto", 20_000)])
 def test_a_long_training_takes_no_more_memory_than_a_short_one(way, steps):
     assert load.measured(load.training, way, steps) < 1 << 20
