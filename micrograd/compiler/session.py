@@ -19,9 +19,9 @@ from micrograd.compiler.dataset import Batch, Buckets, ShapeError
 from micrograd.compiler.dtype import DOUBLE, REMEDY
 from micrograd.compiler.frontend.redirect import any_frozen, assign, trained
 from micrograd.compiler.function import Function
-from micrograd.compiler.native.loop import NativeLoop, source
-from micrograd.compiler.native.toolchain import CompilerError, start_build, warn_once
-from micrograd.compiler.native.update import UpdateKernel, check_rule
+from micrograd.compiler.native.loop import NativeLoop
+from micrograd.compiler.native.toolchain import CompilerError, warn_once
+from micrograd.compiler.native.update import check_rule
 from micrograd.compiler.stepping import Batches, Engine
 from micrograd.core.errors import shown
 from micrograd.engine import Value
@@ -55,7 +55,6 @@ class Training:
         self._turn = threading.RLock()  # of the thread that takes a step
         self._block: ExitStack | None = None
         self._in_c: NativeLoop | None = None  # within the block
-        self._kernel: UpdateKernel | None = None
         self._latest: Batches | None = None
 
     def __enter__(self) -> Self:
@@ -126,21 +125,12 @@ class Training:
                 return losses
         return self._engine.values()
 
-    def start_build(self) -> None:
-        """Start building the loop in C before the block begins. Errors are ignored here: the block meets them again."""
-        optimizer = self._optimizer  # a user's rule might change parameters, and they are in no buffer yet
-        is_ours = type(optimizer).__module__ == Optimizer.__module__ and "rule" not in vars(optimizer)
-        if is_ours and self.function.in_c:
-            with suppress(Exception), trained(optimizer.parameters):
-                self._kernel = UpdateKernel(optimizer)
-                start_build(source(self._kernel, self.function.precision))
-
     def _native_loop(self, block: ExitStack) -> NativeLoop | None:
         """The loop in C for this block; None for Python, also with "auto" if C cannot apply the optimizer's rule."""
         if not self.function.in_c:
             return None
         try:
-            loop = NativeLoop(self.function, self._optimizer, self._indices, self._kernel)
+            loop = NativeLoop(self.function, self._optimizer, self._indices)
             return block.enter_context(loop.in_use())
         except Exception as error:  # any error that the optimizer's rule raises while it is traced
             if self.function.options.backend.name == "c" or isinstance(error, CompilerError):

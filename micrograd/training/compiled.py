@@ -39,39 +39,39 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
     engine fails, too. If it cannot be compiled, that is an error unless the backend is "auto" without an executor.
     """
     with generators_restored(batches.rng):
-        trial = Trial(engine)
+        trial, why = Trial(engine), ""
         try:
             if not trial.differ:
                 try:
-                    training = prepared(engine, backend, batches, epochs)
+                    training = entered(stack, engine, backend, batches, epochs)
                 finally:
                     trial.call(0)  # this also replaces traced numbers that the model stored, such as activations
                 function = training.function
                 loss, _ = function._sums(batches.examples, function._array(), [0], 1.0)
                 trial.compare(0, loss, 1e-6 if function.precision == DOUBLE else 1e-2)
-            if not trial.differ:
-                graphs = [function._backends[batch.shapes].graph for batch in batches.examples.batches]
-                n = len(set(map(id, engine.parameters)))
-                return stack.enter_context(training) if any(graph.has_gradients(n) for graph in graphs) else engine
-            why = NOT_THE_SAME.format(*trial.differ)
+            n = len(set(map(id, engine.parameters)))
+            if trial.differ:
+                why = NOT_THE_SAME.format(*trial.differ)
+            elif any(function._backends[each.shapes].graph.has_gradients(n) for each in batches.examples.batches):
+                return training
         except Exception as error:
             if backend.name != "auto" or backend.executor is not None:
                 raise
-            if trial.fails:
-                return engine
-            line = users_line(error.__cause__ or error)
-            why = f"the model cannot be compiled: {error}" + ("" if line in str(error) else f" ({line})")
-    log.warning("training eagerly, since %s", why)
+            if not trial.fails:
+                line = users_line(error.__cause__ or error)
+                why = f"the model cannot be compiled: {error}" + ("" if line in str(error) else f" ({line})")
+    stack.close()
+    if why:
+        log.warning("training eagerly, since %s", why)
     return engine
 
 
-def prepared(engine: Engine, backend: Backend, batches: Batches, epochs: int) -> Training:
-    """A training run of the compiled loss, to be entered. Steps that may fail are the engine's."""
+def entered(stack: ExitStack, engine: Engine, backend: Backend, batches: Batches, epochs: int) -> Training:
+    """A training run of the compiled loss, until the stack is closed. Steps that may fail are the engine's."""
     data, options = engine.data, Options(replace(backend, executor=None))
     function = Function(engine.loss_of, data.arguments(0), engine.all_parameters, options)
     optimizer: Any = engine.optimizer
-    training = Training(function, optimizer, engine)
-    training.start_build()
+    training = stack.enter_context(Training(function, optimizer, engine))  # in C, the loop is built from here on
     batches.examples = function._examples((data.xs, data.ys), batches.size, epochs=epochs)
     if measured := engine.validation:
         training.validation = function._examples((measured.xs, measured.ys), kind="forward", epochs=epochs)

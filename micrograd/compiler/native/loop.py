@@ -66,15 +66,13 @@ class NativeLoop:
 
     The libraries of the compiled function compute the gradients. `_numbers` has the function's leaves, then their first
     moments, and so on. The numbers of the parameters live there; those of constants are only read. `indices` are the
-    positions of the optimizer's parameters, and `kernel` has its rule, if it was traced before.
+    positions of the optimizer's parameters.
     """
 
-    def __init__(
-        self, function: Any, optimizer: Optimizer, indices: Sequence[int], kernel: UpdateKernel | None = None
-    ) -> None:
+    def __init__(self, function: Any, optimizer: Optimizer, indices: Sequence[int]) -> None:
         self._function, self._optimizer, precision = function, optimizer, function.precision
-        self._kernel = kernel
-        self._text = ""  # of the loop with the kernel's rule
+        self._kernel: UpdateKernel | None = None  # with its rule
+        self._text = ""  # of the loop with that rule
         self._train: Any = None  # that loop, once a step has needed it
         n, n_trained, ranges = len(function.leaves), len(function.parameters), ranges_of(indices)
         before = [leaf.grad or 0.0 for leaf in function.leaves]  # or None before the first backward pass
@@ -118,10 +116,9 @@ class NativeLoop:
             ours[name][:] = numbers
             attributes[name] = ours[name]
         if self._kernel is None or self._kernel.traced_with != UpdateKernel.key(self._optimizer):
-            self._kernel, self._text = UpdateKernel(self._optimizer), ""
-        if not self._text:
+            self._kernel = UpdateKernel(self._optimizer)
             self._text, self._train = source(self._kernel, self._function.precision), None
-            start_build(self._text)  # while this thread builds the function's libraries
+            start_build(self._text)  # while this thread traces for other shapes, and builds the function's libraries
         self._known = dict(attributes)
 
     def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
