@@ -9,7 +9,6 @@ import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, MappingView, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import chain, repeat
 from numbers import Real
 from operator import add
@@ -59,17 +58,12 @@ class Batch:
     as_arrays: bool  # whether results are arrays, since an argument is
 
     def __post_init__(self) -> None:
-        self._views = [memoryview(buffer) for buffer in self.buffers]  # these keep the buffers from moving
+        code: Any = self.precision.code
+        self.buffers = [memoryview(buffer).cast("B").cast(code) for buffer in self.buffers]  # which then cannot move
         self.pointers = (ctypes.c_void_p * (2 * len(self.buffers)))()
         self.pointers[::2] = [*map(address, self.buffers)]
         self.pointers[1::2] = [address(axis) if type(axis) is array else None for axis in self.axes]
         self.address = ctypes.addressof(self.pointers)
-
-    @cached_property
-    def columns(self) -> list[tuple[memoryview, int]]:
-        """The numbers of each argument, and the size of a row."""
-        code: Any = self.precision.code
-        return [(view.cast("B").cast(code), size(shape)) for view, shape in zip(self._views, self.shapes, strict=True)]
 
     def __len__(self) -> int:
         return self.n
@@ -86,20 +80,20 @@ class Batch:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        buffers = [array(self.precision.code, view.tobytes()) for view in self._views]
+        buffers = [array(self.precision.code, buffer.tobytes()) for buffer in self.buffers]
         return Batch, (self.shapes, self.n, buffers, self.precision, self.axes, self.as_arrays)
 
     def overlaps(self, out: Any) -> bool:
         """Whether an array shares memory with the examples, as far as their bounds tell."""
         start, stop = address(out), address(out) + out.nbytes
-        each: Any = zip(self.pointers[::2], self._views, strict=True)
-        return any(a < stop and start < a + view.nbytes for a, view in each)
+        each: Any = zip(self.pointers[::2], self.buffers, strict=True)
+        return any(a < stop and start < a + buffer.nbytes for a, buffer in each)
 
     def part(self, start: int, stop: int) -> "Batch":
         """The examples from one up to another, where they lie."""
         buffers, axes = [], []
-        for (view, step), axis in zip(self.columns, self.axes, strict=True):
-            part = view[step * start : step * stop] if axis == 0 else view
+        for buffer, shape, axis in zip(self.buffers, self.shapes, self.axes, strict=True):
+            part = buffer[size(shape) * start : size(shape) * stop] if axis == 0 else buffer
             buffers.append(part or self.precision.zeros(1))
             axes.append(axis[start:stop] if isinstance(axis, array) else axis)
         return replace(self, n=stop - start, buffers=buffers, axes=tuple(axes))
@@ -108,9 +102,10 @@ class Batch:
         """All numbers of each example, or of the examples with these indices."""
         chosen = range(self.n) if indices is None else indices
         rows: Iterable[tuple[float, ...]] = repeat((), len(chosen))
-        for (view, step), axis in zip(self.columns, self.axes, strict=True):
+        for buffer, shape, axis in zip(self.buffers, self.shapes, self.axes, strict=True):
+            step = size(shape)
             at = repeat(0, len(chosen)) if axis is None else chosen if axis == 0 else map(axis.__getitem__, chosen)
-            rows = map(add, rows, [tuple(view[step * i : step * i + step]) for i in at])
+            rows = map(add, rows, [tuple(buffer[step * i : step * i + step]) for i in at])
         return list(rows)
 
 
