@@ -4,7 +4,6 @@ import gc
 import os
 import shutil
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from micrograd import scalar
 from micrograd.compiler.native import library, toolchain
 from micrograd.core import levels
 from tests.helpers import has_compiler
+from tests.pages.browser import npm
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -131,15 +131,9 @@ def opened(browser):
 @pytest.fixture(scope="session")
 def axe(request):
     """The source of axe-core, which npm brings where it can."""
-    if not shutil.which("npm"):
-        pytest.skip("there is no npm here")
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")  # of which each has its own, lest two install at a time
-    directory = request.config.cache.mkdir(f"axe-core-{AXE}-{worker}")
-    source = directory / "node_modules" / "axe-core" / "axe.min.js"
-    if not source.exists():
-        install = ["npm", "install", "--no-audit", "--no-fund", "--fetch-retries=0", f"--prefix={directory}"]
-        try:
-            subprocess.run([*install, f"axe-core@{AXE}"], capture_output=True, check=True, timeout=120)
-        except (subprocess.SubprocessError, OSError):
-            pytest.skip("npm cannot install axe-core")
-    return source.read_text(encoding="utf-8")
+    directory = request.config.cache.mkdir(f"axe-core-{AXE}")
+    try:
+        package = npm("axe-core", AXE, directory, "--fetch-retries=0", "--fetch-timeout=120000")
+    except RuntimeError as error:
+        pytest.skip(str(error))
+    return (package / "axe.min.js").read_text(encoding="utf-8")

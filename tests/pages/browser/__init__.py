@@ -37,28 +37,32 @@ FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "pyodide-lock.jso
 
 
 def pyodide(directory: Path | None = None, version: str = PYODIDE) -> Path:
-    """The path of Pyodide in the directory, by default the user's cache; npm installs it if it is not there.
+    """The path of Pyodide in the directory, by default the user's cache. Raises RuntimeError as `npm` does."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "micrograd"
+    return npm("Pyodide", version, directory or cache / f"pyodide-{version}")
+
+
+def npm(name: str, version: str, directory: Path, *options: str) -> Path:
+    """The path of a package in the directory; npm installs it if it is not there.
 
     It appears there whole, since another process may look for it, or install it, at the same time.
 
     Raises RuntimeError if there is no npm, or it cannot install it.
     """
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "micrograd"
-    directory = directory or cache / f"pyodide-{version}"
     modules = directory / "node_modules"
     if not modules.exists():
-        npm = shutil.which("npm")
-        if npm is None:
-            raise RuntimeError("Pyodide is installed by npm, which comes with Node.js: install that, and try again")
+        program = shutil.which("npm")
+        if program is None:
+            raise RuntimeError(f"{name} is installed by npm, which comes with Node.js: install that, and try again")
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=directory) as apart:
-            command = [npm, "install", "--no-audit", "--no-fund", f"--prefix={apart}", f"pyodide@{version}"]
-            done = subprocess.run(command, capture_output=True, text=True)
+            install = [program, "install", "--no-audit", "--no-fund", *options, f"--prefix={apart}"]
+            done = subprocess.run([*install, f"{name.lower()}@{version}"], capture_output=True, text=True)
             if done.returncode:
-                raise RuntimeError(f"npm cannot install Pyodide {version}: {done.stderr[-500:]}")
+                raise RuntimeError(f"npm cannot install {name} {version}: {done.stderr[-500:]}")
             with suppress(OSError):  # the other process has done it
                 Path(apart, "node_modules").rename(modules)
-    return modules / "pyodide"
+    return modules / name.lower()
 
 
 def build(directory: Path, installed: Path) -> None:
