@@ -10,6 +10,7 @@ from mpmath import iv, mp, mpf
 
 import micrograd
 from micrograd import Value, grad, gradcheck, hessian, hvp, jacobian, losses, nn, optim, scalar, viz, where
+from tests.helpers import every_point
 from tests.operations import OPERATIONS
 
 DIGITS = 50
@@ -48,14 +49,8 @@ def values_and_gradients(operation, numbers):
 
 # Fifty digits
 
-POINTS = [
-    pytest.param(operation, point, id=f"{operation.name} at {point}")
-    for operation in OPERATIONS
-    for point in operation.points
-]
 
-
-@pytest.mark.parametrize(("operation", "point"), POINTS)
+@every_point
 def test_values_and_gradients_have_fifty_digits(operation, point):
     with mp.workdps(DIGITS):
         numbers = [mpf(x) + mpf(x) / 3 * (operation.smooth(*(x * 4 / 3 for x in point))) for x in point]

@@ -43,11 +43,6 @@ Level1 = type("Level1", (Value,), {"__slots__": (), "_level": 1})
 Level2 = type("Level2", (Value,), {"__slots__": (), "_level": 2})
 
 NAME = operator.attrgetter("name")
-POINTS = [
-    pytest.param(operation, point, id=f"{operation.name} at {point}")
-    for operation in OPERATIONS
-    for point in operation.points + operation.edges
-]
 
 
 def gradients(function, *numbers):
@@ -67,12 +62,16 @@ def failing(x, error):
 
 
 class TestTheTableOfOperations:
-    @pytest.mark.parametrize(("operation", "point"), POINTS)
-    def test_the_value_is_right(self, operation, point):
+    @pytest.mark.parametrize(
+        ("operation", "point"),
+        [
+            pytest.param(operation, point, id=f"{operation.name} at {point}")
+            for operation in OPERATIONS
+            for point in operation.points + operation.edges
+        ],
+    )
+    def test_the_value_is_right_and_the_gradient_the_closed_form(self, operation, point):
         assert operation.apply(*map(Value, point)).data == pytest.approx(operation.exact_value(point), rel=1e-15, abs=0)
-
-    @pytest.mark.parametrize(("operation", "point"), POINTS)
-    def test_the_gradient_is_the_closed_form(self, operation, point):
         expected = operation.exact_gradient(point)
         assert gradients(operation.apply, *point) == pytest.approx(expected, rel=2e-15, abs=0)
 

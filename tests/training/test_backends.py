@@ -27,27 +27,8 @@ class Signed(Optimizer):
         return lambda x, grad: (x - self.learning_rate * scalar.where(grad > 0, 1, -1),)
 
 
-class Normalized(Optimizer):
-    """With a moment, and something that changes with the steps."""
-
-    moments = {"square": 0.0}  # noqa: RUF012
-
-    def __init__(self, parameters, learning_rate=0.01, keep=0.9):
-        super().__init__(parameters, learning_rate=learning_rate, keep=keep)
-
-    def rule(self):
-        rate = self.learning_rate * scalar.where(self.steps < 3, 0.5, 1)
-
-        def update(x, grad, square):
-            square = self.keep * square + (1 - self.keep) * grad**2
-            return x - rate * grad / (scalar.sqrt(square) + 1e-8), square
-
-        return update
-
-
 OPTIMIZERS = [
     (Signed, {}),
-    (Normalized, {}),
     *[(row.kind, {**options, "learning_rate": 0.02}) for row in ROWS for options in row.options],
 ]
 

@@ -105,29 +105,6 @@ def test_a_model_of_single_precision_may_round(caplog):
     assert not caplog.messages
 
 
-def test_a_target_network_that_a_schedule_sets_is_read_at_each_step(backend):
-    def losses_of(way):
-        net, target = nn.Neuron(1, rng=0), nn.Neuron(1, rng=1)
-
-        def schedule(step):
-            for old, new in zip(target.parameters(), net.parameters(), strict=True):
-                old.data = new.data
-            return 0.05
-
-        class Bootstrapped(nn.Module):
-            def parameters(self):
-                return net.parameters()
-
-            def __call__(self, x):
-                return net([x]) - 0.9 * target([x]).detach()
-
-        optimizer = SGD(net.parameters(), learning_rate=0.05)
-        options = {"optimizer": optimizer, "schedule": schedule, "epochs": 3, "progress": False}
-        return fit(Bootstrapped(), losses.mse_loss, XS, YS, backend=way, **options).losses
-
-    assert losses_of(backend) == pytest.approx(losses_of("eager"), rel=1e-12)
-
-
 # What the model stores
 
 

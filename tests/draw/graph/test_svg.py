@@ -139,19 +139,6 @@ def test_of_the_examples_of_a_mean_or_sum_the_first_is_drawn_as_a_stack():
     assert len(cards(total(loss() * 1.0 for _ in range(3)))) == 12
 
 
-def test_examples_that_are_not_alike_or_share_what_they_compute_are_drawn_as_they_are():
-    x, y = Value(1.0), Value(2.0)
-    shared = (x * y).exp()
-    assert len(cards(total([x.exp(), y.sin()]))) == 5
-    assert len(cards(total([shared.tanh(), shared.exp().log()]))) == 8
-    assert len(cards(total([shared.tanh(), shared.tanh() + x]))) == 8
-    assert len(cards(total([x.exp() * x.sin(), x.exp() * y.sin()]))) == 9
-    assert len(cards(total([shared.exp().tanh(), shared.exp().tanh()]))) == 7
-    assert len(cards(total([x, y]))) == 3
-    inner = x.exp()
-    assert len(cards(total([inner.tanh(), y.exp().tanh()]) * inner)) == 8
-
-
 def test_examples_of_examples_are_stacks_of_stacks():
     w = Value(2.0, label="w")
     root = mean(total((w * x) ** 2 for x in (Value(i + j), Value(1.0), Value(j))) for i, j in ((1, 2), (3, 4)))
