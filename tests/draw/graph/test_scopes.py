@@ -84,6 +84,7 @@ def test_stacks_are_found_in_most_of_these_graphs():
     assert max(stacks) > 1
 
 
-def test_examples_that_share_a_leaf_in_different_places_are_drawn_side_by_side():
-    x = [Value(float(i)) for i in range(3)]
-    assert not ExampleScopes(DrawnGraph(mean([x[0].exp() - x[1], x[1].exp() - x[2]]))).stacks
+def test_leaves_and_examples_that_share_one_in_different_places_are_drawn_side_by_side():
+    x, y, z = (Value(float(i)) for i in range(3))
+    for examples in [x, y], [x.exp() - y, y.exp() - z], [x.exp() * x.sin(), y.exp() * z.sin()]:
+        assert not ExampleScopes(DrawnGraph(mean(examples))).stacks
