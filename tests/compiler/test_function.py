@@ -121,11 +121,6 @@ def test_a_model_has_its_own_parameters_whether_it_uses_them_or_not_and_then_oth
     model = Model()
     fast = micrograd.compile(model, (1.0,), backend=backend)
     assert list(map(id, fast.parameters)) == list(map(id, [model.unused, model.slope, model.offset]))
-    network = nn.MLP(2, [3, 1], rng=1)
-    fast = micrograd.compile(network, ([0.0, 0.0],), backend=backend)
-    assert list(map(id, fast.parameters)) == list(map(id, network.parameters()))
-    network.layers[0].neurons[0].w[1].data = 5.0
-    assert fast([0.5, 1.0]) == pytest.approx(network([0.5, 1.0]).data)
 
 
 def test_leaves_in_derivatives_are_found(backend):

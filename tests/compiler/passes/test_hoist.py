@@ -129,8 +129,7 @@ def test_values_and_gradients_equal_the_engines(program):
 
 @needs_compiler
 @pytest.mark.parametrize("options", [{"threads": 2}, {"precision": "single"}])
-def test_threads_and_floats(options, monkeypatch):
-    monkeypatch.setattr("micrograd.compiler.native.library.A_THREAD", 1)
+def test_threads_and_floats(options, threads_pay):
     w, points = parameters(), examples(401)
     fast = micrograd.compile(lambda xs: mixture(xs, w), (points[0],), parameters=w, backend=Backend("c", **options))
     assert_as_engine(fast, lambda xs: mixture(xs, w), points, tolerance=1e-5 if "precision" in options else 1e-12)

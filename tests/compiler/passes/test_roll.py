@@ -57,18 +57,6 @@ def test_operands_may_advance_by_any_stride(stride):
     assert loop == Loop(7, (Assign(Ref("y", 0, (1,)), value),))
 
 
-def test_too_few_rounds_stay_as_they_are():
-    steps = [neg(k, "x", k) for k in range(3)]
-    assert rounds(check_rolled(steps[:2], 2)) == [1, 1]
-    assert rounds(check_rolled(steps, 3)) == [3]
-
-
-def test_a_run_ends_where_the_stride_or_the_operation_or_the_array_changes():
-    for odd in (neg(5, "x", 9), Assign(Ref("y", 5), Call("abs", (Ref("x", 5),))), neg(5, "p", 5)):
-        steps = [*[neg(k, "x", k) for k in range(5)], odd, *[neg(k, "x", k) for k in range(6, 11)]]
-        assert rounds(check_rolled(steps, 11)) == [5, 1, 5]
-
-
 def test_a_round_may_have_several_steps_up_to_a_limit():
     ops = ["neg", "abs", "exp", "tanh"]
     steps = [

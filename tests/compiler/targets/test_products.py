@@ -8,7 +8,7 @@ import pytest
 
 import micrograd
 from micrograd import Backend, losses, nn, optim
-from micrograd.compiler.native import library, toolchain
+from micrograd.compiler.native import toolchain
 from tests.helpers import assert_close, needs_compiler
 from tests.products import CASES, NUMBERS, matrix, network, times
 
@@ -62,9 +62,7 @@ def test_products_work_on_any_processor_in_any_precision(monkeypatch, own_cache,
     assert result == pytest.approx(expected, rel=1e-3 if precision == "single" else 1e-9, abs=1e-6)
 
 
-def test_each_thread_has_its_own_block(monkeypatch):
-    monkeypatch.setattr(library, "A_THREAD", 1)
-    monkeypatch.setattr(library, "A_GRADIENT", 0)
+def test_each_thread_has_its_own_block(threads_pay):
     function, example, parameters = CASES["a network"]
     arguments = examples(example, 300)
     one = gradients(function, example, parameters, arguments, "c")
