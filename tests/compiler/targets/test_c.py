@@ -82,6 +82,12 @@ def assert_trains_alike(model, loss, batch):
     return fast
 
 
+def library_text(fast, kind, tile, **options):
+    """The C of a library for tiles of examples, or for one at a time if the tile is 0."""
+    graph = fast._first_graph()
+    return c.library_source(graph, passes.program(graph, graph.ends(kind)), tile=tile, **options)
+
+
 @needs_compiler
 def test_sums_are_added_up_in_order_in_lanes_and_in_eight_parts_for_few_examples():
     rng = random.Random(1)
@@ -178,8 +184,7 @@ def test_nests_compute_what_the_engine_does(function, dot):
 
 def test_results_and_arguments_are_copied_in_loops_however_many_they_are():
     fast = micrograd.compile(lambda *xs: [x.sin() for x in xs] + [xs[0], xs[-1]], tuple([0.5] * 300), backend="python")
-    (graph,) = [backend.graph for backend in fast._backends.values()]
-    source = c.library_source(graph, passes.program(graph, graph.ends("forward")), tile=1)
+    source = library_text(fast, "forward", 1)
     assert source.count("\n") < 250
     assert source.count("gather(xs + ") == 1
 
@@ -192,8 +197,7 @@ def test_inputs_that_all_examples_share_are_read_once_for_all_lanes():
     w, v, *xs = [[0.1 * (i + j) for i in range(40)] for j in range(45)]
     fast = micrograd.compile(function, ([w, v], v, w), backend="c", in_axes=(None, 0, 0))
     assert_close(flat(fast.map([w, v], xs, xs)), flat([fast([w, v], x, x) for x in xs]))
-    (graph,) = [backend.graph for backend in fast._backends.values()]
-    source = c.library_source(graph, passes.program(graph, graph.ends("forward")), tile=4, shared=(True, False, False))
+    source = library_text(fast, "forward", 4, shared=(True, False, False))
     assert "U(u[i0]) * x[120 + i0]" in source
     assert "x[i0][k] * U(2.0)" in source  # over the numbers of two arguments
 
@@ -201,11 +205,9 @@ def test_inputs_that_all_examples_share_are_read_once_for_all_lanes():
 @needs_compiler
 def test_few_examples_are_computed_one_by_one_with_dot():
     model, loss, batch = large(21, 11)
-    backend = assert_trains_alike(model, loss, batch[:3])._backends[((21,),)]
-    assert ("backward", 0) in backend._libraries
-    graph = backend.graph
-    source = c.library_source(graph, passes.program(graph, graph.ends("backward")), tile=0)
-    assert " = dot(sum" in source
+    fast = assert_trains_alike(model, loss, batch[:3])
+    assert ("backward", 0) in fast._backends[((21,),)]._libraries
+    assert " = dot(sum" in library_text(fast, "backward", 0)
 
 
 @needs_compiler
@@ -219,9 +221,7 @@ def test_sums_over_a_row_are_added_up_at_once_for_few_examples(operation, term, 
     arguments = 0.7, [0.1 * (i - 5) for i in range(21)]
     fast = micrograd.compile(function, arguments, backend="c")
     assert fast(*arguments) == pytest.approx(eager(function, *arguments)[0], rel=1e-14)
-    (graph,) = [backend.graph for backend in fast._backends.values()]
-    source = c.library_source(graph, passes.program(graph, graph.ends("forward")), tile=0)
-    assert "= scaled(sum" in source
+    assert "= scaled(sum" in library_text(fast, "forward", 0)
 
 
 @needs_compiler
