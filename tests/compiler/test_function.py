@@ -18,17 +18,7 @@ from micrograd import Value, dot, functional, nn, take, where
 from micrograd.compiler import TraceError
 from micrograd.nn import MLP
 from micrograd.optim import SGD
-from tests.helpers import (
-    bits,
-    close,
-    eager,
-    grads,
-    graphs,
-    in_threads,
-    random_examples,
-    run,
-    value_and_gradient,
-)
+from tests.helpers import bits, close, eager, grads, graphs, in_threads, random_examples, run, value_and_gradient
 
 # Values and gradients
 
