@@ -15,17 +15,6 @@ def press():
     signal.raise_signal(signal.SIGINT)
 
 
-def test_the_first_ctrl_c_is_noted_and_the_second_one_raises():
-    with interrupts_noted() as noted:
-        assert not noted
-        press()
-        assert noted
-        with pytest.raises(KeyboardInterrupt):
-            press()
-    with pytest.raises(KeyboardInterrupt):
-        press()
-
-
 def test_a_handler_of_the_programs_own_is_called_as_ever():
     called = []
     before = signal.signal(signal.SIGINT, lambda *arguments: called.append(arguments))

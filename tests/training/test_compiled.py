@@ -47,11 +47,6 @@ def noise_of_its_own(model, hidden):
     return [h + model.rng.gauss(0, 0.1) for h in hidden]
 
 
-def counter(model, hidden):
-    model.calls += 1
-    return [h / model.calls for h in hidden]
-
-
 def running_mean(model, hidden):
     model.mean = 0.9 * model.mean + 0.1 * hidden[0].data
     return [h - model.mean for h in hidden]
@@ -73,7 +68,7 @@ def unless_traced(model, hidden):
 
 
 STATELESS = [dropout, dropout_by_numpy, unless_traced]
-STATEFUL = [noise_of_its_own, counter, running_mean, running_mean_of_values, rarely]
+STATEFUL = [noise_of_its_own, running_mean, running_mean_of_values, rarely]
 
 
 @pytest.mark.parametrize("between", [*STATELESS, *STATEFUL])
