@@ -42,13 +42,23 @@ class Rounds(NamedTuple):
             raise
         return found
 
+    def run(self) -> tuple[Any, Any]:
+        """What scan() returns, round by round."""
+        state, ys = self.state, []
+        for i in range(self.n):
+            if self.until and self.until(state):
+                break
+            state, y = self.called(state, i)
+            ys.append(y)
+        return state, None if self.until else ys
 
-_by: ContextVar[Callable[[Rounds], tuple[Any, Any] | None] | None] = ContextVar("by", default=None)
+
+_by: ContextVar[Callable[[Rounds], tuple[Any, Any]]] = ContextVar("by", default=Rounds.run)
 
 
 @contextmanager
-def rounds_by(by: Callable[[Rounds], tuple[Any, Any] | None]) -> Iterator[None]:
-    """Within the block, and in this thread alone, scan() returns what `by` finds. If it is None, the rounds run."""
+def rounds_by(by: Callable[[Rounds], tuple[Any, Any]]) -> Iterator[None]:
+    """Within the block, and in this thread alone, scan() returns what `by` makes of its rounds."""
     before = _by.set(by)
     try:
         yield
@@ -76,16 +86,7 @@ def scan(
     Raises TypeError if `xs` has no order or length, ValueError if the numbers of rows and rounds differ. An error in a
     round has a note that names the round.
     """
-    rounds = Rounds(step, state, xs, _length(xs, length), until)
-    if (by := _by.get()) and (found := by(rounds)) is not None:
-        return found
-    ys = []
-    for i in range(rounds.n):
-        if rounds.until and rounds.until(state):
-            break
-        state, y = rounds.called(state, i)
-        ys.append(y)
-    return state, None if rounds.until else ys
+    return _by.get()(Rounds(step, state, xs, _length(xs, length), until))
 
 
 def _length(xs: Any, length: int | None) -> int:

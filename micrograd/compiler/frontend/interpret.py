@@ -2,6 +2,7 @@
 
 import math
 import operator
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
 from itertools import chain, repeat
@@ -58,7 +59,7 @@ def _loop(trace: Trace, line: int, operands: Sequence[Any], numbers: dict[Any, A
     """Carry out a loop. For a backward one, the round is computed forward again."""
     loop, (state, *columns) = trace.loops[line], operands
     its = [each for each in trace.live(loop.ends) if each not in numbers]
-    totals = [0.0] * loop.n_sums
+    totals = [0.0] * len(loop.added)
     begun = []  # the leaves of each round
     ys: list[Any] = [()] * loop.rounds
     for i in reversed(range(loop.rounds)) if loop.forward >= 0 else range(loop.rounds):
@@ -68,7 +69,7 @@ def _loop(trace: Trace, line: int, operands: Sequence[Any], numbers: dict[Any, A
         begun.append(inner)
         if loop.forward >= 0:
             inner = inner | numbers[loop.forward, "rounds"][i]
-        leaves = {id: totals[at] for id, (array, at) in trace.leaves.items() if array == loop.of_sums}
+        leaves = {id: totals[at] for id, (array, at) in trace.leaves.items() if array == "g" and at < len(totals)}
         inner = numbers | leaves | inner
         for id, of, outcome in evaluate(trace, its, inner):
             if isinstance(outcome, Exception):
@@ -78,16 +79,14 @@ def _loop(trace: Trace, line: int, operands: Sequence[Any], numbers: dict[Any, A
             totals[k] = inner[total]
         for row, total in loop.rows:
             totals[row.base : row.base + row.size] = _added(inner[total], totals[row.base : row.base + row.size])
-        state, ys[i] = [
-            [inner[end] for end in ends] for ends in (loop.results[: len(state)], loop.results[len(state) :])
-        ]
+        state, ys[i] = [list(map(inner.__getitem__, ends)) for ends in (loop.following, loop.outputs)]
     numbers[line, "rounds"] = begun
     numbers[line] = [*state, *totals, *chain(*ys)]
 
 
 def _inputs(graph: Graph, parameters: Sequence[float], x: Sequence[float]) -> dict[int, Any]:
     """The numbers of constants and leaves for one example; gradients start from 0."""
-    arrays = {"p": parameters, "x": x, "seed": (1.0,), "g": [0.0] * graph.n_parameters}
+    arrays: dict[str, Any] = {"p": parameters, "x": x, "seed": (1.0,), "g": defaultdict(float)}
     leaves = {id: arrays[array][i] for id, (array, i) in graph.trace.leaves.items() if array in arrays}
     rows = {id: [arrays[row.array][i] for i in row.indices] for id, row in graph.trace.slices.items()}
     return {**graph.trace.constants, **leaves, **rows}

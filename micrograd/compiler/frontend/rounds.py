@@ -11,8 +11,7 @@ The closures of the round write the backward loop when their turn comes, as they
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import partial
-from itertools import chain
-from operator import eq
+from itertools import accumulate, chain, compress, islice
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.rows import Row, RowSymbol, spread
@@ -33,32 +32,41 @@ class Loop(NamedTuple):
     The operands are a row with the first state; a row for each of `xs`, with a number for each round; the forward loop,
     if this is a backward loop (which also reads its leaves); and the numbers from outside that the lines need.
 
-    The result is a row: the last state, the sums, and the other `results` of each round. `sums` are leaves of the array
-    `of_sums` plus what a round adds to them, and `rows` are added to slices of that array.
+    The result is a row: the last state; what the loop adds up, which a round takes for the array "g", as `sums` and
+    `rows`; then the `outputs` of the first round, of the second, and so on.
     """
 
     rounds: int
-    state: tuple[int, ...]
-    xs: tuple[int, ...]
-    results: tuple[int, ...]  # the next state, then others
-    of_sums: str = ""
-    sums: tuple[int, ...] = ()
-    rows: tuple[tuple[Slice, int], ...] = ()
-    n_sums: int = 0
+    state: Sequence[int]
+    xs: Sequence[int]
+    following: Sequence[int]  # the next state
+    outputs: Sequence[int]
+    sums: Sequence[int] = ()  # each begins with the number in g
+    rows: Sequence[tuple[Slice, int]] = ()  # each with the slice of g that it is added to
     forward: int = -1  # the line of the forward loop, if this is a backward one
     is_sum: bool = False  # whether rounds only add to the state, so that they may run in any order
-    over: int = -1  # of a forward loop: the line that is 1 once no round changes anything any more
+    over: int = -1  # the line, in the forward loop, that is 1 once no round changes anything any more
 
     @property
     def ends(self) -> list[int]:
         """All lines at which a round ends."""
-        over = [self.over] * (self.over >= 0)
-        return [*self.results, *self.sums, *(line for _, line in self.rows), *over]
+        over = [self.over] * (self.over >= 0 > self.forward)
+        return [*self.following, *self.outputs, *self.sums, *(line for _, line in self.rows), *over]
 
     @property
-    def n_outputs(self) -> int:
-        """How many results a round has, besides the next state."""
-        return len(self.results) - len(self.state)
+    def added(self) -> range:
+        """Where the loop's row has what it adds up."""
+        n = len(self.state)
+        return range(n, n + len(self.sums) + sum(place.size for place, _ in self.rows))
+
+    @property
+    def size(self) -> int:
+        """The size of the loop's row."""
+        return self.added.stop + self.rounds * len(self.outputs)
+
+    def of_output(self, j: int) -> range:
+        """Where the loop's row has an output of each round."""
+        return range(self.added.stop + j, self.size, len(self.outputs))
 
 
 def order_of(values: tuple[Value, ...]) -> Order:
@@ -75,10 +83,10 @@ def have_own_closures(nodes: Sequence[Value]) -> bool:
     return all(code is not None and code.co_filename.startswith(PACKAGE) for code in codes)
 
 
-def looped(trace: Trace, rounds: Rounds) -> tuple[Any, Any] | None:
-    """What scan() returns, computed by a loop; None if the rounds have to be traced one by one.
+def looped(trace: Trace, rounds: Rounds) -> tuple[Any, Any]:
+    """What scan() returns, computed by a loop, or else by rounds traced one by one.
 
-    With until=, they are traced here: each chooses between the next state and the one that it has.
+    With until=, each round chooses between the next state and the one that it has.
     """
     if rounds.until:
         rounds = rounds._replace(step=_until(rounds))
@@ -87,38 +95,32 @@ def looped(trace: Trace, rounds: Rounds) -> tuple[Any, Any] | None:
         found = _looped(trace, rounds)
     except Exception:  # the rounds raise their own, with the number of the round
         trace.refused = before
-    if found is None and rounds.until:
-        state = rounds.state
-        for i in range(rounds.n):
-            state, _ = rounds.called(state, i)
-        found = state, None
-    return found
+    return rounds._replace(until=rounds.until and (lambda state: False)).run() if found is None else found
 
 
 def _looped(trace: Trace, rounds: Rounds) -> tuple[Any, Any] | None:
-    first, xs = _leaves(rounds.state), [rounds.x(i) for i in range(rounds.n)]
-    rows = list(map(_leaves, xs))
-    if rounds.n < FEWEST or not first or not all(map(partial(eq, shape_of(xs[0])), map(shape_of, xs))):
+    first, xs = _leaves(rounds.state), list(map(rounds.x, range(rounds.n)))
+    if rounds.n < FEWEST or not first or len({*map(shape_of, xs)}) > 1:
         return None
-    numbers = promote(*first, *chain(*rows))
+    n, width = len(first), len(_leaves(xs[0]))
+    numbers = promote(*first, *chain(*map(_leaves, xs)))
     if numbers[0]._level:
         return None
-    n = len(first)
-    columns = [numbers[n + j :: len(rows[0])] for j in range(len(rows[0]))]
-    state, x = _inputs(trace, "s", n), _inputs(trace, "x", len(columns))
-    for value, column in zip(x, columns, strict=True):
-        value._is_constant = all(number._is_constant for number in column)
-    of_round = rounds._replace(xs=[_filled(xs[0], iter(x))])
-    found, y = of_round.called(_filled(rounds.state, iter(state)), 0)
-    outputs = _leaves(y)
-    results = promote(*_leaves(found), *outputs)
-    if shape_of(found) != shape_of(rounds.state) or len(results) != n + len(outputs) or results[0]._level:
+    columns = [numbers[:n], *(numbers[n + j :: width] for j in range(width))]
+    inputs = list(map(Value, [*_symbols(trace, "s", n), *_symbols(trace, "x", width)]))
+    for value in inputs:
+        value.__class__ = Argument
+    for x, column in zip(inputs[n:], columns[1:], strict=True):
+        x._is_constant = all(number._is_constant for number in column)
+    state = _filled(rounds.state, iter(inputs))
+    found, y = rounds._replace(xs=[_filled(xs[0], iter(inputs[n:]))]).called(state, 0)
+    results = promote(*_leaves(found), *_leaves(y))
+    if shape_of(found) != shape_of(rounds.state) or len(results) != n + len(_leaves(y)) or results[0]._level:
         return None
-    body = _Body(trace, state, x, results)
+    body = _Body(trace, rounds.n, columns, inputs, results)
     if not have_own_closures(body.nodes):
         return None
-    over = promote(rounds.until(_filled(rounds.state, iter(state))))[0].data if rounds.until else None
-    values = body.record(rounds.n, numbers[:n], columns, over)
+    values = body.forward(promote(rounds.until(state))[0].data if rounds.until else None)
     return _filled(found, values), None if rounds.until else [_filled(y, values) for _ in range(rounds.n)]
 
 
@@ -131,14 +133,6 @@ def _filled(tree: Any, values: Iterator[Any]) -> Any:
     return replaced(lambda leaf: None if leaf is None else next(values), tree)
 
 
-def _inputs(trace: Trace, letter: str, n: int) -> list[Value]:
-    """Values that stand for numbers which differ from round to round."""
-    values = list(map(Value, _symbols(trace, letter, n)))
-    for value in values:
-        value.__class__ = Argument
-    return values
-
-
 def _until(rounds: Rounds) -> Any:
     """A step that changes nothing once `until` holds: it then computes from the first state, and in vain."""
 
@@ -146,8 +140,7 @@ def _until(rounds: Rounds) -> Any:
         over = rounds.until(state)  # type: ignore[misc]
 
         def chosen(tree: Any, other: Any) -> Any:
-            pairs = iter(zip(_leaves(tree), _leaves(other), strict=True))
-            return _filled(tree, (where(over, *pair) for pair in pairs))
+            return _filled(tree, (where(over, a, b) for a, b in zip(_leaves(tree), _leaves(other), strict=True)))
 
         found, y = rounds.step(chosen(rounds.state, state), x)
         return chosen(state, found), y
@@ -156,11 +149,17 @@ def _until(rounds: Rounds) -> Any:
 
 
 class _Body:
-    """One traced round: its inputs, its nodes, and the Values from outside that these use."""
+    """One traced round: its inputs, its nodes, and the Values from outside that these use.
 
-    def __init__(self, trace: Trace, state: Sequence[Value], x: Sequence[Value], results: tuple[Value, ...]) -> None:
-        self.trace, self.state, self.x, self.results = trace, state, x, results
-        its, own = inside(trace, _ids([*state, *x]), len(trace.ops)), {*state, *x}
+    The inputs are the state and the xs; `columns` has the first state, and for each x its numbers in all rounds.
+    """
+
+    def __init__(
+        self, trace: Trace, n: int, columns: list[tuple[Value, ...]], inputs: list[Value], results: tuple[Value, ...]
+    ) -> None:
+        self.trace, self.n, self.columns, self.inputs, self.results = trace, n, columns, inputs, results
+        self.state, self.x = inputs[: len(columns[0])], inputs[len(columns[0]) :]
+        its, own = inside(trace, _ids(inputs), len(trace.ops)), {*inputs}
         self.nodes: list[Value] = []
         for node in order_of(results)[0]:
             if getattr(node.data, "id", None) in its or not own.isdisjoint(node._prev):  # even 0 times the state
@@ -172,92 +171,94 @@ class _Body:
         self.receivers = [*dict.fromkeys(chain(self.captured, *rows))]  # a row may pass a gradient on at once
         self.receivers.sort(key=lambda value: trace.leaves.get(value.data.id, ("", value.data.id)))  # in memory order
 
-    def _loop(self, loop: Loop, operands: Sequence[int]) -> int:
-        """Record a loop: its operands, and the numbers from outside that its lines need."""
+    def _record(self, loop: Loop, columns: Iterable[Iterable[Any]]) -> int:
+        """Record a loop: the numbers that it starts from, and those from outside that its lines need."""
         trace = self.trace
-        line, globals = len(trace.ops), ("p", "x", "seed", loop.of_sums)
-        its = inside(trace, [*_ids(self.state), *_ids(self.x), *loop.state, *loop.xs], line)
+        operands = [trace.stack(tuple(map(trace.result, column))) for column in columns]
+        operands += [loop.forward] * (loop.forward >= 0)
+        line = len(trace.ops)
+        its = inside(trace, [*_ids(self.inputs), *loop.state, *loop.xs], line)
 
         def is_outside(each: int) -> bool:
             return not (each in its or trace.size(each))
 
-        ends = sorted(filter(is_outside, reached(trace, loop.ends, is_outside)))
-        found = [each for each in ends if trace.operands[each] or trace.leaves.get(each, ("p",))[0] not in globals]
+        for each in sorted(filter(is_outside, reached(trace, loop.ends, is_outside))):
+            if trace.operands[each] or trace.leaves.get(each, ("p",))[0] not in ("p", "x", "seed", "g"):
+                operands.append(each)
         trace.ops.append("scan")
-        trace.operands.append((*operands, *found))
+        trace.operands.append(tuple(operands))
         trace.loops[line] = loop
-        trace.maps[line] = len(loop.state) + loop.n_sums + loop.rounds * loop.n_outputs
+        trace.maps[line] = loop.size
         return line
 
-    def record(
-        self, n: int, first: tuple[Value, ...], columns: Sequence[tuple[Value, ...]], over: Any = None
-    ) -> Iterator[Value]:
+    def forward(self, over: Any) -> Iterator[Value]:
         """Record the loop, and return its results: the last state, and the y of each round.
 
-        Once the number `over` is not 0, the rounds that follow change nothing.
+        Once the number `over`, unless it is None, is not 0, the rounds that follow change nothing.
         """
-        trace = self.trace
-        lines = tuple([trace.result(value.data) for value in self.results])
-        state, xs = _ids(self.state), _ids(self.x)
-        operands = [_stack(trace, [value.data for value in column]) for column in (first, *columns)]
+        trace, n = self.trace, len(self.state)
+        lines = [trace.result(value.data) for value in self.results]
+        state, is_sum = _ids(self.state), _only_adds(trace, _ids(self.state), lines)
         end = -1 if over is None else trace.result(over)
-        line = self._loop(Loop(n, state, xs, lines, is_sum=_only_adds(trace, state, lines), over=end), operands)
+        loop = Loop(self.n, state, _ids(self.x), lines[:n], lines[n:], is_sum=is_sum, over=end)
+        line = self._record(loop, [[value.data for value in column] for column in self.columns])
         sent: dict[int, Any] = {}  # the gradients of the results
 
         def _backward(_: Any) -> None:
             grads = dict(sent)
             sent.clear()
-            self.backward(line, first, columns, grads)
+            self.backward(line, grads)
 
-        prev = [value for value in (*first, *chain(*columns), *self.captured) if not value._is_constant]
-        loop = first[0]._node(RowSymbol(trace, line), tuple(dict.fromkeys(prev)), "scan", _backward)
+        prev = dict.fromkeys(value for value in (*chain(*self.columns), *self.captured) if not value._is_constant)
+        node = self.columns[0][0]._node(RowSymbol(trace, line), tuple(prev), "scan", _backward)
 
         def result(i: int) -> Value:
             def _backward(grad: Any) -> None:
                 sent[i] = grad
 
-            return loop._node(trace.item(line, i), (loop,), "scan", _backward)
+            return node._node(trace.item(line, i), (node,), "scan", _backward)
 
-        return map(result, range(trace.maps[line]))
+        return map(result, range(loop.size))
 
-    def backward(
-        self, forward: int, first: tuple[Value, ...], columns: Sequence[tuple[Value, ...]], sent: dict[int, Any]
-    ) -> None:
-        """Record the backward loop, from the gradients sent to the results of the forward one, and pass its own on."""
-        trace, n, (rounds, _, _, results, *_) = self.trace, len(self.state), self.trace.loops[forward]
-        n_y = len(results) - n
-        ys = [[sent.get(n + i * n_y + j, 0) for i in range(rounds)] for j in range(n_y)]
-        used = [j for j, y in enumerate(ys) if any(type(grad) is not int for grad in y)]
-        state, xs = _symbols(trace, "s", n), _symbols(trace, "x", len(used))
-        grads = self._gradients([*state, *[xs[used.index(j)] if j in used else 0 for j in range(n_y)]])
-        added = {value: grads[value] for value in self.receivers if _is_traced(grads[value])}
-        numbers = {value: grad for value, grad in added.items() if not isinstance(value, Row)}
-        array, at = f"a{len(trace.ops)}_", len(numbers)
-        sums = tuple([trace.id(trace.leaf(array, i) + grad) for i, grad in enumerate(numbers.values())])
-        rows: dict[Row, tuple[Slice, int]] = {}
-        for row in (value for value in added if isinstance(value, Row)):
-            line = (added[row] if type(added[row]) is RowSymbol else spread(added[row], row.data)).id
-            rows[row] = Slice(array, at, 1, trace.size(line)), line
-            at += trace.size(line)
-        of_x = [j for j, value in enumerate(self.x) if not value._is_constant and _is_traced(grads[value])]
-        ends = tuple([trace.id(grads[value]) for value in (*self.state, *[self.x[j] for j in of_x])])
-        operands = [_stack(trace, each) for each in ([sent.get(j, 0) for j in range(n)], *[ys[j] for j in used])]
-        s_ids, x_ids = (tuple([symbol.id for symbol in each]) for each in (state, xs))
-        is_sum = trace.loops[forward].is_sum
-        loop = Loop(rounds, s_ids, x_ids, ends, array, sums, tuple(rows.values()), at, forward, is_sum)
-        line = self._loop(loop, [*operands, forward])
-        for i, value in enumerate((*first, *numbers)):
-            value.grad += trace.item(line, i)
-        for row, (place, _) in rows.items():
-            items = tuple([trace.item(line, n + i).id for i in place.indices])
-            row.grad += RowSymbol(trace, trace.stack(items))
-        for i, values in enumerate(zip(*[columns[j] for j in of_x], strict=True)):
-            for k, value in enumerate(values, n + at + i * len(of_x)):
-                value.grad += trace.item(line, k)
+    def backward(self, forward: int, sent: dict[int, Any]) -> None:
+        """Record the backward loop, from the gradients sent to the results of the forward one, and pass its row on."""
+        trace, n, loop = self.trace, len(self.state), self.trace.loops[forward]
+        ys = [[sent.get(i, 0) for i in loop.of_output(j)] for j in range(len(loop.outputs))]
+        used = [any(type(grad) is not int for grad in y) for y in ys]
+        state, xs = _symbols(trace, "s", n), _symbols(trace, "x", sum(used))
+        seeds = iter(xs)
+        grads = self._gradients([*state, *[next(seeds) if is_used else 0 for is_used in used]])
+        rows = [each for each in self.receivers if isinstance(each, Row) and each in grads]
+        numbers = [each for each in self.receivers if not isinstance(each, Row) and each in grads]
+        varying = [j for j, each in enumerate(self.x) if not each._is_constant and each in grads]
+        starts = accumulate([len(row.values) for row in rows], initial=len(numbers))
+        back = Loop(
+            rounds=self.n,
+            state=[each.id for each in state],
+            xs=[each.id for each in xs],
+            following=[trace.id(grads.get(each, 0)) for each in self.state],
+            outputs=[trace.id(grads[self.x[j]]) for j in varying],
+            sums=[trace.id(trace.leaf("g", i) + grads[each]) for i, each in enumerate(numbers)],
+            rows=[
+                (Slice("g", at, 1, len(row.values)), spread(grads[row], row.data).id)
+                for at, row in zip(starts, rows, strict=False)
+            ],
+            forward=forward,
+            is_sum=loop.is_sum,
+            over=loop.over,
+        )
+        line = self._record(back, [[sent.get(i, 0) for i in range(n)], *compress(ys, used)])
+        items = map(partial(trace.item, line), range(back.size))
+        for value, item in zip((*self.columns[0], *numbers), items, strict=False):
+            value.grad += item
+        for row in rows:
+            row.grad += RowSymbol(trace, trace.stack(tuple([item.id for item in islice(items, len(row.values))])))
+        for value, item in zip(chain(*zip(*[self.columns[1 + j] for j in varying], strict=True)), items, strict=True):
+            value.grad += item
 
     def _gradients(self, seeds: Sequence[Any]) -> dict[Value, Any]:
-        """What the closures of the round add to the gradients of its inputs and of Values from outside."""
-        values, rows = (*self.nodes, *self.state, *self.x, *self.receivers), self.trace.rows
+        """What the closures of the round add to the gradients of its inputs and of Values from outside, if anything."""
+        values, rows = (*self.nodes, *self.inputs, *self.receivers), self.trace.rows
         before, options = [value.grad for value in values], (rows.add_up, rows.final)
         rows.add_up, rows.final = True, False
         try:
@@ -267,7 +268,7 @@ class _Body:
                 value.grad += seed
             for node in reversed(self.nodes):
                 node._backward(node.grad)
-            return {value: value.grad for value in values}
+            return {value: value.grad for value in values if type(value.grad) in (Symbol, RowSymbol)}
         finally:
             rows.add_up, rows.final = options  # first: a Row keeps what it kept under these
             for value, grad in zip(values, before, strict=True):
@@ -334,8 +335,7 @@ def reached(trace: Trace, ends: Iterable[int], is_end: Callable[[int], bool]) ->
 
 def escapes(trace: Trace, results: Iterable[Any]) -> bool:
     """Whether a result depends on a number of one round that its loop does not return: the step has stored it."""
-    lines = list(map(trace.id, results))
-    used = {*lines, *chain.from_iterable(map(trace.operands.__getitem__, trace.live(lines)))}
+    used = reached(trace, map(trace.id, results), lambda _: False)
     return any(not used.isdisjoint((*loop.state, *loop.xs)) for loop in trace.loops.values())
 
 
@@ -345,14 +345,5 @@ def _symbols(trace: Trace, letter: str, n: int) -> list[Symbol]:
     return [trace.leaf(array, j) for j in range(n)]
 
 
-def _is_traced(grad: Any) -> bool:
-    """Whether a round computes this gradient: one of what nothing uses is a plain 0."""
-    return type(grad) in (Symbol, RowSymbol)
-
-
-def _ids(values: Sequence[Value]) -> tuple[int, ...]:
-    return tuple([value.data.id for value in values])
-
-
-def _stack(trace: Trace, numbers: Iterable[Any]) -> int:
-    return trace.stack(tuple(map(trace.result, numbers)))
+def _ids(values: Iterable[Value]) -> list[int]:
+    return [value.data.id for value in values]

@@ -51,9 +51,9 @@ class RowSymbol:
 
     def __add__(self, other: Any) -> "RowSymbol":
         """The sum of the row and another: an axpy or scatter that starts from the row."""
-        other = other.as_term() if type(other) is RowSymbol else spread(other, self)
-        _, *operands = self.trace.operands[other.id]
-        return RowSymbol(self.trace, self.trace.row(self.trace.ops[other.id], (self.id, *operands)))
+        term = spread(other, self).as_term()
+        _, *operands = self.trace.operands[term.id]
+        return RowSymbol(self.trace, self.trace.row(self.trace.ops[term.id], (self.id, *operands)))
 
     def __radd__(self, start: Any) -> "RowSymbol":
         return self.as_term() if type(start) is int else spread(start, self) + self
@@ -102,7 +102,9 @@ RowSymbol.__rand__ = _map("and", swapped=True)  # type: ignore[attr-defined]
 
 
 def spread(number: Any, row: RowSymbol) -> RowSymbol:
-    """A row of the same size, with the same number everywhere."""
+    """A row of the same size, with the same number everywhere; if it is a row already, the row itself."""
+    if type(number) is RowSymbol:
+        return number
     trace = row.trace
     ones = trace.stack((trace.id(1.0),) * trace.size(row.id))
     return RowSymbol(trace, trace.row("axpy", (trace.nothing, trace.id(number), ones)))
@@ -244,7 +246,7 @@ class Rows:
     def added(self) -> list[tuple[Slice, int]]:
         """The slices of the parameters' gradients to which a row is added, and its line."""
         found = [
-            (row.place, (row.grad if type(row.grad) is RowSymbol else spread(row.grad, row.data)).id)
+            (row.place, spread(row.grad, row.data).id)
             for row in self._found.values()
             if row.place and row.place.base < self._n_trained and type(row.grad) is not int
         ]

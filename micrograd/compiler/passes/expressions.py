@@ -52,12 +52,12 @@ class Node(NamedTuple):
     parameter: int = -1  # the index of the (first) gradient that it is added to; -1 for none
     step: int = 1  # from there to the next one
     size: int = 0
-    items: tuple[Any, ...] = ()  # the lines of a row's numbers, unless they are added to gradients
+    items: tuple[Any, ...] = ()  # the lines of the numbers of a row or loop, unless they are added to gradients
     round: "Round | None" = None  # of a loop, whose columns are its operands, and one with the numbers from outside
 
     def singly(self) -> "Iterator[Node]":
         """A node for each number that is needed if this is a row; otherwise, the node itself."""
-        if not self.size or self.round:
+        if not self.size:
             yield self
             return
         shared, rows = ((), self.columns) if isinstance(self.form, Call) else (self.columns[:1], self.columns[1:])
@@ -75,15 +75,13 @@ class Node(NamedTuple):
 
 
 class Round(NamedTuple):
-    """A round of a loop: its nodes, and where other nodes find the lines they need in the row of the loop.
+    """A round of a loop: its nodes, and the outputs that something needs, by their positions.
 
-    The results that nothing needs are left out of the loop: `outputs` has the others, by their positions. `kept` are
-    lines of a forward loop that its backward loop needs.
+    `kept` are lines of a forward loop that its backward loop needs.
     """
 
     loop: Loop
     nodes: list[Node]
-    positions: tuple[int, ...]
     outputs: dict[int, int]
     kept: tuple[int, ...]
 
@@ -236,29 +234,24 @@ class _Merger:
     def add_loop(self, line: int, kept: Sequence[int], backward: float) -> list[int]:
         """The node of a loop. Returns the operations in its round."""
         trace, loop, items = self._trace, self._trace.loops[line], self.items[line]
-        n, n_rows = len(loop.state), 1 + len(loop.xs) + (loop.forward >= 0)
+        n_rows = 1 + len(loop.xs) + (loop.forward >= 0)
         rows_read, outside = trace.operands[line][:n_rows], trace.operands[line][n_rows:]
         columns = list(map(self._column, rows_read))
         if outside:
             columns.append(tuple(map(self._number, outside)))
-        end = n + loop.n_sums
-        outputs = {j: loop.results[n + j] for j in sorted({(i - end) % loop.n_outputs for i in items if i >= end})}
+        outputs = {j: end for j, end in enumerate(loop.outputs) if not items.keys().isdisjoint(loop.of_output(j))}
         inner = copy.copy(trace)
-        inner.ops, inner.operands, inner.leaves = trace.ops.copy(), trace.operands.copy(), trace.leaves.copy()
+        inner.ops, inner.operands = trace.ops.copy(), trace.operands.copy()
         for each in (*outside, *(kept if loop.forward >= 0 else ())):
             inner.ops[each], inner.operands[each] = "leaf", ()
-        for each, (array, i) in trace.leaves.items():
-            if array == loop.of_sums:
-                inner.leaves[each] = "g", i
-        sums = [each for i, each in enumerate(loop.sums, n) if i in items]
-        rows = [(row, each) for row, each in loop.rows if any(n + i in items for i in row.indices)]
+        sums = [each for i, each in zip(loop.added, loop.sums, strict=False) if i in items]
+        rows = [(row, each) for row, each in loop.rows if any(loop.added[i] in items for i in row.indices)]
         needed = kept if loop.forward < 0 else ()
-        results = [*loop.results[:n], *outputs.values(), *needed, *sums, *[loop.over] * (loop.over >= 0)]
+        results = [*loop.following, *outputs.values(), *needed, *sums, *[loop.over] * (loop.over >= 0 > loop.forward)]
         found = expressions(inner, results, rows, backward=backward)
-        its = Round(loop, found.nodes, tuple(items), outputs, tuple(kept))
-        form = Call(f"scan {line}", ())
-        size, lines = trace.maps[line], tuple(items.values())
-        self.nodes.append(Node(line, form, tuple(columns), size=size, items=lines, round=its))
+        its = Round(loop, found.nodes, outputs, tuple(kept))
+        lines = tuple(map(items.get, range(loop.size)))
+        self.nodes.append(Node(line, Call(f"scan {line}", ()), tuple(columns), items=lines, round=its))
         return found.live
 
     def _columns(self, row: int) -> tuple[Column, ...]:

@@ -39,18 +39,14 @@ from micrograd.compiler.passes.vectorize import Layout, Levels, Place, by_level
 LANES = range(64, 8, -8)  # rounds of a strip, ideally without a rest: half of 64 take 1.05 to 1.2 times as long
 ROOM = 1 << 17  # numbers of a strip, which then stay in the cache
 
-OVER = -1  # the key of what a loop keeps: for each round, whether it changes nothing
-
 
 def steps_of(node: Node, layout: Layout) -> Kernel:
-    """The steps of a loop: what its rounds start from, the rounds, and the last state, if it is needed."""
+    """The steps of a loop. Enters the places of its numbers in the layout."""
     rounds = _Rounds(node, layout)
     steps = rounds.before()
     if body := rounds.body():  # a sum may need none
         steps.append(Loop(rounds.loop.rounds, body, rounds.loop.is_sum))
-    if any(i < rounds.n for i in rounds.its.positions):
-        last = Slice(rounds.states.array, rounds.loop.rounds * rounds.states.step, 1, rounds.n)
-        steps += _copy(rounds.to._replace(size=rounds.n), last)
+    layout.update((line, place) for line, place in zip(node.items, rounds.row(), strict=True) if line)
     return steps
 
 
@@ -58,115 +54,119 @@ class _Rounds:
     """Where the numbers of a loop are, and its steps. Its arrays, after the prefix:
 
     s           the state: before the first round, before the second, and so on; or only the current one, in place
+    a           what the loop adds up
+    y           the outputs of the first round, of the second, and so on
     x0, x1, ... a copy of what advances unevenly from round to round
     k           what the backward loop reads, round by round, where a round computes it
     n           the same, copied from where it is: from a row, or from a state in place
     o           1 for each round that no longer changes anything, and for the one after the last
     t0, t1, ... what a round computes; tx has copies of what it reads from far apart
+
+    A slice has a number for each round, from the first to the last; a backward loop reads it from the end.
     """
 
     def __init__(self, node: Node, layout: Layout) -> None:
         assert node.round
         self.node, self.outside, self.its, self.loop = node, layout, node.round, node.round.loop
-        loop, self.n, self.to = self.loop, len(self.loop.state), layout.rows[node.line]
+        loop, self.n = self.loop, len(self.loop.state)
         self.prefix, self.mark = f"{layout.prefix}{node.line}_", f"@{node.line}:"
         self.is_backward = loop.forward >= 0
-        flags = Slice(f"{self.prefix}o", 0, 1, loop.rounds)
-        self.over = flags if loop.over >= 0 else layout.kept.get(loop.forward, {}).get(OVER)
-        self.states = Slice(f"{self.prefix}s", 0, 0 if loop.is_sum or self.over else self.n, loop.rounds)
-        self.sums, self.outputs = self.to.base + self.n, self.to.base + self.n + loop.n_sums
-        self.leaves = {line: self.states._replace(base=i) for i, line in enumerate(loop.state)}
+        self.flags = Slice(f"{layout.prefix}{loop.forward if self.is_backward else node.line}_o", 0, 1, loop.rounds)
+        self.may_end = loop.over >= 0
+        self.apart = 0 if loop.is_sum or self.may_end else self.n  # from one state to the next
+        self.leaves = {line: self._in_order(self._slice("s", i, self.apart)) for i, line in enumerate(loop.state)}
         self.own = Layout(dict(layout), (), f"{self.prefix}t", tables=layout.tables)
         self.own.rows, self.own.kept = dict(layout.rows), dict(layout.kept)
+
+    def _slice(self, name: str, base: int = 0, step: int = 1, size: int = -1) -> Slice:
+        """A part of an array of the loop: by default, a number for each round."""
+        return Slice(f"{self.prefix}{name}", base, step, self.loop.rounds if size < 0 else size)
 
     def before(self) -> Kernel:
         """The first state, copies of what advances unevenly, and where flags, sums and outputs start from.
 
         Enters what a round reads into `leaves`.
         """
-        loop, rounds = self.loop, self.loop.rounds
-        first, *columns = self.node.columns
-        steps: Kernel = [*_copies(Slice(self.states.array, 0, 1, self.n), first, self.outside)]
+        loop, (first, *columns) = self.loop, self.node.columns
+        steps: Kernel = [*_copies(self._slice("s", size=self.n), first, self.outside)]
         for i, (line, column) in enumerate(zip(loop.xs, columns, strict=False)):
-            _, slices = self.outside.runs(column)
-            if len(slices) > 1:
-                slices = [Slice(f"{self.prefix}x{i}", 0, 1, rounds)]
-                steps += _copies(slices[0], column, self.outside)
-            self.leaves[line] = self._in_order(slices[0])
-        if self.is_backward:
-            self.leaves |= {line: self._in_order(place) for line, place in self.outside.kept[loop.forward].items()}
-        if self.over and loop.over >= 0:
-            steps += [*_set(self.over._replace(size=rounds + 1), "=1.0"), Assign(Ref(self.over.array), Ref("=0.0"))]
-        if any(self.n <= i < self.n + loop.n_sums for i in self.its.positions):
-            steps += _set(Slice(self.to.array, self.sums, 1, loop.n_sums), "=0.0")
-        if self.over and self.its.outputs:  # of rounds that are skipped
-            steps += _set(Slice(self.to.array, self.outputs, 1, rounds * loop.n_outputs), "=0.0")
+            _, (self.leaves[line], *others) = self.outside.runs(column)
+            if others:
+                self.leaves[line] = self._slice(f"x{i}")
+                steps += _copies(self.leaves[line], column, self.outside)
+        self.leaves |= self.outside.kept.get(loop.forward, {})
+        if self.may_end and not self.is_backward:
+            steps += _set(self._slice("o", size=loop.rounds + 1), "=1.0") + _set(self._slice("o", size=1), "=0.0")
+        if any(self.node.items[i] for i in loop.added):
+            steps += _set(self._slice("a", size=len(loop.added)), "=0.0")
+        if self.may_end and self.its.outputs:  # of rounds that are skipped
+            steps += _set(self._slice("y", size=loop.rounds * len(loop.outputs)), "=0.0")
         return steps
 
     def body(self) -> tuple[Step, ...]:
         """A round: a test to skip it, if needed; its nodes; and copies of what is not computed where it has to be."""
-        self.own.update((line, self._each(place)) for line, place in self.leaves.items())
-        copies, (following, others) = self._nearby(), self._results()
-        ends = [*others, *following] if self.over else [*following, *others]  # a state in place is set last
-        places = [(line, self._each(place)) for line, place in ends]
-        for line, place in places[: len(others)] if self.over else places:
-            self.own.setdefault(line, place)
-        steps = reroll([*copies, *fuse(by_level(Levels(self.its.nodes), self.own, steps_of))])
-        if self.over:
-            flag = self._each(self._in_order(self.over))
-            steps.insert(0, Skip(Ref(*flag), "continue" if self.is_backward else "break"))
+        own, its = self.own, self.its
+        own.update((line, self._each(place)) for line, place in self.leaves.items())
+        copies, (following, others) = self._nearby(), self._ends()
+        ends = [*others, *following] if self.may_end else [*following, *others]  # a state in place is set last
+        for line, place in others if self.may_end else ends:
+            own.setdefault(line, self._each(place))
+        steps = reroll([*copies, *fuse(by_level(Levels(its.nodes), own, steps_of))])
+        if self.may_end:
+            steps.insert(0, Skip(Ref(*self._each(self.flags)), "continue" if self.is_backward else "break"))
         if not self.is_backward:
-            kept = [(line, self._of_all("k", self.own[line][1], len(self.own.keeps))) for line in self.own.keeps]
-            found = {line: place for line, place in (*following, *others, *kept) if line in self.its.kept}
-            self.outside.kept[self.node.line] = self.leaves | found | ({OVER: self.over} if self.over else {})
-        copied = [(place, self.own[line]) for line, place in places if self.own[line] != place]
-        steps += reroll([Assign(Ref(*to), Ref(*of)) for to, of in copied])
-        steps = [_in_place(step, self.to.array, self.sums) for step in steps]
-        return tuple([replace(step, self._in_round) for step in steps])
+            kept = [(line, self._slice("k", own[line][1], len(own.keeps))) for line in own.keeps]
+            found = {line: place for line, place in (*ends, *kept) if line in its.kept}
+            self.outside.kept[self.node.line] = self.leaves | found
+        moved = [(self._each(place), own[line]) for line, place in ends if own[line] != self._each(place)]
+        steps += reroll([Assign(Ref(*to), Ref(*of)) for to, of in moved])
+        return tuple([replace(self._summed(step), self._in_round) for step in steps])
+
+    def row(self) -> list[Place]:
+        """The places of the loop's row: the last state, what it adds up, and the outputs."""
+        loop = self.loop
+        last = self._slice("s", loop.rounds * self.apart, 1, self.n)
+        others = self._slice("a", size=len(loop.added)), self._slice("y", size=loop.rounds * len(loop.outputs))
+        return [*chain(*[part.places for part in (last, *others)])]
 
     def _nearby(self) -> Kernel:
         """Copies of numbers too far apart to make a vector, and of states in place that become another state."""
         used = {*chain(*[each.operands for each in self.its.nodes])} if self.loop.is_sum else set()
         lines = [line for line, place in self.leaves.items() if place.step > 1 and line in used]
-        if self.over:
-            pairs = zip(self.loop.state, self.loop.results, strict=False)
+        if self.may_end:
+            pairs = zip(self.loop.state, self.loop.following, strict=True)
             lines += sorted({result for line, result in pairs if line != result}.intersection(self.loop.state))
         steps: Kernel = [Assign(Ref(f"{self.prefix}tx", i), Ref(*self.own[line])) for i, line in enumerate(lines)]
         self.own.update((line, (f"{self.prefix}tx", i)) for i, line in enumerate(lines))
         return steps
 
-    def _results(self) -> tuple[list[tuple[int, Slice]], list[tuple[int, Slice]]]:
+    def _ends(self) -> tuple[list[tuple[int, Slice]], list[tuple[int, Slice]]]:
         """Lines, and where all rounds put them: the next state; and outputs, what is kept, and the next flag."""
-        loop, n, states = self.loop, self.n, self.states
-        following = [(line, states._replace(base=states.step + i)) for i, line in enumerate(loop.results[:n])]
-        others = []
-        for j, line in self.its.outputs.items():
-            place = Slice(self.to.array, self.outputs + j, loop.n_outputs, loop.rounds)
-            others.append((line, self._in_order(place)))
+        loop, its, own = self.loop, self.its, self.own
+        states = [self._in_order(self._slice("s", self.apart + i, self.apart)) for i in range(self.n)]
+        following = [*zip(loop.following, states, strict=True)]
+        others = [(line, self._slice("y", j, len(loop.outputs))) for j, line in its.outputs.items()]
         if not self.is_backward:
-            there = {*dict(others), *([] if self.over else [*dict(following), *loop.state])}
-            kept = {*self.its.kept} - there
-            copied = kept.intersection(chain(loop.state, *[each.items for each in self.its.nodes]))
-            self.own.keeps = kept - copied
-            others += [(line, self._of_all("n", i, len(copied))) for i, line in enumerate(sorted(copied))]
-        self.own.kept_in, _ = self._each(self._of_all("k", 0, len(self.own.keeps)))
-        if loop.over >= 0 and self.over:
-            others.append((loop.over, self.over._replace(base=1)))
+            there = {*dict(others), *([] if self.may_end else [*dict(following), *loop.state])}
+            kept = {*its.kept} - there
+            copied = kept.intersection(chain(loop.state, *[each.items for each in its.nodes]))
+            own.keeps = kept - copied
+            others += [(line, self._slice("n", i, len(copied))) for i, line in enumerate(sorted(copied))]
+            if self.may_end:
+                others.append((loop.over, self.flags._replace(base=1)))
+        own.kept_in, _ = self._each(self._slice("k", 0, len(own.keeps)))
         return following, others
 
-    def _of_all(self, name: str, i: int, n: int) -> Slice:
-        """One of n numbers that an array has for each round."""
-        return Slice(f"{self.prefix}{name}", i, n, self.loop.rounds)
-
     def _in_order(self, place: Slice) -> Slice:
-        """The numbers of all rounds in the order in which they run: forward, where any order will do."""
+        """A slice as a loop reads it, or back: from the end in a backward loop, unless any order will do."""
         if not self.is_backward or self.loop.is_sum:
             return place
         return Slice(place.array, place.base + (place.size - 1) * place.step, -place.step, place.size)
 
     def _each(self, place: Slice) -> Place:
-        """Where a number is in the first round, with a mark of where it is in the next."""
-        return f"{self.mark}{place.step}@{place.array}", place.base
+        """Where a number is in the round that runs first, with a mark of where it is in the next."""
+        array, base, step, _ = self._in_order(place)
+        return f"{self.mark}{step}@{array}", base
 
     def _in_round(self, ref: Ref) -> Ref:
         """A reference, within the loop around the round."""
@@ -176,6 +176,16 @@ class _Rounds:
         if array.startswith(self.mark):
             stride, array = array.removeprefix(self.mark).split("@", 1)
         return Ref(array, ref.base, (int(stride), *ref.strides))
+
+    def _summed(self, step: Step) -> Step:
+        """A step that adds to a sum instead of a gradient."""
+        if isinstance(step, Loop):
+            return Loop(step.rounds, tuple(map(self._summed, step.body)))
+        if not isinstance(step, Accumulate):
+            return step
+        assert isinstance(step.value, Sum)
+        target = step.target._replace(array=f"{self.prefix}a")
+        return Assign(target, Sum((Term("+", (target,)), *step.value.terms)))
 
 
 def in_lanes(kernel: Sequence[Step]) -> Kernel:
@@ -251,14 +261,3 @@ def _copy(to: Slice, of: Slice) -> list[Step]:
 def _set(to: Slice, number: str) -> list[Step]:
     """Steps that set all of these to a constant."""
     return _copy(to, Slice(number, 0, 0, to.size))
-
-
-def _in_place(step: Step, array: str, base: int) -> Step:
-    """A step whose gradients are sums in this array."""
-    if isinstance(step, Loop):
-        return Loop(step.rounds, tuple([_in_place(each, array, base) for each in step.body]))
-    if not isinstance(step, Accumulate):
-        return step
-    assert isinstance(step.value, Sum)
-    target = Ref(array, base + step.target.base, step.target.strides)
-    return Assign(target, Sum((Term("+", (target,)), *step.value.terms)))

@@ -9,7 +9,7 @@ from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import chain, count, groupby, islice, pairwise, repeat
+from itertools import chain, groupby, islice, pairwise, repeat
 from operator import sub
 from typing import Any
 
@@ -232,8 +232,7 @@ def placed(blocks: Iterable[Block], layout: Layout, *, in_one: bool = False) -> 
             to = layout.kept_in if node.line in layout.keeps else array
             if node.size:
                 layout.rows[node.line] = Slice(array, filled[array], 1, node.size)
-            positions = node.round.positions if node.round else count()
-            for i, line in zip(positions, node.items or (node.line,), strict=False):
+            for i, line in enumerate(node.items or (node.line,)):
                 layout[line] = to, filled[to] + i
             filled[to] += node.size or 1
         yield block
@@ -251,9 +250,12 @@ def _apart(block: list[Node], layout: Layout) -> list[Node]:
 
 
 def _has_place(node: Node, layout: Layout) -> Any:
-    """Whether a node has a place in the layout: a row, if its numbers are results next to each other."""
-    if not node.size or node.round:
-        return node.line in layout
+    """Whether a node has a place in the layout: a row, if its numbers are results next to each other.
+
+    Loops find places for their numbers themselves.
+    """
+    if not node.size:
+        return node.round or node.line in layout
     slices = layout.runs(node.items)[1] if node.items and layout.keys() >= {*node.items} else ()
     if len(slices) == 1:
         layout.rows[node.line] = slices[0]

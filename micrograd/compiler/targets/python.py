@@ -9,7 +9,7 @@ import textwrap
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
-from itertools import count
+from itertools import chain, count
 from operator import add
 from typing import Any, NamedTuple
 
@@ -220,10 +220,10 @@ class _Writer:
         """A loop. A forward loop stores the numbers of each round that the backward loop reads."""
         its, line, names = node.round, node.line, self.names
         assert its
-        loop, n = its.loop, len(its.loop.state)
+        loop = its.loop
         first, *columns = node.columns
         state, xs = [list(map(names.__getitem__, lines)) for lines in (loop.state, loop.xs)]
-        outputs, sums = {j: f"y{line}_{j}" for j in its.outputs}, [f"{loop.of_sums}{i}" for i in range(loop.n_sums)]
+        outputs, sums = {j: f"y{line}_{j}" for j in its.outputs}, [f"a{line}_{i}" for i in range(len(loop.added))]
         rows = [self._row(column) for column, _ in zip(columns, xs, strict=False)]
         if loop.forward >= 0:
             rows = [f"reversed({row})" for row in (*rows, f"rounds{loop.forward}")]
@@ -242,22 +242,18 @@ class _Writer:
         if loop.forward < 0:
             yield f"    rounds{line}.append({_list([*state, *xs, *map(names.__getitem__, its.kept)])})"
         yield from (f"    {name}.append({names[its.outputs[j]]})" for j, name in outputs.items())
-        yield f"    {_list(state)} = {_list(names[result] for result in loop.results[:n])}"
-        if loop.over >= 0:
+        yield f"    {_list(state)} = {_list(names[result] for result in loop.following)}"
+        if loop.over >= 0 > loop.forward:
             yield f"    if {names[loop.over]}: break"
         for of_all in outputs.values() if loop.forward >= 0 else ():
             yield f"{of_all}.reverse()"
-            if forward.over >= 0:
+            if loop.over >= 0:
                 yield f"{of_all} += [0.0] * {loop.rounds}"
-        for item, i in zip(node.items, its.positions, strict=True):
-            if i < n:  # a backward loop computes the forward states again, under their names
-                names[item] = f"r{item}"
-                yield f"r{item} = {state[i]}"
-            elif i < n + loop.n_sums:
-                names[item] = sums[i - n]
-            else:
-                at, j = divmod(i - n - loop.n_sums, loop.n_outputs)
-                names[item] = f"{outputs[j]}[{at}]"
+        ys = (f"y{line}_{j}[{i}]" for i in range(loop.rounds) for j in range(len(loop.outputs)))
+        names.update((item, its) for item, its in zip(node.items, chain(state, sums, ys), strict=True) if item)
+        for item in filter(None, node.items[: len(state)]):  # a backward loop computes the forward states again
+            yield f"r{item} = {names[item]}"
+            names[item] = f"r{item}"
 
     def _row(self, column: Column) -> str:
         """The numbers of a column as a list."""

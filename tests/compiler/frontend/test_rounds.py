@@ -307,7 +307,7 @@ def test_what_the_gates_of_a_cell_compute_lies_gate_by_gate():
         return dot(scan(step, s, length=N)[0], s)
 
     fast = compile(last, ([0.1] * 8,), parameters=flat(gates), backend="python")
-    assert not re.findall(r"t\d+_\w+\[[^]]*\dj", fast.ir), "several statements take turns in an array"
+    assert not re.findall(r"t\d+_[tkn]\w*\[[^]]*\dj", fast.ir), "several statements take turns in an array"
 
 
 @needs_compiler
