@@ -129,25 +129,13 @@ class Buckets:
         """Each batch that has some of these examples, and their indices in it; None for all as they come."""
         is_whole = isinstance(numbers, range) and len(numbers) == len(self)
         for bucket, batch in enumerate(self.batches):
-            indices = None if is_whole else array("q", [self.slot[i] for i in numbers if self.bucket[i] == bucket])
-            if is_whole or indices:
-                yield batch, indices
+            mine = numbers if len(self.batches) == 1 else [self.slot[i] for i in numbers if self.bucket[i] == bucket]
+            if mine:
+                yield batch, None if is_whole else array("q", mine)
 
     def share(self, batch: Batch) -> float:
         """How many examples of this shape a step takes, on average."""
         return self.size * batch.n / len(self)
-
-    def part(self, numbers: range) -> "Buckets":
-        """The examples with these numbers, counted from 0 in the part, and their share of a step."""
-        batches, members = [], []
-        for bucket, batch in enumerate(self.batches):
-            mine = [number for number in numbers if self.bucket[number] == bucket]
-            if mine:
-                batches.append(batch.part(self.slot[mine[0]], self.slot[mine[-1]] + 1))
-                members.append([number - numbers.start for number in mine])
-        part = Buckets(batches, members)
-        part.size = self.size * len(numbers) / len(self)
-        return part
 
     def arguments(self, number: int) -> list[Any]:
         """The arguments of an example, as numbers and nested lists of numbers."""

@@ -1,18 +1,18 @@
 """Examples in parts: for training, and for `map` and `backward` on an executor or in chunks too large for memory.
 
 Only a few chunks are in flight at a time: the next one is taken from its iterator when there is room. Results come in
-the order of the chunks. In training, each worker keeps a shard of the examples, and a step is one task for each shard.
-The task takes the parameters, and returns the sum of the losses and its gradient; these are added in the order of the
-shards.
+the order of the chunks. In training, each worker keeps the examples, since any task may come to it, and a step is one
+task for each shard of its batch. The task takes the parameters and the numbers of the examples, and returns the sum of
+the losses and its gradient; these are added in the order of the shards.
 """
 
 import math
 import uuid
 import weakref
 from array import array
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import reduce
 from itertools import chain, pairwise
 from operator import add
@@ -124,36 +124,23 @@ def sums(fast: Function, chunk: Batch, parameters: "array[float]") -> tuple[floa
 
 
 class Shards:
-    """The examples of a training run, in parts, whose losses and gradients the workers of an executor compute."""
+    """The examples of a training run on the workers of an executor, each of which computes a part of a batch."""
 
     def __init__(self, executor: Any, program: Function, examples: Buckets) -> None:
-        self._workers, self._function = Workers(executor), program
-        n, parts = len(examples), min(len(examples), self._workers.n)
-        self._starts = [n * k // parts for k in range(parts + 1)]  # the last one is where the examples end
-        self._examples = [examples.part(range(*ends)) for ends in pairwise(self._starts)]
-        self._token = uuid.uuid4().hex
+        self._workers, self._token = Workers(executor), uuid.uuid4().hex
+        examples = copy(examples)
+        examples.size /= min(examples.size, self._workers.n)  # what a worker takes of a step
+        self._keeps = {"program": program, "examples": examples}
 
     def sums(
         self, examples: Buckets, parameters: "array[float]", batch: Sequence[int], seed: float
     ) -> tuple[float, "array[float]"]:
-        """The sum of the losses for a batch, or NaN if an operation may have failed, and its gradient, times `seed`.
-
-        Each shard that has examples in the batch computes its share of both.
-        """
+        """The sum of the losses for a batch, or NaN if an operation may have failed, and its gradient, times `seed`."""
+        batch = batch if len(batch) < len(examples) else range(len(batch))  # in the same order at each step
+        parts = min(len(batch), self._workers.n)
         tasks = [
-            Task(f"shard {k}", Function._sums, (parameters, numbers, seed), self._token,
-                 {"program": self._function, f"shard {k}": self._examples[k]})
-            for k, numbers in self._parts(batch)
-        ]  # fmt: skip
-        losses, parts = zip(*self._workers.results(tasks, len(tasks)), strict=True)
-        return sum(losses), reduce(lambda a, b: array(a.typecode, map(add, a, b)), parts)
-
-    def _parts(self, batch: Sequence[int]) -> list[tuple[int, Sequence[int]]]:
-        """The shards that a batch has examples in, with their numbers there."""
-        if len(batch) == self._starts[-1]:
-            return [(k, range(stop - start)) for k, (start, stop) in enumerate(pairwise(self._starts))]
-        numbers = [array("q") for _ in self._examples]
-        for i in batch:
-            k = bisect_right(self._starts, i) - 1
-            numbers[k].append(i - self._starts[k])
-        return [(k, mine) for k, mine in enumerate(numbers) if mine]
+            Task(f"shard {k}", Function._sums, (parameters, batch[start:stop], seed), self._token, self._keeps)
+            for k, (start, stop) in enumerate(pairwise(len(batch) * k // parts for k in range(parts + 1)))
+        ]
+        losses, gradients = zip(*self._workers.results(tasks, len(tasks)), strict=True)
+        return sum(losses), reduce(lambda a, b: array(a.typecode, map(add, a, b)), gradients)

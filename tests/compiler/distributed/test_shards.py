@@ -156,7 +156,7 @@ def test_workers_are_sent_once_what_they_keep():
     executor = Processes(1, size=4)
     trained(executor=executor)
     assert executor.loaded() == [4, 4]
-    assert {name for task in executor.tasks for name in task.keeps} == {"program", *(f"shard {k}" for k in range(4))}
+    assert {name for task in executor.tasks for name in task.keeps} == {"program", "examples"}
     assert len(executor.tasks) > 50
 
 
