@@ -16,15 +16,16 @@ Part = tuple[Any, Bases]
 """A step, or a term of a sum: its shape, whose references all have the base 0, and the bases of these references."""
 
 
-def part(step: Any) -> Part:
-    """A step as a part."""
-    bases: list[int] = []
+def part(step: Any, *, without_rounds: bool = False) -> Part:
+    """A step as a part. `without_rounds`, the numbers of rounds are 0 as well, and stand among the bases."""
+    numbers: list[int] = []
 
-    def without_base(ref: Ref) -> Ref:
-        bases.append(ref.base)
-        return Ref(ref.array, 0, ref.strides)
+    def taken(number: int) -> int:
+        numbers.append(number)
+        return 0
 
-    return replace(step, without_base), tuple(bases)
+    shape = replace(step, lambda ref: Ref(ref.array, taken(ref.base), ref.strides), taken if without_rounds else None)
+    return shape, tuple(numbers)
 
 
 def step_of(part: Part) -> Any:
