@@ -12,6 +12,7 @@ from importlib.util import find_spec
 
 import pytest
 
+import micrograd
 from micrograd import Value, scalar
 from micrograd.compiler.frontend.graph import traced
 from micrograd.compiler.native import loop, toolchain
@@ -20,6 +21,7 @@ from micrograd.compiler.targets import spelling
 from micrograd.compiler.targets.export import export_c
 from micrograd.nn import MLP
 from micrograd.optim import SGD, Adam
+from tests.helpers import grads, leaves
 from tests.kernels import c_source
 from tests.operations import FUNCTIONS, OPERATORS
 
@@ -241,55 +243,46 @@ def test_every_operation_gives_pythons_numbers_and_errors_in_a_library(target, t
 
 
 def network():
+    """The graph of a loss, its parameters, examples, and the losses of all with the gradients of their sum."""
     model = MLP(4, [9, 9, 1])
 
     def loss(xs):
         return (model(xs[:4]) - xs[4].sin()).softplus() ** 2
 
     examples = [[math.sin(5 * i + j) for j in range(5)] for i in range(37)]
-    return loss, model.parameters(), examples
-
-
-def trained(loss, parameters, examples):
-    """The losses of all, and the gradients of their sum."""
-    for parameter in parameters:
-        parameter.grad = 0.0
-    values = [loss(list(map(Value, x))) for x in examples]
-    for value in values:
-        value.backward()
-    return [value.data for value in values], [parameter.grad for parameter in parameters]
+    losses = [loss(leaves(example)) for example in examples]
+    micrograd.sum(losses).backward()
+    expected = [*[value.data for value in losses], *grads(model.parameters())]
+    return traced(loss, ((5,),), model.parameters()), model.parameters(), examples, expected
 
 
 @pytest.mark.parametrize(("tile", "threads"), [(0, 1), (1, 1), (4, 1), (1, 3)])
 def test_a_network_has_pythons_losses_and_gradients_in_a_library(target, tmp_path, tile, threads):
-    loss, parameters, examples = network()
-    source = c_source(traced(loss, ((5,),), parameters), "backward", tile, threads=threads)
+    graph, parameters, examples, expected = network()
+    source = c_source(graph, "backward", tile, threads=threads)
     sizes = len(parameters), 5, 1, len(examples), 1
     numbers = numbers_of(sizes, (p.data for p in parameters), *examples)
-    flags, *results = target.call(tmp_path, source, numbers, 1 + len(examples) + len(parameters))
-    losses, gradients = trained(loss, parameters, examples)
+    flags, *results = target.call(tmp_path, source, numbers, 1 + len(expected))
     assert flags == 0.0
-    assert results == pytest.approx(losses + gradients, rel=1e-12, abs=1e-14)
+    assert results == pytest.approx(expected, rel=1e-12, abs=1e-14)
 
 
-def write_export(directory, loss, parameters):
-    header, rest = export_c(traced(loss, ((5,),), parameters), [parameter.data for parameter in parameters])
+def write_export(directory, graph, parameters):
+    header, rest = export_c(graph, [parameter.data for parameter in parameters])
     (directory / "model.h").write_text(header)
     (directory / "model.c").write_text(header + rest)
 
 
 def test_an_exported_network_has_pythons_numbers(target, tmp_path):
-    loss, parameters, examples = network()
-    values = [parameter.data for parameter in parameters]
-    write_export(tmp_path, loss, parameters)
+    graph, parameters, examples, expected = network()
+    write_export(tmp_path, graph, parameters)
     (tmp_path / "caller.c").write_text(CALLER)
     flags = ["-std=c99", "-O2", "-ffp-contract=off", "-DMODEL", *([] if target.suffix else ["-static"])]
     target.compile(tmp_path, *flags, "caller.c", "model.c", "-o", "caller.exe")
-    sizes = len(parameters), 5, 6, 1, len(examples)
-    results = target.run(tmp_path, numbers_of(sizes, values, *examples), 7 * len(examples) + len(values))
-    losses, gradients = trained(loss, parameters, examples)
-    found = results[1 : 7 * len(examples) : 7] + results[7 * len(examples) :]
-    assert found == pytest.approx(losses + gradients, rel=1e-12, abs=1e-14)
+    sizes, rows = (len(parameters), 5, 6, 1, len(examples)), 7 * len(examples)
+    numbers = numbers_of(sizes, (p.data for p in parameters), *examples)
+    results = target.run(tmp_path, numbers, rows + len(parameters))
+    assert results[1:rows:7] + results[rows:] == pytest.approx(expected, rel=1e-12, abs=1e-14)
 
 
 MAGIC = {
@@ -304,8 +297,7 @@ MAGIC = {
 @pytest.mark.parametrize("name", MAGIC)
 def test_libraries_the_loop_of_a_training_and_exports_build_for(ziglang, tmp_path, name):
     target = ziglang(name)
-    loss, parameters, _ = network()
-    graph = traced(loss, ((5,),), parameters)
+    graph, parameters, _, _ = network()
     for tile, threads in ((0, 1), (4, 3)):
         file = target.library(tmp_path, c_source(graph, "backward", tile, threads=threads))
         content = file.read_bytes()
@@ -314,7 +306,7 @@ def test_libraries_the_loop_of_a_training_and_exports_build_for(ziglang, tmp_pat
         assert b"room\0" in content
     source = loop.source(UpdateKernel(Adam(parameters, clip_grad_norm=1.0)))
     assert b"shuffle\0" in target.library(tmp_path, source).read_bytes()
-    write_export(tmp_path, loss, parameters)
+    write_export(tmp_path, graph, parameters)
     flags = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-pedantic"]
     target.compile(tmp_path, *flags, "-c", "model.c", "-o", "model.o")
 
