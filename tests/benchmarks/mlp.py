@@ -61,15 +61,14 @@ def benchmarks() -> list[Benchmark]:
 
 def our_eager_hinge() -> Measure:
     """Each point through the network, with the fused operations."""
-    from micrograd import mean, nn
+    from micrograd import mean
     from micrograd.optim import SGD
 
-    xs, ys = points(POINTS)
-    model = nn.MLP(SIZES[0], SIZES[1:], activation="relu")
-    optimizer = SGD(model.parameters(), RATE)
+    task = network("hinge", SIZES, POINTS)
+    optimizer = SGD(task.parameters, RATE)
 
     def gradient() -> float:
-        loss = mean((1 - y * model(x)).relu() for x, y in zip(xs, ys, strict=True))
+        loss = mean(map(task.loss, *task.batch))
         loss.backward()
         return loss.data
 
