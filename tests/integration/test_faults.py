@@ -1,12 +1,12 @@
 """Killed processes, Ctrl-C, threads, a full disk: nothing is left half-done. See `python -m tests.stress`."""
 
 import gc
+import multiprocessing
 import os
 import random
 import re
 import subprocess
 import sys
-import traceback
 from pathlib import Path
 
 import pytest
@@ -30,17 +30,10 @@ def cache(tmp_path, monkeypatch):
 
 def in_a_process_of_its_own(test):
     """Run the test in a copy of this process, which it may limit as it likes."""
-    process = os.fork()
-    if process == 0:
-        failed = True
-        try:
-            test()
-            failed = False
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(failed)
-    assert os.waitpid(process, 0)[1] == 0
+    process = multiprocessing.get_context("fork").Process(target=test)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
 
 
 # Killed
