@@ -113,6 +113,7 @@ def test_an_undecided_comparison_takes_the_hull_of_both_branches():
     assert (y.data, x.grad) == (around_0, iv.mpf([0, 1]))
     assert grad(grad(lambda x: where(x > 0, x * x, 3 * x)))(around_0) == iv.mpf([0, 2])  # 2 above 0, 0 below
     assert grad(lambda x: x.leaky_relu(0.25))(around_0) == iv.mpf([0.25, 1])
+    assert grad(lambda x: grad(lambda y: where(y > 0, x * y, 3 * x) * y)(around_0))(iv.mpf(1)) == iv.mpf([-2, 7])
 
 
 @pytest.mark.parametrize(

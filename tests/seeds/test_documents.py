@@ -6,17 +6,17 @@
 - Building an autograd engine from (almost) scratch: Josh Black-Star, continued in 2024.
 - Section 2.6, Building Autograd from Scratch: a chapter of a course, without author or date.
 
-What they write for a Tensor is shown on arrays of Values.
+What they write for a Tensor is shown on arrays of Values. XOR, which the chapter learns, is what the demo learns, and
+the lesson's digits are an example; the page about the lecture has the neuron of the Deep Dive.
 """
 
-import math
 import operator
 import random
 from itertools import pairwise
 
 import pytest
 
-from micrograd import Value, data, gradcheck, losses, nn, optim
+from micrograd import Value, gradcheck, losses, nn, optim
 
 np = pytest.importorskip("numpy")
 
@@ -100,11 +100,11 @@ def distance(model, xs, ys):
     return max(abs(model(x).data - y) for x, y in zip(xs, ys, strict=True))
 
 
-def descended(model, xs, ys, rate, steps, until=0.0):
-    """The loop of both documents: the losses, summed over examples, until the predictions are that close."""
+def descended(model, xs, ys, rate, steps):
+    """The loop of the document: the losses, summed over examples."""
     optimizer = optim.SGD(model.parameters(), rate)
     history = []
-    while len(history) < steps and distance(model, xs, ys) > until:
+    for _ in range(steps):
         loss = losses.mse_loss([model(x) for x in xs], ys, reduction="sum")
         optimizer.zero_grad()
         loss.backward()
@@ -135,42 +135,3 @@ class TestTheTrainingOfTheDeepDive:
         assert all(before > after for before, after in pairwise(history))
         assert history[-1] <= 0.018951243937658565
         assert distance(model, self.XS, self.YS) <= 1 - 0.9273341373045709
-
-
-class TestXorInTheChapter:
-    """It prints losses down to 0.0012 after 90 epochs and predictions within 0.0345 of the targets.
-
-    No run of its program comes there in its 100 epochs: of 200 random starts, the best was still 0.098 away. So we ask
-    for less after 100 epochs, and for the published distance from the same loop left to run on.
-    """
-
-    @pytest.mark.parametrize("seed", [0, 1, 2])
-    def test_a_hundred_epochs_learn_it_and_more_come_as_close_as_it_prints(self, seed):
-        xs, ys = data.xor()
-        model = nn.MLP(2, [4, 1], output="tanh", rng=seed)
-        history = descended(model, xs, ys, 0.1, 100)
-        if seed != 2:
-            assert history[0] > history[10] > history[20] > history[90]
-            assert [model(x) > 0.5 for x in xs] == [False, True, True, False]
-        if seed != 1:
-            descended(model, xs, ys, 0.1, 900, until=0.0345)
-            assert distance(model, xs, ys) <= 0.0345
-
-
-class TestDigitsInTheLesson:
-    """Backpropagation: a training step in the sizes of MNIST. The example `digits` does the exercise of Aaliyah."""
-
-    def test_a_training_step_in_the_published_sizes_lowers_the_loss(self):
-        rng = random.Random(0)
-        model = nn.MLP(784, [128, 10], "relu", rng=rng)
-        for neuron in (neuron for layer in model.layers for neuron in layer.neurons):
-            limit = 1 / math.sqrt(len(neuron.w))
-            for parameter in neuron.parameters():
-                parameter.data = rng.uniform(-limit, limit)
-        images = [[rng.gauss(0, 1) for _ in range(784)] for _ in range(32)]
-        labels = [rng.randrange(10) for _ in images]
-        before = losses.cross_entropy(list(map(model, images)), labels)
-        before.backward()
-        optim.SGD(model.parameters(), learning_rate=0.01).step()
-        assert before.data == pytest.approx(math.log(10), abs=0.1)  # what a network that knows nothing loses
-        assert losses.cross_entropy(list(map(model, images)), labels).data < before.data - 0.01
