@@ -21,7 +21,7 @@ from micrograd.compiler.function import Function
 from micrograd.compiler.ir import show
 from micrograd.compiler.native.library import check_constants
 from micrograd.compiler.native.toolchain import CompilerError
-from micrograd.compiler.native.update import UpdateKernel, check_rule
+from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.passes import program
 from micrograd.compiler.session import Objective, Training, take_vector
@@ -368,12 +368,11 @@ class Compiled(Function):
         """The module in JavaScript that `export_js` writes; the errors are the same."""
         graph, numbers, rule = *self._to_export(), None
         if optimizer is not None:
-            check_rule(optimizer)
+            rule = UpdateKernel(optimizer)
             if set(map(id, self.parameters)) != set(map(id, optimizer.parameters)):
                 raise ValueError("the optimizer has other parameters than the function: give both the same")
             if not graph.is_differentiable:
                 raise TypeError("the function returns a list, but an optimizer needs a single Value: return its mean")
-            rule = UpdateKernel(optimizer)
         return export_js(graph, numbers, rule)
 
     def _gradients(self) -> Sequence[float]:

@@ -54,7 +54,7 @@ class CBackend:
         self._shared = [axis is None for axis in options.axes(len(graph.shapes))]
         self._programs: dict[tuple[CallSpec, bool], Program] = {}  # by whether many examples are computed at once
         self._libraries: dict[tuple[CallSpec, int], Library] = {}  # by how many vectors of examples are
-        self._chosen: dict[tuple[CallSpec, float], Library] = {}  # for each number of examples; these are loaded
+        self._chosen: dict[tuple[CallSpec, float], Library] = {}  # for each number of examples
 
     def __reduce__(self) -> tuple[Any, ...]:  # libraries are built again, or found in the cache
         return CBackend, (self.graph, self.options)
@@ -85,7 +85,7 @@ class CBackend:
 
         If it cannot be built, `library` raises the error.
         """
-        if (kind, n) not in self._chosen and not (library := self._library(kind, n, uses)).run:
+        if not (library := self._library(kind, n, uses)).run:
             start_build(library.text)
 
     def library(self, kind: CallSpec, n: float) -> "Library":
@@ -93,15 +93,8 @@ class CBackend:
 
         Raises CompilerError if it cannot be built.
         """
-        if library := self._chosen.get((kind, n)):
-            return library
-        library = self._library(kind, n)
-        try:
-            library.load()
-        except CompilerError as error:
-            shapes = self.graph.shapes
-            raise CompilerError(f"the C for arguments of shape {shapes} cannot be built: {error}") from error
-        self._chosen[kind, n] = library
+        library = self._chosen.get((kind, n)) or self._chosen.setdefault((kind, n), self._library(kind, n))
+        library.load()
         return library
 
     def _library(self, kind: CallSpec, n: float, uses: float = math.inf) -> "Library":
@@ -163,9 +156,13 @@ class Library:
 
     def load(self) -> None:
         """Load it, unless it is loaded. Raises CompilerError if it cannot be built."""
-        if not self.run:
+        if self.run:
+            return
+        try:
             library, self.text = build(self.text), ""
-            self.room, self.run = ctypes.c_int64.in_dll(library, "room").value, RUN(("run", library))
+        except CompilerError as error:
+            raise CompilerError(f"the C for arguments of shape {self.graph.shapes} cannot be built: {error}") from error
+        self.room, self.run = ctypes.c_int64.in_dll(library, "room").value, RUN(("run", library))
 
 
 class NativeCall:

@@ -27,12 +27,6 @@ NO_STATE = nullcontext()  # of a generator
 TRAIN = ctypes.CFUNCTYPE(ctypes.c_int64, POINTER)  # arguments
 
 
-class KernelCall(ctypes.Structure):
-    """A compiled program and its examples, as the loop in C knows them."""
-
-    _fields_ = (("run", POINTER), ("x", POINTER), ("work", POINTER))
-
-
 class LoopArguments(ctypes.Structure):
     """What the loop in C is called with; its declaration in loop.c documents the fields."""
 
@@ -161,13 +155,13 @@ class NativeLoop:
     def _bind(self, batches: Batches) -> None:
         """Let the next steps be on these examples."""
         examples, n, arguments = batches.examples, len(batches.examples), self._arguments
-        calls = [self._kernel_call(batch, examples) for batch in examples.batches]
-        programs = (KernelCall * len(calls))(*calls)
+        pointers = [pointer for batch in examples.batches for pointer in self._program(batch, examples)]
+        programs = (POINTER * len(pointers))(*pointers)
         room = self._function.precision.zeros(n), array("q", [0]) * n, array("q", [0]) * n
-        arguments.programs, arguments.n_programs = ctypes.addressof(programs), len(programs)
+        arguments.programs, arguments.n_programs = ctypes.addressof(programs), len(examples.batches)
         arguments.y, arguments.indices, arguments.spare = map(address, room)
         arguments.bucket, arguments.slot = address(examples.bucket), address(examples.slot)
-        arguments.order = None if len(calls) == 1 else address(batches.order)  # None for the order they were given in
+        arguments.order = address(batches.order) if arguments.n_programs > 1 else None  # in the order they came in
         arguments.n_examples, arguments.size = n, batches.size
         self._bound = batches, programs, room
 
@@ -196,13 +190,12 @@ class NativeLoop:
                     self._storage.buffers["grad"] = self._grads
         return self._losses[:done]
 
-    def _kernel_call(self, batch: Batch, examples: Buckets) -> KernelCall:
-        """What computes the examples of a shape, and the room it works in."""
+    def _program(self, batch: Batch, examples: Buckets) -> tuple[Any, int, int]:
+        """A program, as the loop in C knows it: a function, the examples of a shape, and the room it works in."""
         library = self._function._backends[batch.shapes].library("backward", examples.share(batch))
         if library not in self._work:
             self._work[library] = array("b", bytes(library.room))
-        run = ctypes.cast(library.run, POINTER)
-        return KernelCall(run, batch.address, address(self._work[library]))
+        return ctypes.cast(library.run, POINTER).value, batch.address, address(self._work[library])
 
 
 def ranges_of(indices: Sequence[int]) -> "array[int]":
