@@ -256,15 +256,26 @@ def test_ctrl_c_ends_the_training_after_the_step_and_a_second_one_what_is_under_
     assert cancelled() == 2
 
 
-def test_losses_whose_sum_over_shards_is_infinite_diverge_as_in_one_process(backend):
+DIVERGING = {
+    "a sum": {"model": lambda: Line(1e300), "loss": lambda x, y: x * y, "xs": [1.0] * 6, "ys": [1e8] * 6},
+    "a parameter": {"optimizer": lambda p: optim.SGD(p, 1e308, 0.5), "xs": [[1e9, 1e9]] * 6, "ys": [1.0] * 6},
+}
+
+
+@pytest.mark.parametrize("options", DIVERGING.values(), ids=DIVERGING)
+def test_what_diverges_does_so_as_in_one_process(options, backend):
     def error(**more):
-        options = {"xs": [1.0] * 6, "ys": [1e8] * 6, "loss": lambda x, y: x * y, "batch_size": None, "backend": backend}
-        model = Line(1e300)
+        model = options.get("model", lambda: nn.MLP(2, [4, 1], rng=1))()
         with pytest.raises(ArithmeticError) as caught:
-            trained(model=lambda: model, **options, **more)
-        return type(caught.value), str(caught.value), model.w.data
+            trained(**{**options, "model": lambda: model, "batch_size": None, "backend": backend, **more})
+        return type(caught.value), str(caught.value), [p.data for p in model.parameters()]
 
     assert error(executor=Processes(2, 3)) == error()
+
+
+def test_an_error_names_the_object_that_should_be_an_executor():
+    with pytest.raises(TypeError, match="executor is 3: expected an executor, as in concurrent.futures"):
+        trained(executor=3)
 
 
 # Map and backward
