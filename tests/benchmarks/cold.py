@@ -4,6 +4,7 @@ Imports, tracing and the C compiler are included. A training is 1,000 steps of A
 doubles and on one thread; that of the names is 10,080 steps, of one name each, and that of 784-128-10 2,000.
 """
 
+import math
 import os
 import random
 import subprocess
@@ -18,7 +19,7 @@ from tests.benchmarks import gpt, mlp
 from tests.benchmarks.arrays import pytorch_network
 from tests.benchmarks.data import orders
 from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measure, timed
-from tests.benchmarks.programs import PROGRAMS, Phrased
+from tests.benchmarks.programs import PROGRAMS
 
 OURS, PYTORCH = "micrograd", "PyTorch"
 STEPS = 1000
@@ -137,85 +138,76 @@ def tensors(name: str) -> tuple[list[Any], Callable[[], Any]]:
     torch.set_num_threads(1)
     if name in NETWORKS:
         return pytorch_network("cross-entropy", NETWORKS[name], MANY)
-    return TENSORS[name](torch, name)
-
-
-def _tensors(torch: Any, name: str, *shapes: tuple[int, ...]) -> tuple[Phrased, Any, list[Any]]:
-    """The program, its batch, and its parameters in these shapes."""
-    program = PROGRAMS[name].make(*PROGRAMS[name].full)
+    if name in (TEXTS, TRANSFORMER):
+        return texts() if name == TEXTS else transformer()
+    shapes_of, mean_loss = TENSORS[name]
+    program, shapes = PROGRAMS[name].make(*PROGRAMS[name].full), shapes_of(*PROGRAMS[name].full)
     numbers = torch.tensor([value.data for value in program.parameters])
-    sizes = [torch.Size(shape).numel() for shape in shapes]
-    parts = [part.reshape(shape) for part, shape in zip(numbers.split(sizes), shapes, strict=True)]
-    return program, torch.tensor(batch_of(program.example[0])), [part.clone().requires_grad_() for part in parts]
+    parts = zip(numbers.split([math.prod(shape) for shape in shapes]), shapes, strict=True)
+    parameters = [part.reshape(shape).clone().requires_grad_() for part, shape in parts]
+    batch = torch.tensor(batch_of(program.example[0]))
+    return parameters, lambda: mean_loss(batch, *parameters)
 
 
-def heat(torch: Any, name: str) -> tuple[list[Any], Callable[[], Any]]:
+def heat(x: Any, k: Any) -> Any:
     """The heat equation on tensors."""
-    _, steps = PROGRAMS[name].full
-    _, batch, (k,) = _tensors(torch, name, (1,))
+    import torch
 
-    def loss() -> Any:
-        x = batch
-        for _ in range(steps):
-            inner = x[:, 1:-1] + k * (x[:, :-2] - 2 * x[:, 1:-1] + x[:, 2:])
-            x = torch.cat([x[:, :1], inner, x[:, -1:]], 1)
-        return (x * x).mean()
-
-    return [k], loss
+    _, steps = PROGRAMS["heat equation"].full
+    for _ in range(steps):
+        inner = x[:, 1:-1] + k * (x[:, :-2] - 2 * x[:, 1:-1] + x[:, 2:])
+        x = torch.cat([x[:, :1], inner, x[:, -1:]], 1)
+    return (x * x).mean()
 
 
-def convolutions(torch: Any, name: str) -> tuple[list[Any], Callable[[], Any]]:
+def convolutions(x: Any, *kernels: Any) -> Any:
     """The convolutions of PyTorch."""
-    _, n = PROGRAMS[name].full
-    _, batch, (first, second) = _tensors(torch, name, (n, 1, 3, 3), (n, n, 3, 3))
+    import torch
 
-    def loss() -> Any:
-        x = batch.unsqueeze(1)
-        for kernel in (first, second):
-            x = torch.nn.functional.conv2d(x, kernel, padding=1).relu()
-        return (x * x).mean()
-
-    return [first, second], loss
+    x = x.unsqueeze(1)
+    for kernel in kernels:
+        x = torch.nn.functional.conv2d(x, kernel, padding=1).relu()
+    return (x * x).mean()
 
 
-def lstm(torch: Any, name: str) -> tuple[list[Any], Callable[[], Any]]:
+def lstm(batch: Any, gates: Any) -> Any:
     """The LSTM, with the four gates in one product."""
-    width, _ = PROGRAMS[name].full
-    _, batch, (gates,) = _tensors(torch, name, (4 * width, 2 * width + 1))
+    import torch
 
-    def loss() -> Any:
-        h = c = torch.zeros(MANY, width)
-        for x in batch.unbind(1):
-            a, f, o, new = (torch.cat([x, h], 1) @ gates[:, :-1].T + gates[:, -1]).chunk(4, 1)
-            c = f.sigmoid() * c + a.sigmoid() * new.tanh()
-            h = o.sigmoid() * c.tanh()
-        return (h * h).mean()
-
-    return [gates], loss
+    h = c = torch.zeros(MANY, len(gates) // 4)
+    for x in batch.unbind(1):
+        a, f, o, new = (torch.cat([x, h], 1) @ gates[:, :-1].T + gates[:, -1]).chunk(4, 1)
+        c = f.sigmoid() * c + a.sigmoid() * new.tanh()
+        h = o.sigmoid() * c.tanh()
+    return (h * h).mean()
 
 
-def texts(torch: Any, name: str) -> tuple[list[Any], Callable[[], Any]]:
+TENSORS: dict[str, tuple[Callable[..., list[tuple[int, ...]]], Callable[..., Any]]] = {
+    "heat equation": (lambda cells, steps: [(1,)], heat),
+    "two convolutions, taps skipped": (lambda size, n: [(n, 1, 3, 3), (n, n, 3, 3)], convolutions),
+    "LSTM": (lambda width, steps: [(4 * width, 2 * width + 1)], lstm),
+}
+"""The shapes of a program's parameters, by its size; and its mean loss of a batch."""
+
+
+def texts() -> tuple[list[Any], Callable[[], Any]]:
     """The GPT on one name after the other, in the order of `fit`."""
+    import torch
+
     pairs = [(text[:-1], text[1:]) for text in map(torch.tensor, spelled())]
     order = chain.from_iterable(orders(len(pairs), epochs(STEPS)))
     weights = gpt.pytorch_weights()
     return [*weights.values()], lambda: gpt.pytorch_loss(weights, *pairs[next(order)])
 
 
-def transformer(torch: Any, name: str) -> tuple[list[Any], Callable[[], Any]]:
+def transformer() -> tuple[list[Any], Callable[[], Any]]:
     """The GPT with two layers."""
+    import torch
+
     batch = torch.tensor(sequences())
     weights = gpt.pytorch_weights(2)
     return [*weights.values()], lambda: gpt.pytorch_loss(weights, batch[:, :-1], batch[:, 1:])
 
-
-TENSORS = {
-    TEXTS: texts,
-    TRANSFORMER: transformer,
-    "heat equation": heat,
-    "two convolutions, taps skipped": convolutions,
-    "LSTM": lstm,
-}
 
 if __name__ == "__main__":
     who, task_name = sys.argv[1:]
