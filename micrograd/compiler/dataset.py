@@ -58,8 +58,7 @@ class Batch:
     as_arrays: bool  # whether results are arrays, since an argument is
 
     def __post_init__(self) -> None:
-        code: Any = self.precision.code
-        self.buffers = [memoryview(buffer).cast("B").cast(code) for buffer in self.buffers]  # which then cannot move
+        self.buffers = [memoryview(buffer) for buffer in self.buffers]  # which then cannot move
         self.pointers = (ctypes.c_void_p * (2 * len(self.buffers)))()
         self.pointers[::2] = [*map(address, self.buffers)]
         self.pointers[1::2] = [address(axis) if type(axis) is array else None for axis in self.axes]
@@ -251,8 +250,9 @@ def _at_least_one(n: int) -> int:
 
 def _in_place(view: memoryview, precision: Precision) -> "memoryview | array[float]":
     """The numbers of an array: in place if they are contiguous and writable, as `address` needs them, else a copy."""
+    code: Any = precision.code
     if view.c_contiguous and view.nbytes and not view.readonly:
-        return view
+        return view.cast("B").cast(code)
     numbers = precision.zeros(0)
     numbers.frombytes(view.tobytes())
     return numbers or precision.zeros(1)
