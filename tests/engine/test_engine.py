@@ -25,11 +25,10 @@ import pytest
 
 import micrograd
 from micrograd import Value, dot, maximum, mean, minimum, nn, promote, reductions, scalar, sum, take, where
-from micrograd.core import errors, number
+from micrograd.core import errors
 from micrograd.core.errors import WHERE_HINT
 from micrograd.functional import grad, hessian, jacobian
 from micrograd.functions import TEXTBOOK, Functions
-from tests.helpers import every_operation
 from tests.operations import FUNCTIONS, FUSED, OPERATIONS, OPERATORS
 
 NAN, INF = math.nan, math.inf
@@ -720,15 +719,11 @@ class TestLogsumexp:
     @pytest.mark.parametrize(
         ("xs", "value", "gradients"),
         [
-            ([1e308, -1e308], 1e308, [1.0, 0.0]),
-            ([-1e308, -1e308], -1e308, [0.5, 0.5]),
-            ([math.inf, 1e308, -math.inf], math.inf, [1.0, 0.0, 0.0]),
-            ([-math.inf, 1.0], 1.0, [0.0, 1.0]),
-            ([-math.inf, -math.inf], -math.inf, [0.5, 0.5]),
-            ([math.inf, math.inf], math.inf, [0.5, 0.5]),
-            ([3.0], 3.0, [1.0]),
+            ([1e308, -1e308], 1e308, [1.0, 0.0]), ([-1e308, -1e308], -1e308, [0.5, 0.5]), ([3.0], 3.0, [1.0]),
+            ([INF, 1e308, -INF], INF, [1.0, 0.0, 0.0]), ([-INF, 1.0], 1.0, [0.0, 1.0]),
+            ([-INF, -INF], -INF, [0.5, 0.5]), ([INF, INF], INF, [0.5, 0.5]),
         ],
-    )
+    )  # fmt: skip
     def test_the_largest_numbers_and_infinities(self, xs, value, gradients):
         operands = list(map(Value, xs))
         result = micrograd.logsumexp(operands)
@@ -772,17 +767,6 @@ class TestLevels:
             assert result.data.data == operation.apply(a, b)
             result.data.backward()
             assert (x.grad, y.grad) == pytest.approx(operation.exact_gradient((a, b)), rel=1e-15)
-
-    @every_operation
-    def test_every_operation_has_the_same_value_and_gradient_a_level_in(self, operation):
-        for point in operation.points + operation.edges:
-            outer = [Value(x) for x in point]
-            inner = [Level1(x) for x in outer]
-            result = operation.apply(*inner)
-            result.backward()
-            value = operation.apply(*map(Value, point)).data
-            assert number._data_of(result.data) == value
-            assert [number._data_of(x.grad) for x in inner] == gradients(operation.apply, *point)
 
     def test_detach_cuts_at_every_level(self):
         x = Value(2.0)

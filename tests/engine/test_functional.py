@@ -211,18 +211,13 @@ def test_perturbation_confusion_does_not_happen():
 @pytest.mark.parametrize(
     ("mixed", "right"),
     [
-        (lambda x, y: dot([x, y], [y, 2.0], x), 1.0),
-        (lambda x, y: mean([x * y, y, x]), 1 / 3),
-        (lambda x, y: sum([x * y, y, x, 1]), 1.0),
-        (lambda x, y: where(x > y, x * y, 0.0), 1.0),
-        (lambda x, y: where(x > y, x * x, x) * y, 6.0),
-        (lambda x, y: y**x, 4 * (1 + 3 * math.log(2))),
-        (lambda x, y: x**y, 3 + 6 * math.log(3)),
-        (lambda x, y: x * y % 5.0 * y, 4.0),
-        (lambda x, y: x / y - y / x, -1 / 4 + 1 / 9),
-        (lambda x, y: x - y + x * y, 1.0),
+        (lambda x, y: dot([x, y], [y, 2.0], x), 1.0), (lambda x, y: mean([x * y, y, x]), 1 / 3),
+        (lambda x, y: sum([x * y, y, x, 1]), 1.0), (lambda x, y: where(x > y, x * y, 0.0), 1.0),
+        (lambda x, y: where(x > y, x * x, x) * y, 6.0), (lambda x, y: y**x, 4 * (1 + 3 * math.log(2))),
+        (lambda x, y: x**y, 3 + 6 * math.log(3)), (lambda x, y: x * y % 5.0 * y, 4.0),
+        (lambda x, y: x / y - y / x, -1 / 4 + 1 / 9), (lambda x, y: x - y + x * y, 1.0),
     ],
-)
+)  # fmt: skip
 def test_operands_of_different_levels_mix_in_every_operation(mixed, right):
     """The derivative by x = 3 of that by y = 2."""
 

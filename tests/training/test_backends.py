@@ -41,14 +41,10 @@ def test_every_optimizer_trains_as_it_does_eager(kind, options, backend):
 
 
 SCHEDULES = [
-    optim.constant(0.05),
-    optim.step(0.1, every=7),
-    optim.exponential(0.1, 0.95),
-    optim.linear(0.1, 20),
-    optim.cosine(0.1, 25, 0.01),
-    optim.warmup(optim.cosine(0.1, 20), 5),
+    optim.constant(0.05), optim.step(0.1, every=7), optim.exponential(0.1, 0.95), optim.linear(0.1, 20),
+    optim.cosine(0.1, 25, 0.01), optim.warmup(optim.cosine(0.1, 20), 5),
     lambda step: [0.1, 0, np.float32(0.05), 1][step % 4] / 4,
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
