@@ -14,7 +14,7 @@ if shutil.which("cc") and os.access(Path(__file__).with_name("quick-cc"), os.X_O
 from micrograd import scalar
 from micrograd.compiler.native import library, toolchain
 from micrograd.core import levels
-from tests.helpers import has_compiler
+from tests.helpers import needs_compiler
 from tests.pages.browser import npm
 
 
@@ -80,11 +80,9 @@ def optimized(monkeypatch):
     monkeypatch.setenv("CC", "cc")
 
 
-@pytest.fixture(params=["python", "c"])
+@pytest.fixture(params=["python", pytest.param("c", marks=needs_compiler)])
 def backend(request):
     """What a function is compiled to."""
-    if request.param == "c" and not has_compiler():
-        pytest.skip("there is no C compiler here")
     return request.param
 
 

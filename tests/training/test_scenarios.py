@@ -7,15 +7,13 @@ import pytest
 
 from micrograd import losses, nn
 from micrograd.optim import SGD, Adam
-from tests.helpers import has_compiler
+from tests.helpers import needs_compiler
 from tests.trainings import Line, Logarithm, Setting, close, failing, negative_log_likelihood, same
 
 
-@pytest.fixture(params=["python", "c", "shards"])
+@pytest.fixture(params=["python", pytest.param("c", marks=needs_compiler), "shards"])
 def way(request):
     """How to train, besides eager."""
-    if request.param == "c" and not has_compiler():
-        pytest.skip("there is no C compiler here")
     return request.param
 
 
