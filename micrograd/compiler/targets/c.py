@@ -26,7 +26,7 @@ from typing import Any
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.operations import CONDITIONS
-from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref
+from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, calls, general
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.lower import lower
 from micrograd.compiler.passes.products import Product, argument
@@ -44,8 +44,8 @@ TOTAL = CONDITIONS | {*"+-*", "dot", "neg", "abs", "where", "max", "sum", *(op f
 def templates(precision: Precision = DOUBLE, *, vectors: bool, checks: bool = False) -> dict[str, str]:
     """Each operation in C, on vectors or on numbers; with `checks`, noting where Python raises errors."""
     operands = ["", "{0}", "{0}, {1}"]
-    calls = {op: f"v_{op}({operands[n]})" if vectors else f"{op}SUFFIX({operands[n]})" for op, n in CALLS.items()}
-    found = {**spellings("c"), **calls, **(spellings("vectors") if vectors else {})}
+    called = {op: f"v_{op}({operands[n]})" if vectors else f"{op}SUFFIX({operands[n]})" for op, n in CALLS.items()}
+    found = {**spellings("c"), **called, **(spellings("vectors") if vectors else {})}
     if checks:
         found |= {op: f"checked_{op}({{0}}, failed)" for op in CALLS if refused(op, precision)} | spellings("checked")
         found |= {op: found[op].replace("{0}", "checked_index({0}, SIZE, failed)") for op in found if "take" in op}
@@ -210,10 +210,11 @@ def library_source(
         "#endif\n",
     ])  # fmt: skip
     copies = _copies(graph.sizes, shared, one_by_one=tile == 0)
-    calls = {name.upper(): PARTS[name] if part else "" for name, part in hoisted.items()}
-    may_overflow = checks and (precision != DOUBLE or "**" in program.operations)
+    around = {name.upper(): PARTS[name] if part else "" for name, part in hoisted.items()}
+    operations = calls(tuple([tuple(part.kernel) for part in (program, *hoisted.values()) if part]))
+    may_overflow = checks and (precision != DOUBLE or "**" in map(general, operations))
     return filled(
-        filled(text, ALIKE=copies[True], EACH=copies[False], **calls),
+        filled(text, ALIKE=copies[True], EACH=copies[False], **around),
         PASSES=FOR_TILES if tile else IN_HASTE if in_haste else FOR_DOUBLES,
         INTEGER=precision.integer,
         LIMIT=CACHE,
