@@ -223,6 +223,7 @@ LIKE_THE_ENGINE: dict[str, Any] = {
     "the largest of computed numbers": lambda x, ws: (lambda ys: maximum(*ys) + ys[1] * ys[1])([w * w for w in ws]),
     "numbers that are not chosen": lambda x, ws: dot(ws[:3], [take([x[3].sqrt(), x[0], x[1]], x[0]), x[0], x[1]]),
     "the numbers of parameters": lambda x, ws: take([w.detach() for w in ws], x[0]) * 3.0 + ws[0],
+    "sums that come to an earlier number": lambda x, ws: ((-0.0 * x[0] ** 0 + -0.0 * x[1] ** 0) + x[2]) * ws[0],
     "a gradient of the user's": lambda x, ws: take(list(map(reversed_gradient, ws)), x[0]) * 3.0 + ws[0],
 }
 
@@ -231,6 +232,11 @@ LIKE_THE_ENGINE: dict[str, Any] = {
 def test_rows_have_the_gradients_of_the_engine_however_they_are_used(use: str) -> None:
     ws = values(8)
     check(lambda x: LIKE_THE_ENGINE[use](x, ws), ([2.0, -1.0, 0.5, 1.5],), ws)
+
+
+def test_a_row_may_hold_parameters_and_leaves_that_are_none() -> None:
+    ws = values(4)
+    check(lambda x: ws[2] * ws[3] + dot(ws, x), ([2.0, -1.0, 0.5, 1.5],), ws[:2])
 
 
 def test_the_gradients_of_weights_at_equal_distances_are_rows() -> None:
