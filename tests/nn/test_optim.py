@@ -336,10 +336,6 @@ def test_clipping_scales_the_gradients_to_the_norm_and_returns_what_it_was(gradi
 # Schedules
 
 
-def rates(schedule, steps):
-    return [schedule(n) for n in range(steps)]
-
-
 @pytest.mark.parametrize(
     ("schedule", "expected"),
     [
@@ -356,7 +352,7 @@ def rates(schedule, steps):
     ids=repr,
 )
 def test_schedules_are_those_of_their_formulas(schedule, expected):
-    assert rates(schedule, len(expected)) == close(expected, rel=1e-15, abs=1e-16)
+    assert list(map(schedule, range(len(expected)))) == close(expected, rel=1e-15, abs=1e-16)
 
 
 @pytest.mark.parametrize(

@@ -317,22 +317,13 @@ def test_a_label_as_pythons_index_is_answered_with_take(backend, caplog):
     assert "take(values, index)" in message
 
 
-class Stepping(SGD):
-    def step(self):
-        super().step()
-
-
-class Zeroing(SGD):
-    def zero_grad(self):
-        super().zero_grad()
-
-
-@pytest.mark.parametrize(("kind", "name"), [(Stepping, "step"), (Zeroing, "zero_grad")])
-def test_an_optimizer_with_a_step_of_its_own_is_not_compiled(kind, name, backend, caplog):
+@pytest.mark.parametrize("name", ["step", "zero_grad"])
+def test_an_optimizer_with_a_step_of_its_own_is_not_compiled(name, backend, caplog):
+    kind = type("Own", (SGD,), {name: lambda self: getattr(SGD, name)(self)})
     setting = Setting(optimizer=lambda model: kind(model.parameters(), 0.1))
     expected, message = setting.run(backend)["error"]
     assert expected is TypeError
-    assert f"{kind.__name__} defines its own {name}()" in message
+    assert f"Own defines its own {name}()" in message
     same(setting, "auto")
     assert caplog.messages == [f"training eagerly, since the model cannot be compiled: {message}"]
 

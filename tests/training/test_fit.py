@@ -40,13 +40,6 @@ def numbers(model):
     return [parameter.data for parameter in model.parameters()]
 
 
-class Fixed(nn.Module):
-    """No weights."""
-
-    def __call__(self, x):
-        return Value(x)
-
-
 class Line(nn.Module):
     """One weight."""
 
@@ -339,7 +332,7 @@ def test_a_parameter_with_a_number_of_numpy_trains_in_pythons_precision():
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
-        ({"model": Fixed()}, ValueError, "no parameters"),
+        ({"model": type("Fixed", (Line,), {"parameters": lambda self: []})()}, ValueError, "no parameters"),
         ({"xs": [], "ys": []}, ValueError, "xs is empty"),
         ({"xs": XS[:-1]}, ValueError, "not 11 and 12"),
         ({"epochs": 0}, ValueError, "epochs is 0"),
