@@ -22,7 +22,7 @@ class Parameter:
 
 def computed(kernel, n):
     parameters = [Parameter(number) for number in LEAVES["p"]]
-    return interpreted(Program(kernel, [], set(), n, [], {}), parameters, (LEAVES["x"],))
+    return interpreted(Program(kernel, [], n, [], {}), parameters, (LEAVES["x"],))
 
 
 def check_rolled(steps, n):
