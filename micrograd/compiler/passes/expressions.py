@@ -77,13 +77,14 @@ class Node(NamedTuple):
 class Round(NamedTuple):
     """A round of a loop: its nodes, and the outputs that something needs, by their positions.
 
-    `kept` are lines of a forward loop that its backward loop needs.
+    `kept` are lines of a forward loop that its backward loop needs. `before` is a loop that runs in the same rounds.
     """
 
     loop: Loop
     nodes: list[Node]
     outputs: dict[int, int]
     kept: tuple[int, ...]
+    before: Node | None = None
 
 
 class Expressions(NamedTuple):

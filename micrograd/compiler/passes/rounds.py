@@ -4,8 +4,9 @@ The states lie one after the other in an array, so the next state of one round i
 Another array keeps what the backward loop needs from each round. The backward loop reads both arrays from the end. Sums
 are added up in place.
 
-If rounds only add to the state, it stays in place, and they may run in any order; in C, they run in lanes. The backward
-loop then computes a round again. If `until` may end a loop, its state stays in place, too. Flags say which rounds ran.
+If rounds only add to the state, it stays in place, and they may run in any order; in C, in lanes. Then one loop
+computes both passes of a round; or if the backward loop needs the sums, it computes the round again. If `until` may end
+a loop, its state stays in place, too. Flags say which rounds ran.
 
 While a round is turned into steps, the name of an array that advances from round to round begins with its stride.
 """
@@ -40,14 +41,48 @@ LANES = range(64, 8, -8)  # rounds of a strip, ideally without a rest: half of 6
 ROOM = 1 << 17  # numbers of a strip, which then stay in the cache
 
 
+def joined(nodes: Sequence[Node]) -> list[Node]:
+    """The nodes, with each loop that only adds up made a part of its backward loop, which computes the same again.
+
+    That needs a backward loop that does not depend on the sums. What depends on the sums then follows both loops. A fit
+    of exponentials to 2,000 points takes 0.76 times as long.
+    """
+    found = [*nodes]
+    for loop in nodes:
+        backs = [(node, its) for node in nodes if (its := node.round) and its.loop.forward == loop.line]
+        if len(backs) != 1 or not loop.round or not loop.round.loop.is_sum or loop.round.outputs:
+            continue
+        back, its = backs[0]
+        needed = {*_read(loop), *_read(back)} - {loop.line}
+        for node in reversed(found):
+            if not needed.isdisjoint((node.line, *node.items)):
+                needed.update((node.line, *_read(node)))
+        if loop.line not in needed:
+            columns, items = back.columns + loop.columns, loop.items + back.items
+            both = back._replace(columns=columns, items=items, round=its._replace(before=loop))
+            found = [both if node is back else node for node in found if node is not loop]
+            found.sort(key=lambda node: node.line not in needed and node is not both)
+    return found
+
+
+def _read(node: Node) -> Iterator[Any]:
+    """The lines that a node is computed from, rows included."""
+    return chain(*[column[:1] if isinstance(column, Slice) else column for column in node.columns])
+
+
 def steps_of(node: Node, layout: Layout) -> Kernel:
     """The steps of a loop. Enters the places of its numbers in the layout."""
-    rounds = _Rounds(node, layout)
-    steps = rounds.before()
-    if body := rounds.body():  # a sum may need none
-        steps.append(Loop(rounds.loop.rounds, body, rounds.loop.is_sum))
-    layout.update((line, place) for line, place in zip(node.items, rounds.row(), strict=True) if line)
-    return steps
+    assert node.round
+    known, loop = layout, node.round.loop
+    steps, body, row = list[Step](), list[Step](), list[Place]()
+    for each in filter(None, (node.round.before, node)):
+        rounds = _Rounds(each, layout, known)
+        steps += rounds.before()
+        body += rounds.body()
+        row += rounds.row()
+        known = rounds.own
+    layout.update((line, place) for line, place in zip(node.items, row, strict=True) if line)
+    return [*steps, Loop(loop.rounds, tuple(body), loop.is_sum)] if body else steps  # a sum may need none
 
 
 class _Rounds:
@@ -65,18 +100,20 @@ class _Rounds:
     A slice has a number for each round, from the first to the last; a backward loop reads it from the end.
     """
 
-    def __init__(self, node: Node, layout: Layout) -> None:
+    def __init__(self, node: Node, layout: Layout, known: Layout) -> None:
         assert node.round
         self.node, self.outside, self.its, self.loop = node, layout, node.round, node.round.loop
         loop, self.n = self.loop, len(self.loop.state)
-        self.prefix, self.mark = f"{layout.prefix}{node.line}_", f"@{node.line}:"
         self.is_backward = loop.forward >= 0
-        self.flags = Slice(f"{layout.prefix}{loop.forward if self.is_backward else node.line}_o", 0, 1, loop.rounds)
+        forward = loop.forward if self.is_backward else node.line
+        self.prefix, self.mark = f"{layout.prefix}{node.line}_", f"@{forward}:"
+        self.flags = Slice(f"{layout.prefix}{forward}_o", 0, 1, loop.rounds)
         self.may_end = loop.over >= 0
         self.apart = 0 if loop.is_sum or self.may_end else self.n  # from one state to the next
         self.leaves = {line: self._in_order(self._slice("s", i, self.apart)) for i, line in enumerate(loop.state)}
-        self.own = Layout(dict(layout), (), f"{self.prefix}t", tables=layout.tables)
-        self.own.rows, self.own.kept = dict(layout.rows), dict(layout.kept)
+        self.own = Layout(dict(known), (), f"{self.prefix}t", tables=layout.tables)
+        self.own.rows, self.own.kept = dict(known.rows), dict(known.kept)
+        self.nodes = [each for each in node.round.nodes if each.line not in known]
 
     def _slice(self, name: str, base: int = 0, step: int = 1, size: int = -1) -> Slice:
         """A part of an array of the loop: by default, a number for each round."""
@@ -97,7 +134,7 @@ class _Rounds:
         self.leaves |= self.outside.kept.get(loop.forward, {})
         if self.may_end and not self.is_backward:
             steps += _set(self._slice("o", size=loop.rounds + 1), "=1.0") + _set(self._slice("o", size=1), "=0.0")
-        if any(self.node.items[i] for i in loop.added):
+        if any(self.node.items[-loop.size :][i] for i in loop.added):
             steps += _set(self._slice("a", size=len(loop.added)), "=0.0")
         if self.may_end and self.its.outputs:  # of rounds that are skipped
             steps += _set(self._slice("y", size=loop.rounds * len(loop.outputs)), "=0.0")
@@ -111,7 +148,7 @@ class _Rounds:
         ends = [*others, *following] if self.may_end else [*following, *others]  # a state in place is set last
         for line, place in others if self.may_end else ends:
             own.setdefault(line, self._each(place))
-        steps = reroll([*copies, *fuse(by_level(Levels(its.nodes), own, steps_of))])
+        steps = reroll([*copies, *fuse(by_level(Levels(self.nodes), own, steps_of))])
         if self.may_end:
             steps.insert(0, Skip(Ref(*self._each(self.flags)), "continue" if self.is_backward else "break"))
         if not self.is_backward:

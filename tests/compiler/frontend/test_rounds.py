@@ -205,6 +205,18 @@ def test_sums_over_many_rows_run_in_strips(n):
     compiled(rows, numbers(2, n), backend="c")
 
 
+@pytest.mark.parametrize(("of", "loops"), [(lambda s: s, 1), (lambda s: s / N, 1), (lambda s: s.log(), 2)])
+def test_a_sum_is_part_of_its_backward_loop_unless_that_depends_on_it(of, loops, backend):
+    def function(w, xs):
+        return of(scan(lambda s, x: (s + (x * w).exp(), None), 2.0, xs)[0])
+
+    w, v, xs = Value(0.3), Value(0.3), [0.1 * i for i in range(N)]
+    fast = compile(partial(function, w), (xs,), backend=backend)
+    assert fast.ir.count(f"for i in {N}:") == loops
+    (expected := function(v, xs)).backward()
+    assert [fast(xs), fast.backward([xs]), w.grad] == close([expected.data, expected.data, v.grad])
+
+
 def test_a_loop_whose_gradient_takes_no_step(backend):
     fast = compile(lambda x: scan(lambda s, _: (s + 1.0, None), x, length=20)[0] * x, (1.0,), backend=backend)
     assert fast.value_and_grad(2.0) == close((44.0, 24.0))
