@@ -4,11 +4,13 @@ import math
 import random
 import re
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
 from micrograd import Value, compile, dot, grad, logsumexp, maximum, minimum, scan, take, where
 from micrograd.compiler import passes
+from micrograd.compiler.passes.rounds import joined
 from tests.compiler.targets.test_export import run_exported
 from tests.fuzz import scans
 from tests.helpers import assert_as_engine, flat, needs_compiler, own
@@ -215,6 +217,19 @@ def test_a_sum_is_part_of_its_backward_loop_unless_that_depends_on_it(of, loops,
     assert fast.ir.count(f"for i in {N}:") == loops
     (expected := function(v, xs)).backward()
     assert [fast(xs), fast.backward([xs]), w.grad] == close([expected.data, expected.data, v.grad])
+
+
+def test_a_program_of_many_operations_is_searched_for_loops_once():
+    class Nodes(list):
+        reads = 0
+
+        def __iter__(self):
+            self.reads += 1
+            return super().__iter__()
+
+    nodes = Nodes([SimpleNamespace(round=None)] * 1_000)
+    assert joined(nodes) == nodes
+    assert nodes.reads < 5
 
 
 def test_a_loop_whose_gradient_takes_no_step(backend):
