@@ -58,7 +58,7 @@ class Batch:
     as_arrays: bool  # whether results are arrays, since an argument is
 
     def __post_init__(self) -> None:
-        self.buffers = [memoryview(buffer) for buffer in self.buffers]  # which then cannot move
+        self.buffers = [memoryview(buffer) for buffer in self.buffers]  # memory with views cannot move
         self.pointers = (ctypes.c_void_p * (2 * len(self.buffers)))()
         self.pointers[::2] = [*map(address, self.buffers)]
         self.pointers[1::2] = [address(axis) if type(axis) is array else None for axis in self.axes]

@@ -182,8 +182,8 @@ class Function:
     ) -> Buckets:
         """Examples of one or several shapes, with the code for calls of this kind and batches of this size.
 
-        If they will be computed for a few `epochs` only, C compilers may hurry.
-        The C for the first shapes is built while the next are traced.
+        For only a few `epochs`, the C compiler may hurry. The C for the first shapes is built while the next are
+        traced.
         """
         examples = bucket_by_shape(batches, self.precision, self._axes)
         examples.size = size or len(examples)

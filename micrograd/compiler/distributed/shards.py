@@ -124,12 +124,12 @@ def sums(fast: Function, chunk: Batch, parameters: "array[float]") -> tuple[floa
 
 
 class Shards:
-    """The examples of a training run on the workers of an executor, each of which computes a part of a batch."""
+    """The examples of a training run on the workers of an executor: each worker computes a part of a batch."""
 
     def __init__(self, executor: Any, program: Function, examples: Buckets) -> None:
         self._workers, self._token = Workers(executor), uuid.uuid4().hex
         examples = copy(examples)
-        examples.size /= min(examples.size, self._workers.n)  # what a worker takes of a step
+        examples.size /= min(examples.size, self._workers.n)  # one worker's share of a step
         self._keeps = {"program": program, "examples": examples}
 
     def sums(

@@ -121,7 +121,7 @@ def traced(
 ) -> Graph:
     """The graph of a function of arguments of these shapes. Only the first `n_trained` parameters get gradients.
 
-    The leaf Values that it uses besides join the parameters, and the list of what was `found`, if there is one;
+    If there is a list of what was `found`, other leaf Values that the function uses join it and the parameters;
     otherwise their numbers are constants.
 
     Sums of products written with operators become dots. The backward pass goes level by level, which puts similar
@@ -131,7 +131,7 @@ def traced(
     trace = partial(_traced, function, shapes, index, n_trained, options, found is not None)
     graph, made = trace()
     if any(is_free(value) for each in made if (value := each()) is not None):
-        graph, _ = trace()  # what the function made at its first call, it may go on using
+        graph, _ = trace()  # the function may go on using what its first call made
     if found is not None:
         found += islice(index, len(parameters), None)
     return graph

@@ -47,8 +47,8 @@ class Traced(dict[Value, Any]):
 class Table:
     """What a thread sees while it traces: `numbers` has the data and the grad of the Values in `index`.
 
-    If it `finds` Values, free leaves join them at their first use. However a function uses a number, as an operand, in
-    a condition or by `detach`, it reads `data`. `made` has the Values that the thread makes, other than Nodes, by
+    If it `finds` Values, free leaves join them at their first use. A function reads `data` whenever it uses a number:
+    as an operand, in a condition or by `detach`. `made` has the Values that the thread makes, other than Nodes, by
     their ids, and `before` the numbers that it replaced.
     """
 
@@ -120,7 +120,7 @@ def symbols(
 ) -> Iterator[Table]:
     """Within the block, and in this thread alone, Values hold the data and gradients made from their index.
 
-    If it `finds` Values, others join the index at their first use: leaves from before the block that are no constants.
+    If it `finds` Values, others join the index at their first use: leaves from before the block, except constants.
     After the block, Values have the data and gradients from before this thread replaced them.
     """
     before, table = _thread.table, Table(index, data, grad, finds)

@@ -32,8 +32,8 @@ class Loop(NamedTuple):
     The operands are a row with the first state; a row for each of `xs`, with a number for each round; the forward loop,
     if this is a backward loop (which also reads its leaves); and the numbers from outside that the lines need.
 
-    The result is a row: the last state; what the loop adds up, which a round takes for the array "g", as `sums` and
-    `rows`; then the `outputs` of the first round, of the second, and so on.
+    The result is a row: the last state; what the loop adds up, as `sums` and `rows` (a round calls it the array
+    "g"); then the `outputs` of the first round, of the second, and so on.
     """
 
     rounds: int
@@ -45,7 +45,7 @@ class Loop(NamedTuple):
     rows: Sequence[tuple[Slice, int]] = ()  # each with the slice of g that it is added to
     forward: int = -1  # the line of the forward loop, if this is a backward one
     is_sum: bool = False  # whether rounds only add to the state, so that they may run in any order
-    over: int = -1  # the line, in the forward loop, that is 1 once no round changes anything any more
+    over: int = -1  # the line, in the forward loop, that is 1 once no later round changes anything
 
     @property
     def ends(self) -> list[int]:

@@ -85,7 +85,7 @@ class Writer(Printer):
         self.parts, self.temporaries, self.products, self.block, _ = lower(program, kind, precision, shared)
 
     def function_of(self, name: str, lines: Iterable[str]) -> str:
-        """A function of these lines, which may leave some of its parameters unused. One of several compilers may
+        """A function of these lines; it may leave some of its parameters unused. One of several compilers may
         compile a part of a kernel, for the others to call.
         """
         text = super().function_of(name, [" ".join(f"(void){each};" for each in self.parameters), *lines])

@@ -26,7 +26,7 @@ FOR_DOUBLES = (
 With gcse and tree-vrp, the step of a GPT takes gcc 0.97 s instead of 0.82, and runs as fast.
 """
 IN_HASTE = '"Og"'
-"""For code that runs few times: gcc takes 0.28 s for this step, which then takes 67 us instead of 27."""
+"""For code that runs few times: gcc takes 0.28 s for this step, but the step takes 67 us instead of 27."""
 
 PARTS = parts("runtime.c") | parts("products.c")
 PROBES = (-math.inf, -1e308, -1e3, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1e3, 1e308, math.inf)

@@ -11,7 +11,7 @@
 #endif
 
 /* PART jobs */
-#ifdef JOBS /* one of several compilers, each of which compiles some of the functions */
+#ifdef JOBS /* several compilers each compile some of the functions */
 #define PART __attribute__((visibility("hidden")))
 #else
 #define PART static
