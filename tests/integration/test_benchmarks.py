@@ -172,7 +172,7 @@ def test_the_gpts_learn_the_same_names_in_the_same_order(monkeypatch):
     monkeypatch.setattr(gpt, "EPOCHS", 2)
     monkeypatch.setattr(gpt, "NAMES", ("a", "ab", "b"))
     _, theirs = gpt.pytorch_names()()
-    assert gpt.our_fit("python")()[1] == pytest.approx(theirs, rel=1e-9)
+    assert gpt.our_names("python")()[1] == pytest.approx(theirs, rel=1e-9)
 
 
 def words(drawn):
