@@ -21,8 +21,8 @@ from micrograd.support.collector import gc_paused
 
 FEW_EXAMPLES = 4  # or fewer are computed one by one
 A_THREAD = 1 << 25  # operands of additions and products, about a millisecond: a thread takes 20 us to begin and end
-IN_HASTE = 10**7  # operands computed for each line of a kernel: haste saves gcc 1.4 ms, and costs 0.13 ns an operand
 A_GRADIENT = 100  # operands that take as long as adding a parameter's gradient to that of another thread
+A_LINE = 10**7  # operands that haste delays by as much as it saves gcc for a line of a kernel: 0.13 ns each, and 1.4 ms
 
 POINTER = ctypes.c_void_p
 RUN = ctypes.CFUNCTYPE(ctypes.c_int, POINTER)
@@ -110,7 +110,7 @@ class CBackend:
                 program = self._program(kind, tile > 0)
                 text = library_source(
                     graph, program, tile=tile, precision=precision, shared=self._shared, threads=threads, least=least,
-                    in_haste=uses * graph.n_operands[1] < IN_HASTE * length(program.kernel),
+                    in_haste=uses * graph.n_operands[1] < A_LINE * length(program.kernel),
                 )  # fmt: skip
             self._libraries[kind, tile] = Library(graph, precision, text)
         return self._libraries[kind, tile]

@@ -210,16 +210,16 @@ def _built(text: str, compiler: Compiler) -> ctypes.CDLL:
 def _compiled(text: str, command: list[str], file: Path) -> ctypes.CDLL:
     """Compile a text to this file and load it as a library. Raises CompilerError if the text is rejected."""
     source = file.with_name(f"{os.urandom(16).hex()}.c")
-    built, lines = source.with_suffix(".so"), text.count("\n")
-    idle = (os.cpu_count() or 1) + 2 - len(_started)  # one of these may be this text, another one a short loop
-    jobs = min(idle, lines // LONG, text.count("% JOBS"))
+    built, jobs = source.with_suffix(".so"), _jobs(text)
     objects = [source.with_suffix(f".{i}.o") for i in range(jobs)] if jobs > 1 else []
-    parts = [[*command, "-c", f"-DJOBS={jobs}", f"-DJOB={i}", "-o", str(its)] for i, its in enumerate(objects)]
+    parts = [
+        [*command, "-c", f"-DJOBS={jobs}", f"-DJOB={i}", str(source), "-o", str(its)] for i, its in enumerate(objects)
+    ]
     compiler = "ziglang; the first time can take a minute or two" if "ziglang" in command else command[0]
     try:
         source.write_text(text)
-        with notice(f"compiling {lines:,} lines of C with {compiler}"):
-            _run([[*part, str(source)] for part in parts], source.with_suffix(""))
+        with notice(f"compiling {text.count(chr(10)):,} lines of C with {compiler}"):
+            _run(parts, source.with_suffix(""))
             _run([[*command, *map(str, objects or [source]), "-o", str(built), "-lm"]], source.with_suffix(""))
         library = ctypes.CDLL(str(built))  # if this fails, the file is not kept
         built.replace(file)
@@ -230,6 +230,13 @@ def _compiled(text: str, command: list[str], file: Path) -> ctypes.CDLL:
     return library
 
 
+def _jobs(text: str) -> int:
+    """How many compilers share a text: as many as there are processors, fewer beside other builds than a short loop."""
+    running = [thread for thread, _ in list(_started.values()) if thread.is_alive()]
+    others = len(running) - (threading.current_thread() in running)
+    return min((os.cpu_count() or 1) + 1 - max(1, others), text.count("\n") // LONG, text.count("% JOBS"))
+
+
 def _run(commands: list[list[str]], files: Path) -> None:
     """Run compilers side by side. Raises CompilerError if one fails.
 
@@ -238,12 +245,11 @@ def _run(commands: list[list[str]], files: Path) -> None:
     does not end it: another thread may need what it builds.
     """
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    pipes |= {"shell": os.name == "posix", "process_group": 0 if os.name == "posix" else None}
+    shell = os.name == "posix"
+    before, group = ([WATCHED, str(files)], 0) if shell else ([], None)
+    pipes |= {"shell": shell, "process_group": group, "text": True, "errors": "replace"}
     with ExitStack() as stack:
-        started = []
-        for command in commands:
-            words = [WATCHED, str(files), *command] if os.name == "posix" else command
-            started.append(stack.enter_context(subprocess.Popen(words, text=True, errors="replace", **pipes)))
+        started = [stack.enter_context(subprocess.Popen([*before, *command], **pipes)) for command in commands]
         errors = [process.stderr.read() for process in started]  # type: ignore[union-attr]
     for command, process, error in zip(commands, started, errors, strict=True):
         if process.returncode != 0:
