@@ -70,8 +70,13 @@ class Node(NamedTuple):
 
     @property
     def operands(self) -> Lines:
-        """All lines that it is computed from."""
+        """All lines that it is computed from, except rows."""
         return tuple(chain(*[column for column in self.columns if not isinstance(column, Slice)]))
+
+    @property
+    def read(self) -> Iterator[Any]:
+        """All lines that it is computed from, and the arrays."""
+        return chain(*[(column.array,) if isinstance(column, Slice) else column for column in self.columns])
 
 
 class Round(NamedTuple):

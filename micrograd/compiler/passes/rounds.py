@@ -54,21 +54,16 @@ def joined(nodes: Sequence[Node]) -> list[Node]:
         if len(backs) != 1 or not own.loop.is_sum or own.outputs:
             continue
         back, its = backs[0]
-        needed = {*_read(loop), *_read(back)} - {loop.line}
+        needed = {*loop.read, *back.read} - {loop.line}
         for node in reversed(found):
             if not needed.isdisjoint((node.line, *node.items)):
-                needed.update((node.line, *_read(node)))
+                needed.update((node.line, *node.read))
         if loop.line not in needed:
             columns, items = back.columns + loop.columns, loop.items + back.items
             both = back._replace(columns=columns, items=items, round=its._replace(before=loop))
             found = [both if node is back else node for node in found if node is not loop]
             found.sort(key=lambda node: node.line not in needed and node is not both)
     return found
-
-
-def _read(node: Node) -> Iterator[Any]:
-    """The lines that a node is computed from, rows included."""
-    return chain(*[column[:1] if isinstance(column, Slice) else column for column in node.columns])
 
 
 def steps_of(node: Node, layout: Layout) -> Kernel:

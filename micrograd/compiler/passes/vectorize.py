@@ -154,9 +154,8 @@ class Levels:
         for i, node in reversed([*enumerate(self._nodes)]):
             if (node.line[0] if isinstance(node.line, tuple) else node.line) >= backward:
                 self._levels[i] = min(map(latest.__getitem__, (node.line, *node.items))) - 1
-            for column in node.columns:
-                for line in (column.array,) if isinstance(column, Slice) else column:
-                    latest[line] = min(latest[line], self._levels[i])
+            for line in node.read:
+                latest[line] = min(latest[line], self._levels[i])
 
     def blocks(self) -> Iterator[Block]:
         """Blocks of nodes that can be computed together, level by level.
