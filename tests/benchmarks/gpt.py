@@ -198,14 +198,6 @@ def our_names(backend: str) -> Measure:
     return measure
 
 
-def fitted(gpt: GPT, texts: Sequence[Sequence[int]], **options: Any) -> float:
-    """The last loss of a `fit` with one text a step."""
-    from micrograd import fit
-
-    xs, ys = gpt.task(texts).batch
-    return fit(gpt, gpt.loss, xs, ys, batch_size=1, rng=0, progress=False, **options).losses[-1]
-
-
 # Others
 
 
