@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -58,9 +59,10 @@ class Processes:
     def _serve(self):
         while True:
             items = [self._queue.get()]
+            time.sleep(0.001)  # get(timeout=0.001) once blocked for good on Python 3.12.1
             with suppress(Empty):
                 while True:
-                    items.append(self._queue.get(timeout=0.001))
+                    items.append(self._queue.get_nowait())
             for item in reversed(items):
                 self._carry_out(*item)
 
