@@ -15,7 +15,7 @@ from micrograd.compiler.dataset import Batch, check_out, in_arrays
 from micrograd.compiler.dtype import DOUBLE, Precision, named
 from micrograd.compiler.frontend.graph import Graph, traced
 from micrograd.compiler.frontend.interpret import check
-from micrograd.compiler.frontend.redirect import assign, frozen
+from micrograd.compiler.frontend.redirect import assign, held
 from micrograd.compiler.frontend.tracer import TraceError
 from micrograd.compiler.function import Function
 from micrograd.compiler.ir import show
@@ -266,7 +266,7 @@ class Compiled(Function):
         Blocks may be nested. Entering the block raises TypeError if a parameter does not hold a number, OverflowError
         if one is too large for the precision.
         """
-        with frozen(self.leaves) as block:
+        with held("frozen", self.leaves) as block:
             block.buffers["data"] = memoryview(self._array())
             yield
 

@@ -17,7 +17,7 @@ from typing import Any, Self
 from micrograd.compiler.calls import Slot
 from micrograd.compiler.dataset import Batch, Buckets, ShapeError
 from micrograd.compiler.dtype import DOUBLE, REMEDY
-from micrograd.compiler.frontend.redirect import any_frozen, assign, trained
+from micrograd.compiler.frontend.redirect import assign, held, is_held
 from micrograd.compiler.function import Function
 from micrograd.compiler.native.loop import NativeLoop
 from micrograd.compiler.native.toolchain import CompilerError, warn_once
@@ -62,7 +62,7 @@ class Training:
         self._parameters = list(self._list)
         self._check_parameters()
         with ExitStack() as block, gc_paused():
-            block.enter_context(trained(self._parameters))
+            block.enter_context(held("trained", self._parameters))
             self._in_c = self._native_loop(block)
             self._block = block.pop_all()
         return self
@@ -147,7 +147,7 @@ class Training:
                 "one for them, or train eagerly"
             )
         self._list = now
-        if any_frozen(now):
+        if is_held("frozen", now):
             raise RuntimeError("a step would change frozen parameters: leave the block of frozen() first")
 
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from micrograd import Value
-from micrograd.compiler.frontend.redirect import frozen
+from micrograd.compiler.frontend.redirect import held
 from micrograd.support.signals import finish, interrupts_noted, set_data
 
 
@@ -63,6 +63,6 @@ def test_numbers_are_set_all_or_none(number):
     set_data(parameters, [3.0, 4.0])
     assert (one.data, two.data) == (3.0, 4.0)
     set_data(parameters, [number, number])
-    with frozen([two]), pytest.raises(RuntimeError, match="the data of a frozen parameter"):
+    with held("frozen", [two]), pytest.raises(RuntimeError, match="the data of a frozen parameter"):
         set_data(parameters, [3.0, 4.0])
     assert one.data is two.data is number

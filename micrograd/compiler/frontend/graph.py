@@ -205,7 +205,7 @@ class _Tracing:
         graph.has_where = any(node._op == "where" for node in nodes)
         graph.outputs = [trace.result(_number(value)) for value in values]
         graph.forward_end = len(trace.ops)
-        self._check_assigned(table.numbers["data"].assigned)
+        self._check_assigned(table.assigned)
         return result
 
     def _sorted(self, nodes: list[Value], leaves: list[Value]) -> Order:

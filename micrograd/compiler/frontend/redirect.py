@@ -1,22 +1,24 @@
 """Where the numbers of a Value are: in the Value, or for a while elsewhere.
 
-    state   data and grad are                   an assignment              from             seen by
-    ------  ----------------------------------  -------------------------  ---------------  ----------------
-    plain   in the Value's slots                changes the slot           the constructor  all threads
-    traced  symbols, in a table of the thread   changes the table          `symbols`        this thread only
-    stored  in buffers of a training run in C   changes the buffer         `stored`         all threads
-    frozen  where they were                     of `data` raises an error  `frozen`         all threads
+    state    data and grad are                   an assignment              from               seen by
+    -------  ----------------------------------  -------------------------  -----------------  ----------------
+    plain    in the Value's slots                changes the slot           the constructor    all threads
+    traced   symbols, in a table of the thread   changes the table          `symbols`          this thread only
+    stored   in buffers of a training run in C   changes the buffer         `held("stored")`   all threads
+    frozen   where they were                     of `data` raises an error  `held("frozen")`   all threads
+    trained  where they were                     changes them               `held("trained")`  all threads
 
-A Value may be in several of the last three states at once: the topmost has its numbers, and the slots keep the old
-ones. Properties look them up: those of all Values while any thread traces, otherwise those of a class that a Value has
-while it is stored or frozen. So plain Values, and the engine with them, are as fast as if there were no other states,
-and code that reads a parameter always gets its latest number.
+A Value may be in several of the last four states at once: the topmost has its numbers, and the slots keep the old ones.
+Properties look them up: those of all Values while any thread traces, otherwise those of a class that a Value has while
+it is stored or frozen. So plain Values, and the engine with them, are as fast as if there were no other states, and
+code that reads a parameter always gets its latest number.
 """
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cache
+from itertools import chain
 from operator import is_
 from typing import Any
 from weakref import ref
@@ -31,36 +33,30 @@ _SLOTS: Any = {"data": Value.data, "grad": Value.grad}  # where a plain Value ke
 _new = object.__new__
 
 
-class Traced(dict[Value, Any]):
-    """What the Values in `index` hold while they are traced: what was `assigned`, or what `make` returns for each."""
-
-    def __init__(self, index: dict[Value, int], make: Callable[[int], Any]) -> None:
-        super().__init__()
-        self.index, self._make = index, make
-        self.assigned: dict[Value, Any] = {}
-
-    def __missing__(self, value: Value) -> Any:
-        number = self[value] = self._make(self.index[value])
-        return number
-
-
 class Table:
     """What a thread sees while it traces: `numbers` has the data and the grad of the Values in `index`.
 
-    If it `finds` Values, free leaves join them at their first use. A function reads `data` whenever it uses a number:
-    as an operand, in a condition or by `detach`. `made` has the Values that the thread makes, other than Nodes, by
-    their ids, and `before` the numbers that it replaced.
+    At their first use, `make` returns these for an index; `assigned` has the data that was assigned. If the table
+    `finds` Values, free leaves join them at their first use. A function reads `data` whenever it uses a number: as an
+    operand, in a condition or by `detach`. `made` has the Values that the thread makes, other than Nodes, by their ids,
+    and `before` the numbers that it replaced.
     """
 
-    __slots__ = ("before", "finds", "index", "made", "numbers")
+    __slots__ = ("assigned", "before", "finds", "index", "made", "make", "numbers")
 
-    def __init__(
-        self, index: dict[Value, int], data: Callable[[int], Any], grad: Callable[[int], Any], finds: bool
-    ) -> None:
-        self.numbers = {"data": Traced(index, data), "grad": Traced(index, grad)}
-        self.index, self.finds = index, finds
+    def __init__(self, index: dict[Value, int], make: dict[str, Callable[[int], Any]], finds: bool) -> None:
+        self.index, self.make, self.finds = index, make, finds
+        self.numbers: dict[str, dict[Value, Any]] = {name: {} for name in make}
+        self.assigned: dict[Value, Any] = {}
         self.made: dict[int, ref[Value]] = {}
         self.before: dict[tuple[Value, str], Any] = {}
+
+    def number(self, value: Value, name: str) -> Any:
+        """The data or the grad of a Value in the index."""
+        numbers = self.numbers[name]
+        if value not in numbers:
+            numbers[value] = self.make[name](self.index[value])
+        return numbers[value]
 
     def takes(self, value: Value) -> bool:
         """Whether it has taken in a Value that is used: a free leaf that was there before the trace."""
@@ -81,17 +77,16 @@ class _Thread(threading.local):
     table: Table | None = None
 
 
-class Storage(set[Value]):
-    """The Values that are not plain within a block, and the `buffers` with their numbers, if the block has any.
+class Block:
+    """Values that are in a state within a block, and the `buffers` with their numbers, if the block has any.
 
     Number i of a buffer belongs to `values[i]`. Code that writes to a buffer holds the `lock`; C, for a whole step.
     """
 
-    def __init__(self, values: Sequence[Value]) -> None:
-        super().__init__(values)
+    def __init__(self, state: str, values: Sequence[Value], buffers: dict[str, memoryview]) -> None:
+        self.state, self.buffers, self.lock = state, buffers, threading.RLock()
         self.values = self.compared = values  # the list that was last found to have the same Values
-        self.buffers: dict[str, memoryview] = {}
-        self.lock = threading.RLock()
+        self.index = dict(zip(values, range(len(values)), strict=True))
 
     def set(self, name: str, i: int, to: Any) -> None:
         """Assign to it. Raises TypeError, ValueError or OverflowError if the buffer cannot hold the number."""
@@ -107,11 +102,14 @@ class Storage(set[Value]):
 
 
 _thread = _Thread()
-_stored: dict[Value, tuple[Storage, int]] = {}  # and the position of each in its storage
-_trained: set[Value] = set()  # by a training block, in any language
 _tables: list[Table] = []  # of all threads
-_moved: list[Storage] = []  # of blocks that store Values
-_frozen: list[Storage] = []  # of blocks that freeze them
+_blocks: list[Block] = []
+ONCE = {
+    "trained": "a parameter is already being trained: leave the other training block first",
+    "stored": "another training block in C holds a parameter of this function: leave that block first, give "
+    "each function only the parameters that its optimizer changes, or train in Python or eagerly",
+}
+"""States that a Value cannot be in twice, and what the error says."""
 
 
 @contextmanager
@@ -123,7 +121,7 @@ def symbols(
     If it `finds` Values, others join the index at their first use: leaves from before the block, except constants.
     After the block, Values have the data and gradients from before this thread replaced them.
     """
-    before, table = _thread.table, Table(index, data, grad, finds)
+    before, table = _thread.table, Table(index, {"data": data, "grad": grad}, finds)
 
     def end() -> None:
         _thread.table = before
@@ -146,107 +144,72 @@ def symbols(
 
 
 @contextmanager
-def trained(values: Sequence[Value]) -> Iterator[None]:
-    """Within the block, no other one trains the Values. Raises ValueError if one does already."""
-    taken = list(values)  # the optimizer's list may change within the block
-    with GRADIENT_LOCK:
-        if not _trained.isdisjoint(taken):
-            raise ValueError("a parameter is already being trained: leave the other training block first")
-        _trained.update(taken)
-    try:
-        yield
-    finally:
-        _trained.difference_update(taken)
+def held(state: str, values: Sequence[Value], **buffers: memoryview) -> Iterator[Block]:
+    """Within the block, the Values are in a state. If they are stored, `data` and `grad` are the buffers.
 
-
-@contextmanager
-def stored(values: Sequence[Value], data: memoryview, grad: memoryview) -> Iterator[Storage]:
-    """Within the block the numbers of the Values, and their gradients, are in the buffers; afterwards they keep them.
-
-    A number that did not change stays the same object. Raises ValueError if a Value is in other buffers already.
+    Stored Values keep the numbers from the buffers; one that did not change stays the same object. Raises ValueError if
+    a Value is in this state already, unless it is frozen.
     """
-    bits = data.cast("B").cast("q" if data.itemsize == 8 else "i")  # which tell 0.0 from -0.0
+    block = Block(state, values, buffers)
+    data = buffers.get("data", memoryview(b""))
+    bits = data.cast("B").cast("i" if data.itemsize == SINGLE.size else "q")  # which tell 0.0 from -0.0
     before = bits.tolist()
-    set_data, set_grad = _SLOTS["data"].__set__, _SLOTS["grad"].__set__
-    with _of_another_class(values, _moved) as storage:
-        storage.buffers = {"data": data, "grad": grad}
+
+    def end() -> None:
         with GRADIENT_LOCK:
-            if not _stored.keys().isdisjoint(values):
-                raise ValueError(
-                    "another training block in C holds a parameter of this function: leave that block first, give "
-                    "each function only the parameters that its optimizer changes, or train in Python or eagerly"
-                )
-            _stored.update((value, (storage, i)) for i, value in enumerate(values))
-
-        def take_back() -> None:
-            with GRADIENT_LOCK:
-                grad = storage.buffers["grad"]  # which may be another one by now
-                for value, number, gradient, old, new in zip(values, data, grad, before, bits, strict=True):
+            if block in _blocks:
+                grads = block.buffers.get("grad", data)  # it may be another one by now
+                for value, old, new, number, grad in zip(values, before, bits, data, grads, strict=False):
                     if new != old:
-                        set_data(value, number)
-                    set_grad(value, gradient)
-                    _stored.pop(value, None)
+                        _SLOTS["data"].__set__(value, number)
+                    _SLOTS["grad"].__set__(value, grad)
+                _blocks.remove(block)
+            plain = block.index.keys() - chain(*[other.index for other in _redirecting()])
+            assign(plain, "__class__", [getattr(value, "_plain_class", type(value)) for value in plain])
 
-        try:
-            yield storage
-        finally:
-            finish(take_back)
+    try:
+        with GRADIENT_LOCK:
+            if state in ONCE and is_held(state, values):
+                raise ValueError(ONCE[state])
+            _blocks.append(block)
+            if state != "trained":
+                assign(values, "__class__", map(_class_for, map(type, values)))
+        yield block
+    finally:
+        finish(end)
+
+
+def is_held(state: str, values: Iterable[Value]) -> bool:
+    """Whether one of the Values is in this state."""
+    return any(block.state == state and not block.index.keys().isdisjoint(values) for block in tuple(_blocks))
+
+
+def _redirecting() -> list[Block]:
+    """The blocks whose Values look up where their numbers are."""
+    return [block for block in tuple(_blocks) if block.state != "trained"]
 
 
 def any_block() -> bool:
     """Whether some Values are not plain, in any thread."""
-    return bool(_tables or _moved or _frozen)
+    return bool(_tables or (_blocks and _redirecting()))
 
 
 def data_buffer(values: Sequence[Value]) -> memoryview | None:
     """The Values' numbers as one buffer, if a block has them in one, in this order, and no trace hides them."""
     if _thread.table is not None or not values:
         return None
-    for block in _frozen:
-        if block.values is values:
-            return block.buffers.get("data")
-    storage, _ = _stored.get(values[0], (None, 0))
-    if storage is None or len(storage.values) != len(values):
-        return None
-    if storage.compared is not values and all(map(is_, storage.values, values)):
-        storage.compared = values
-    return storage.buffers["data"] if storage.compared is values else None
-
-
-def frozen(values: Sequence[Value]) -> AbstractContextManager[Storage]:
-    """Within the block, assigning to the data of the Values is an error."""
-    return _of_another_class(values, _frozen)
-
-
-def any_frozen(values: Sequence[Value]) -> bool:
-    """Whether one of the Values is frozen."""
-    return bool(_frozen) and not all(block.isdisjoint(values) for block in _frozen)
+    for block in sorted(_redirecting(), key=lambda block: block.state):  # frozen first: in the function's precision
+        if block.state == "stored" and len(block.values) == len(values) and block.compared is not values:
+            block.compared = values if all(map(is_, block.values, values)) else block.compared
+        if block.compared is values and (buffer := block.buffers.get("data")) is not None:
+            return buffer
+    return None
 
 
 def assign(values: Iterable[Value], name: str, to: Iterable[Any]) -> None:
     """Set an attribute of each Value."""
     for value, new in zip(values, to, strict=False):
         setattr(value, name, new)
-
-
-@contextmanager
-def _of_another_class(values: Sequence[Value], blocks: list[Storage]) -> Iterator[Storage]:
-    """Within the block, the Values have a class that looks up where their numbers are. `blocks` lists the block."""
-    block = Storage(values)
-
-    def end() -> None:
-        with GRADIENT_LOCK:
-            blocks[:] = [other for other in blocks if other is not block]
-            plain = block.difference(*_moved, *_frozen)
-            assign(plain, "__class__", [getattr(value, "_plain_class", type(value)) for value in plain])
-
-    try:
-        with GRADIENT_LOCK:
-            blocks.append(block)
-            assign(block, "__class__", map(_class_for, map(type, block)))
-        yield block
-    finally:
-        finish(end)
 
 
 @cache
@@ -273,24 +236,26 @@ def _property(name: str) -> property:
     def get(self: Value) -> Any:
         table = _thread.table
         if table is not None and (self in table.index or (is_data and table.takes(self))):
-            return table.numbers[name][self]
-        if _stored and (found := _stored.get(self)):
-            storage, i = found
-            return storage.buffers[name][i]
+            return table.number(self, name)
+        for block in tuple(_blocks):
+            if block.state == "stored" and self in block.index:
+                return block.buffers[name][block.index[self]]
         return get_slot(self)
 
     def set(self: Value, to: Any) -> None:
         table = _thread.table
-        storage, i = _stored.get(self, (None, 0))
+        storage = next((block for block in tuple(_blocks) if block.state == "stored" and self in block.index), None)
         if table is not None and (self in table.index or storage or (is_data and table.takes(self))):
-            table.numbers[name][self] = table.numbers[name].assigned[self] = to
-        elif is_data and any_frozen([self]):
+            table.numbers[name][self] = to
+            if is_data:
+                table.assigned[self] = to
+        elif is_data and is_held("frozen", [self]):
             raise RuntimeError(
                 f"the data of a frozen parameter, {self!r:.80}, is set to {to!r:.80}, which calls would not use: "
                 "leave the block of frozen() first"
             )
         elif storage is not None:
-            storage.set(name, i, to)
+            storage.set(name, storage.index[self], to)
         else:
             if table is not None:
                 table.note(self, name)

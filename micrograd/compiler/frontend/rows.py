@@ -209,8 +209,8 @@ class Rows:
         if not end - base >= n - 1 > 0:
             return None
         place = Slice("p", base, (end - base) // (n - 1), n)
-        its, assigned = place.indices, table.numbers["data"].assigned
-        if (base < self._n_trained) != (its[-1] < self._n_trained) or not assigned.keys().isdisjoint(values):
+        its = place.indices
+        if (base < self._n_trained) != (its[-1] < self._n_trained) or not table.assigned.keys().isdisjoint(values):
             return None
         if [*map(table.index.get, values)] != [*its]:
             return None

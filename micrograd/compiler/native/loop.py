@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from micrograd.compiler.dataset import Batch, Buckets, address
 from micrograd.compiler.dtype import DOUBLE, Precision
-from micrograd.compiler.frontend.redirect import stored
+from micrograd.compiler.frontend.redirect import held
 from micrograd.compiler.native.library import POINTER
 from micrograd.compiler.native.toolchain import build, start_build
 from micrograd.compiler.native.update import UpdateKernel
@@ -91,7 +91,7 @@ class NativeLoop:
     def in_use(self) -> Iterator[Self]:
         """Within the block, the Values and the optimizer show the numbers that live here."""
         attributes = vars(self._optimizer)
-        with stored(self._function.parameters, self._data, self._grads) as self._storage:
+        with held("stored", self._function.parameters, data=self._data, grad=self._grads) as self._storage:
             try:
                 self._take_over()
                 yield self
