@@ -4,6 +4,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice, repeat
 from numbers import Real
@@ -45,6 +46,7 @@ class Ends(NamedTuple):
         return [*self.returned, *self.gradients.values(), *(line for _, line in self.rows)]
 
 
+@dataclass
 class Graph:
     """The forward and the backward pass of a function, as one trace, with gradients with respect to the parameters.
 
@@ -53,21 +55,24 @@ class Graph:
     `forward_end`. `traced` makes graphs; from then on, they do not change, and can be sent to other processes.
     """
 
-    output_shape: Shape
-    outputs: Sequence[int]
-    forward_end: int
-    has_where: bool
+    trace: Trace
+    shapes: tuple[Shape, ...]  # of each argument
+    n_parameters: int = 0
+    output_shape: Shape = ()
+    outputs: Sequence[int] = ()
+    forward_end: int = 0
+    has_where: bool = False
+    is_differentiable: bool = False  # True if it returns a single number
+    parameter_gradients: dict[int, int] = field(default_factory=dict)  # lines of those that change, by their indices
+    rows: list[tuple[Slice, int]] = field(default_factory=list)  # slices of these gradients, and what is added to each
+    argument_gradients: list[int] = field(default_factory=list)
+    gradients: dict[int, int] = field(default_factory=dict)  # for the line of a node's gradient, the line of the node
+    scales_with_seed: bool = True  # whether the gradients do, as the chain rule says
 
-    def __init__(self, trace: Trace, shapes: Sequence[Shape], n_trained: int) -> None:
-        self.trace = trace
-        self.shapes, self.sizes = tuple(shapes), [size(shape) for shape in shapes]  # of each argument
-        self.n_parameters, self.n_trained = 0, n_trained  # the first ones are trained
-        self.is_differentiable = False  # True if it returns a single number
-        self.parameter_gradients: dict[int, int] = {}  # the lines of those that change, by the parameters' indices
-        self.rows: list[tuple[Slice, int]] = []  # slices of the parameters' gradients, and the row added to each
-        self.argument_gradients: list[int] = []
-        self.gradients: dict[int, int] = {}  # for the line of the gradient of a node, the line of the node
-        self.scales_with_seed = True  # as the chain rule says
+    @cached_property
+    def sizes(self) -> list[int]:
+        """How many numbers each argument has."""
+        return list(map(size, self.shapes))
 
     @property
     def kinds(self) -> list[CallSpec]:
@@ -101,15 +106,6 @@ class Graph:
         ends = Ends([*self.outputs, *returned])
         return ends._replace(gradients=self.parameter_gradients, rows=self.rows) if kind == "backward" else ends
 
-    def _scales_with_seed(self) -> bool:
-        """Whether the gradients that a call adds to the parameters are proportional to the seed."""
-        trace = self.trace
-        leaves = [line for line, (array, _) in trace.leaves.items() if array in ("seed", "g")]
-        varying = inside(trace, leaves, len(trace.ops))
-        uniform = {*range(len(trace.ops))} - varying
-        needed = varying.intersection(trace.live(self.parameter_gradients.values()))
-        return not self.rows and all(is_linear(trace, line, uniform) for line in needed)
-
 
 def traced(
     function: Callable[..., Any],
@@ -128,134 +124,122 @@ def traced(
     operations next to each other, if all closures are this package's own; otherwise it goes in the engine's order.
     """
     index = dict(zip(parameters, range(len(parameters)), strict=True))
-    trace = partial(_traced, function, shapes, index, n_trained, options, found is not None)
-    graph, made = trace()
-    if any(is_free(value) for each in made if (value := each()) is not None):
-        graph, _ = trace()  # the function may go on using what its first call made
+    for _ in range(2):
+        graph = Graph(Trace(finite=options.finite, ieee=options.ieee), tuple(shapes))
+        made = _trace(graph, function, index, n_trained, finds=found is not None)
+        if not any(is_free(value) for each in made if (value := each()) is not None):
+            break  # otherwise the function may go on using what its first call made
+    graph.n_parameters = len(index)
     if found is not None:
         found += islice(index, len(parameters), None)
     return graph
 
 
-def _traced(
-    function: Callable[..., Any],
-    shapes: Sequence[Shape],
-    index: dict[Value, int],
-    n_trained: int,
-    options: Options,
-    finds: bool,
-) -> tuple[Graph, list[ref[Value]]]:
-    """The graph, and the Values that the function made. Those that it finds join the index."""
-    trace = Trace(finite=options.finite, ieee=options.ieee)
-    graph = Graph(trace, shapes, n_trained)
-    inputs = [Value(trace.leaf("x", i)) for i in range(sum(graph.sizes))]
-    for x in inputs:
-        x.__class__ = Argument
+def _trace(
+    graph: Graph, function: Callable[..., Any], index: dict[Value, int], n_trained: int, *, finds: bool
+) -> list[ref[Value]]:
+    """Complete a graph. Returns the Values that the function made; those that it finds join the index."""
+    trace = graph.trace
     with symbols(index, partial(trace.leaf, "p"), finds=finds) as table:
-        trace.rows = Rows(trace, table, n_trained)
-        tracing = _Tracing(graph, inputs, index)
+        trace.rows = rows = Rows(trace, table, n_trained)
         try:
-            result = tracing.forward(function, table)
-            if graph.output_shape == ():
-                tracing.backward(result, table.numbers["grad"])
+            inputs = [Value(trace.leaf("x", i)) for i in range(sum(graph.sizes))]
+            values = _results(graph, function, inputs)
+            nodes, leaves = order_of(operands := tuple([value for value in values if isinstance(value, Value)]))
+            _check_symbolic(nodes)
+            is_own = have_own_closures(nodes)
+            for change in (_merge_equal, partial(join_products, trace, operands)) if is_own else (rows.pass_on,):
+                if graph.is_differentiable and change(nodes):
+                    nodes, leaves = order_of(operands)
+            graph.has_where = any(node._op == "where" for node in nodes)
+            graph.outputs = [trace.result(_number(value)) for value in values]
+            graph.forward_end = len(trace.ops)
+            _check_assigned(trace, table, n_trained)
+            if graph.is_differentiable:
+                rows.final = is_own
+                order = _in_order(nodes, leaves) if is_own else nodes
+                with ordered_by(lambda _: (order, leaves)):
+                    _differentiate(graph, values[0], [*nodes, *inputs], inputs, table, n_trained)
         finally:
-            trace.rows.clear()
+            rows.clear()
             trace.close()
     if trace.refused:  # the function, or one of the user's closures, caught the error
         raise trace.refused
-    graph.n_parameters, graph.n_trained = len(index), min(n_trained, len(index))
-    return graph, list(table.made.values())
+    return list(table.made.values())
 
 
-class _Tracing:
-    """The state of tracing a function, until its graph is complete."""
+def _results(graph: Graph, function: Callable[..., Any], inputs: Sequence[Value]) -> list[Any]:
+    """What the function returns for these arguments, flat."""
+    trace, remaining = graph.trace, iter(inputs)
+    arguments = [unflatten(remaining, shape) for shape in graph.shapes]
+    assign(inputs, "__class__", repeat(Argument))
+    with ordered_by(_order):
+        with rounds_by(partial(looped, trace)):
+            result = _called(function, arguments)
+        if trace.loops and escapes(trace, map(_number, flat(result))):
+            result = _called(function, arguments)  # round by round
+    assign(inputs, "__class__", repeat(Node))  # from here on, hashed as fast as others
+    graph.output_shape = shape_of(result)
+    graph.is_differentiable = trace.rows.add_up = graph.output_shape == ()
+    return flat(result)
 
-    def __init__(self, graph: Graph, inputs: list[Value], index: dict[Value, int]) -> None:
-        self.graph, self.inputs, self.index = graph, inputs, index
-        self.order: Order = [], []  # of the result's backward pass
-        self.own_closures = False  # whether this package defined all closures in it
 
-    def forward(self, function: Callable[..., Any], table: Table) -> Any:
-        """Record the function's result, and turn sums of products into dots."""
-        graph, trace = self.graph, self.graph.trace
-        rows, remaining = trace.rows, iter(self.inputs)
-        arguments = [unflatten(remaining, shape) for shape in graph.shapes]
-        with ordered_by(lambda root: self._sorted(*root._topological_order())):
-            with rounds_by(partial(looped, trace)):
-                result = _called(function, arguments)
-            if trace.loops and escapes(trace, map(_number, flat(result))):
-                result = _called(function, arguments)  # round by round
-        assign(self.inputs, "__class__", repeat(Node))  # from here on, hashed as fast as others
-        graph.output_shape = shape_of(result)
-        values = flat(result)
-        operands = tuple([value for value in values if isinstance(value, Value)])
-        rows.add_up = graph.output_shape == ()
-        nodes, leaves = order_of(operands)
-        _check_symbolic(nodes)
-        self.own_closures = have_own_closures(nodes)
-        if rows.add_up and not self.own_closures:
-            rows.add_up = False
-            nodes, leaves = order_of(operands)
-        elif rows.add_up:
-            if _merge_equal(nodes):
-                nodes, leaves = order_of(operands)
-            if join_products(trace, nodes, operands):
-                nodes, leaves = order_of(operands)
-        self.order = nodes, leaves
-        graph.has_where = any(node._op == "where" for node in nodes)
-        graph.outputs = [trace.result(_number(value)) for value in values]
-        graph.forward_end = len(trace.ops)
-        self._check_assigned(table.assigned)
-        return result
+def _order(root: Value) -> Order:
+    """The order of a backward pass within the function."""
+    nodes, leaves = root._topological_order()
+    return (_in_order(nodes, leaves) if have_own_closures(nodes) else nodes), leaves
 
-    def _sorted(self, nodes: list[Value], leaves: list[Value]) -> Order:
-        """The order of a backward pass."""
-        if self.own_closures if nodes is self.order[0] else have_own_closures(nodes):
-            nodes = _in_order(nodes, leaves)
-        return nodes, leaves
 
-    def _check_assigned(self, assigned: dict[Value, Any]) -> None:
-        """Raise TraceError if the function has set the data of a parameter to another number."""
-        for x, to in assigned.items():
-            i = self.index.get(x, -1)
-            if i >= 0 and getattr(to, "id", None) != self.graph.trace.leaf("p", i).id:
-                which = f"parameter {i}" if i < self.graph.n_trained else "a Value that it reads"
-                raise TraceError(
-                    f"the function assigns to the data of {which}, which compiled code cannot do: assign to it between "
-                    "calls, or run the function uncompiled"
-                )
+def _check_assigned(trace: Trace, table: Table, n_trained: int) -> None:
+    """Raise TraceError if the function has set the data of a parameter to another number."""
+    for x, to in table.assigned.items():
+        i = table.index.get(x, -1)
+        if i >= 0 and getattr(to, "id", None) != trace.leaf("p", i).id:
+            which = f"parameter {i}" if i < n_trained else "a Value that it reads"
+            raise TraceError(
+                f"the function assigns to the data of {which}, which compiled code cannot do: assign to it between "
+                "calls, or run the function uncompiled"
+            )
 
-    def backward(self, result: Any, gradients: dict[Value, Any]) -> None:
-        """Record the gradients. `gradients` has the ones that were assigned to parameters."""
-        graph, trace, index = self.graph, self.graph.trace, self.index
-        # A backward() within the function has left gradients on these: add to them.
-        begun = {
-            p: trace.leaf("g", index[p]) + grad for p, grad in gradients.items() if p in index and type(grad) is not int
-        }
-        gradients.update(begun)
-        for x in self.inputs:
-            x.grad = 0  # what such a backward() has left on an argument is not part of the gradient
-        trace.rows.final = self.own_closures
-        root = result if isinstance(result, Value) else Value(result)
-        order = self.order if root is result else ([], [root])
-        with ordered_by(lambda _: self._sorted(*order)):
-            root.backward(trace.leaf("seed"))
-        graph.is_differentiable = True
-        graph.rows = trace.rows.added()
-        graph.argument_gradients = [trace.id(x.grad) for x in self.inputs]
-        of_nodes = [(value.data, value.grad) for value in (*self.order[0], *self.inputs)]
-        for p, grad in gradients.items():
-            i = index.get(p, graph.n_trained)
-            if i < graph.n_trained and not (type(grad) is int and grad == 0):
-                total = grad if p in begun else trace.leaf("g", i) + grad
-                graph.parameter_gradients[i] = trace.id(total)
-                of_nodes.append((trace.leaf("p", i), total))
-        graph.gradients = {
-            grad.id: number.id
-            for number, grad in reversed(of_nodes)
-            if type(number) is type(grad) is Symbol and number.id not in trace.constants
-        }
-        graph.scales_with_seed = (self.own_closures and not begun) or graph._scales_with_seed()
+
+def _differentiate(
+    graph: Graph, result: Any, nodes: Sequence[Value], inputs: Sequence[Value], table: Table, n_trained: int
+) -> None:
+    """Record the gradients of the result. The `nodes` have the inputs, too."""
+    trace, index, gradients = graph.trace, table.index, table.numbers["grad"]
+    # A backward() within the function has left gradients on these: add to them.
+    begun = {
+        p: trace.leaf("g", index[p]) + grad for p, grad in gradients.items() if p in index and type(grad) is not int
+    }
+    gradients.update(begun)
+    for x in inputs:
+        x.grad = 0  # what such a backward() has left on an argument is not part of the gradient
+    (result if isinstance(result, Value) else Value(result)).backward(trace.leaf("seed"))
+    graph.rows = trace.rows.added()
+    graph.argument_gradients = [trace.id(x.grad) for x in inputs]
+    of_nodes = [(node.data, node.grad) for node in nodes]
+    for p, grad in gradients.items():
+        i = index.get(p, n_trained)
+        if i < n_trained and not (type(grad) is int and grad == 0):
+            total = grad if p in begun else trace.leaf("g", i) + grad
+            graph.parameter_gradients[i] = trace.id(total)
+            of_nodes.append((trace.leaf("p", i), total))
+    graph.gradients = {
+        grad.id: number.id
+        for number, grad in reversed(of_nodes)
+        if type(number) is type(grad) is Symbol and number.id not in trace.constants
+    }
+    graph.scales_with_seed = (trace.rows.final and not begun) or _scales_with_seed(graph)
+
+
+def _scales_with_seed(graph: Graph) -> bool:
+    """Whether the gradients that a call adds to the parameters are proportional to the seed."""
+    trace = graph.trace
+    leaves = [line for line, (array, _) in trace.leaves.items() if array in ("seed", "g")]
+    varying = inside(trace, leaves, len(trace.ops))
+    uniform = {*range(len(trace.ops))} - varying
+    needed = varying.intersection(trace.live(graph.parameter_gradients.values()))
+    return not graph.rows and all(is_linear(trace, line, uniform) for line in needed)
 
 
 def _number(value: Any) -> Any:

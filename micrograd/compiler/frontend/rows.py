@@ -239,6 +239,11 @@ class Rows:
             return self.final and row.place is not None
         return self.add_up
 
+    def pass_on(self, _: Any) -> bool:
+        """From here on, add nothing up. Returns whether this changes which Values the nodes lead to."""
+        was, self.add_up = self.add_up, False
+        return was
+
     def clear(self) -> None:
         """Forget the Rows, since they refer to this object."""
         self._found.clear()
@@ -253,7 +258,7 @@ class Rows:
         return sorted(found)
 
 
-def join_products(trace: Trace, nodes: Sequence[Value], results: Sequence[Value]) -> bool:
+def join_products(trace: Trace, results: Sequence[Value], nodes: Sequence[Value]) -> bool:
     """Turn each chain of `+` over several products into one `dot`; returns whether there is any.
 
     A chain ends at any partial sum or product that is also used elsewhere. `nodes` is everything that `results` depend

@@ -21,12 +21,13 @@ elementwise and gives a row. rows.py says which operands become rows.
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from itertools import compress, repeat
 from numbers import Real
 from threading import get_ident
+from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 from micrograd import reductions, scalar
@@ -342,14 +343,15 @@ class Trace:
         self.known = defaultdict(_no_more)
         self.rows = None
 
-    def reopened(self) -> "Trace":
-        """A copy of a closed trace, to record more lines in."""
+    def reopened(self, leaves: Mapping[int, tuple[str, int]] = MappingProxyType({})) -> "Trace":
+        """A copy of a closed trace, to record more lines in. In the copy, some lines are leaves."""
         again = copy(self)
-        again.ops, again.operands, again.constants = [*self.ops], [*self.operands], {**self.constants}
+        vars(again).update((name, x.copy()) for name, x in vars(self).items() if type(x) in (list, dict))
         again.known, again._thread = defaultdict(dict), get_ident()
-        for line, (op, of) in enumerate(zip(self.ops, self.operands, strict=True)):
-            again.known[op][of[::-1] if op in COMMUTATIVE and of[0] > of[1] else of] = line
-        again.known["constant"] = {x: line for line, x in self.constants.items() if x and x is not True}
+        again.leaves.update(leaves)
+        for line in leaves:
+            again.ops[line], again.operands[line] = "leaf", ()
+            again.items.pop(line, None)
         return again
 
     def record(self, op: str, operands: Iterable[Any]) -> Symbol:

@@ -4,7 +4,6 @@ A sum becomes one expression with all of its terms, products included, so that a
 written. A condition is part of the expressions that it decides.
 """
 
-import copy
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
@@ -246,10 +245,7 @@ class _Merger:
         if outside:
             columns.append(tuple(map(self._number, outside)))
         outputs = {j: end for j, end in enumerate(loop.outputs) if not items.keys().isdisjoint(loop.of_output(j))}
-        inner = copy.copy(trace)
-        inner.ops, inner.operands = trace.ops.copy(), trace.operands.copy()
-        for each in (*outside, *(kept if loop.forward >= 0 else ())):
-            inner.ops[each], inner.operands[each] = "leaf", ()
+        inner = trace.reopened(dict.fromkeys((*outside, *(kept if loop.forward >= 0 else ())), ("", 0)))
         sums = [each for i, each in zip(loop.added, loop.sums, strict=False) if i in items]
         rows = [(row, each) for row, each in loop.rows if any(loop.added[i] in items for i in row.indices)]
         needed = kept if loop.forward < 0 else ()

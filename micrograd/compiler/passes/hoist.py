@@ -11,9 +11,9 @@ for weight decay, it adds up the seed: a call of 64-64-64-10 with 256 examples w
 If a factor is infinite and some examples add 0 times that factor, the gradient is infinite instead of NaN.
 """
 
-import copy
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -66,8 +66,8 @@ def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | No
     apart = _links_apart(trace, varying, ends)
     moved = _moved_lines(trace, varying, ends, uniform, apart)
     sums = _sums_for(trace, moved, uniform, apart)
-    each = _with_leaves(graph, {line: ("h", i) for i, line in enumerate(held)})
-    after = _with_leaves(each, sums.numbers)
+    each = replace(graph, trace=trace.reopened({line: ("h", i) for i, line in enumerate(held)}))
+    after = replace(each, trace=each.trace.reopened(sums.numbers))
     return Hoisted((graph, Ends(held)), _each(each, ends, moved, sums), _after(after, ends, moved, sums), sums.size)
 
 
@@ -169,16 +169,3 @@ def _linked(trace: Trace, rows: Sequence[tuple[Slice, list[int]]]) -> list[tuple
         for line, before in zip(links, [*links[1:], trace.nothing], strict=False):
             trace.operands[line] = (before, *trace.operands[line][1:])
     return [(place, links[0]) for place, links in rows if links]
-
-
-def _with_leaves(graph: Graph, places: dict[int, tuple[str, int]]) -> Graph:
-    """A copy of the graph with these lines as leaves of its trace. Lines can be appended to the copy."""
-    graph, trace = copy.copy(graph), copy.copy(graph.trace)
-    trace.ops, trace.operands = trace.ops.copy(), trace.operands.copy()
-    trace.constants, trace.slices = trace.constants.copy(), trace.slices.copy()
-    trace.leaves, trace.items = trace.leaves | places, {i: n for i, n in trace.items.items() if i not in places}
-    trace.known = defaultdict(dict)
-    for line in places:
-        trace.ops[line], trace.operands[line] = "leaf", ()
-    graph.trace = trace
-    return graph

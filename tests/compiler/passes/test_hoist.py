@@ -3,6 +3,7 @@
 import math
 import pickle
 import random
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -125,6 +126,14 @@ def test_values_and_gradients_equal_the_engines(program):
     assert "before" in fast.stages
     for n in (1, 5, 33):
         assert_as_engine(fast, lambda xs: program(xs, w), examples(n), start=0.5)
+
+
+@needs_compiler
+def test_another_thread_than_the_one_that_traced_may_make_the_first_call():
+    w, points = parameters(), examples(9)
+    fast = micrograd.compile(lambda xs: weight_normalized(xs, w), (points[0],), parameters=w, backend="c")
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(fast.backward, points).result() == fast.backward(points)
 
 
 @needs_compiler
