@@ -18,6 +18,12 @@ from tests.helpers import needs_compiler
 from tests.pages.browser import npm
 
 
+def pytest_collection_finish(session):
+    """Leave all tests, and what they import, out of the garbage collector's walks: it would take seconds each time."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _ctrl_c_interrupts():
     """Ctrl-C means what it does in a terminal, also where a shell has the tests run in the background."""

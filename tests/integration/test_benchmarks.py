@@ -1,12 +1,11 @@
 """The benchmarks compare like with like, and their page shows the measured numbers."""
 
 import math
-import xml.etree.ElementTree as ElementTree
 
 import pytest
 
 from tests.benchmarks import cold, compiled, digits, gpt, gradbench, harness, page, phrases
-from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, Measured, from_first_step, run
+from tests.benchmarks.harness import CHECKOUT, Benchmark, Contestant, run
 from tests.helpers import needs_compiler
 
 BENCHMARKS = CHECKOUT / "tests" / "benchmarks"
@@ -41,59 +40,6 @@ def test_a_contestant_that_ends_is_named():
         run(benchmark(1.0, "ends"))
 
 
-def test_a_contestant_that_has_ended_before_its_turn_is_named_too(monkeypatch):
-    def start_and_wait(contestant, start=harness._start):
-        process = start(contestant)
-        process.wait()
-        return process
-
-    monkeypatch.setattr(harness, "_start", start_and_wait)
-    with pytest.raises(RuntimeError, match="number 0 has ended with status 3"):
-        run(benchmark("ends"))
-
-
-def test_the_table_has_a_ratio_to_each_of_ours():
-    contestants = [Contestant(name, prepared) for name in ("eager", "compiled to C", "micrograd 0.1.0")]
-    costs = {"eager": 0.002, "compiled to C": 4e-6, "micrograd 0.1.0": 0.0504}
-    measured = Measured(Benchmark("a task", tuple(contestants[:2]), tuple(contestants[2:])), costs)
-    assert list(page.table(measured)) == [
-        ["a task", "median", "times eager", "times compiled to C"],
-        ["eager", "2 ms", "1", "500"],
-        ["compiled to C", "4 us", "0.002", "1"],
-        ["micrograd 0.1.0", "50.4 ms", "25.2", "12,600"],
-    ]
-    lines = list(page.markdown({"group": "a machine"}, {"group": ("", [measured])}))
-    assert "| micrograd 0.1.0 | 50.4 ms | 25.2 | 12,600 |" in lines
-
-
-def compared(title, unit="s", **costs):
-    """What was measured of contestants, the first of which is ours."""
-    ours, *others = [Contestant(name, prepared) for name in costs]
-    return Measured(Benchmark(title, (ours,), tuple(others), unit), costs)
-
-
-TASK = compared("<a task>", **{"compiled to C": 2.0, "micrograd 0.1.0": 5000.0, "PyTorch": 1.0, "NumPy by hand": 3.0})
-SIZE = compared("a size", "lines", **{"compiled to C": 2.0, "micrograd 0.1.0": 5.0})
-
-
-def test_the_charts_name_each_line_where_it_ends_also_those_that_are_ahead_of_ours():
-    assert {"micrograd 0.1.0", "<a task>", "compiled to C: 2,500", "1,000"} <= texts(page.draw_engines([TASK, SIZE]))
-    drawn = page.draw_libraries([TASK])
-    assert {"compiled to C", "<a task>", "PyTorch: 0.5", "NumPy by hand: 1.5"} <= texts(drawn)
-    ends = {text.text: text.get("text-anchor") for text in words(drawn)}
-    assert (ends["PyTorch: 0.5"], ends["NumPy by hand: 1.5"]) == ("end", "start")
-
-
-def test_the_page_says_where_a_group_was_measured_on_another_machine():
-    groups = {name: (f"About {name}.", [TASK]) for name in ("mlp", "gpt", "cold")}
-    lines = list(page.markdown({"mlp": "one", "gpt": "one", "cold": "another"}, groups))
-    assert [line for line in lines if line.startswith("Measured with")] == [
-        "Measured with one. The numbers are in [measured.json](measured.json).\n",
-        "Measured with another.\n",
-    ]
-    assert lines.index("Measured with another.\n") == lines.index("## cold\n\nAbout cold.\n") + 1
-
-
 def test_the_page_and_its_charts_are_those_of_the_numbers_that_are_stored():
     stored = (BENCHMARKS / "measured.json").read_text(encoding="utf-8")
     machines, measured = page.recalled(stored)
@@ -112,38 +58,6 @@ def test_the_page_and_its_charts_are_those_of_the_numbers_that_are_stored():
     for name, drawn in ("benchmarks", page.draw_engines(results)), ("libraries", page.draw_libraries(results)):
         assert f"(../pictures/{name}.svg)" in written
         assert (CHECKOUT / "tests" / "pictures" / f"{name}.svg").read_text(encoding="utf-8") == drawn
-
-
-def test_a_group_of_rows_is_one_table_and_is_told_in_brief():
-    def row(title, ours, medians, earlier):
-        contestants = tuple(Contestant(name, prepared) for name in medians)
-        first = dict.fromkeys(medians, 1.25)
-        found = Benchmark(title, (Contestant("ours", prepared),), contestants, earlier=earlier, is_row=True)
-        return Measured(found, {"ours": ours, **medians}, {"ours": [ours / 2, ours * 2]}, {"ours": 0.5, **first})
-
-    group = [
-        row("ode: n 10", 1e-3, {"PyTorch": 5e-3, "JAX": 9e-4}, {"C++": 0.35}),
-        row("ode: n 20", 1e-3, {"PyTorch": 4e-3, "JAX": 2e-3}, {}),
-        row("saddle", 2.0, {"JAX": 3.0}, {}),
-    ]
-    [table] = map(list, page.tables(group))
-    assert table[1] == ["ode: n 10", "1 ms", "500 us to 2 ms", "5", "0.9", "0.35", "0.5 s", "1.2 s", "1.2 s"]
-    assert table[3] == ["saddle", "2 s", "1 s to 4 s", "", "1.5", "", "0.5 s", "", "1.2 s"]
-    _, measured = page.recalled(page.stored({"gradbench": "a machine"}, {"gradbench": group}))
-    assert list(page.comparison(measured["gradbench"])) == table
-    text = "# Speed\n\n## GradBench\n\nWords.\n\n| old |\n\nOld.\n\n## All\n"
-    told = page.with_gradbench(text, group)
-    assert told == page.with_gradbench(told, group)
-    assert (
-        "\nWords.\n\n|  | PyTorch ÷ ours | JAX ÷ ours |\n| --- | ---: | ---: |\n| ode | 4 to 5 | 0.9 to 2 |\n" in told
-    )
-    assert told.endswith("| saddle |  | 1.5 |\n\nWe lose here:\n\n- ode: n 10: JAX takes 0.9 times as long\n\n## All\n")
-
-
-def test_a_training_is_measured_from_its_first_step_on(monkeypatch):
-    clock = iter([3.0, 10.0])
-    monkeypatch.setattr(harness.time, "perf_counter", lambda: next(clock))
-    assert from_first_step(lambda schedule: sum(map(schedule, range(3))), 0.5, steps=2)() == (3.5, 1.5)
 
 
 @pytest.fixture
@@ -173,14 +87,6 @@ def test_the_gpts_learn_the_same_names_in_the_same_order(monkeypatch):
     monkeypatch.setattr(gpt, "NAMES", ("a", "ab", "b"))
     _, theirs = gpt.pytorch_names()()
     assert gpt.our_names("python")()[1] == pytest.approx(theirs, rel=1e-9)
-
-
-def words(drawn):
-    return list(ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text"))
-
-
-def texts(drawn):
-    return {text.text for text in words(drawn)}
 
 
 @pytest.mark.usefixtures("torch")

@@ -8,7 +8,6 @@ import random
 import re
 import shutil
 import textwrap
-from base64 import b64decode
 from itertools import count
 
 import numpy as np
@@ -645,44 +644,3 @@ def test_a_graph_shows_the_slope_along_each_edge_and_leaves_the_gradients():
         assert (a.grad, b.grad) == (-2, 2)
     x = Small(3.0)
     assert notebooks.texts(pictures.slopes(x * x, {}))["6"] == 1  # both edges are one
-
-
-def test_curves_have_a_tangent_and_a_descent_its_steps():
-    curve = pictures.curve(math.tanh, lambda x: 1 - math.tanh(x) ** 2)
-    drawn = notebooks.texts(curve)
-    assert drawn["at x = 0.0, the slope is 1.000"] == drawn["at x = -2.0, the slope is 0.071"] == 2  # there and back
-    first, _ = re.findall(r'<g opacity="1">.*?d="(M[^"]+)"', curve)
-    (x0, y0), (x1, y1) = (map(float, point.split()) for point in first[1:].split("L"))
-    assert (y0 - y1) / (x1 - x0) == pytest.approx(190 / 400 * 8 / (2 * math.tanh(4)), rel=0.01)
-    descent = pictures.descent(lambda w: w * w, [-1.0, 0.5, -0.25], -1, 1)
-    assert re.findall('<circle cx="([^"]+)" cy="([^"]+)"', descent) == [
-        ("40.0", "45.0"),
-        ("340.0", "187.5"),
-        ("190.0", "223.1"),
-    ]
-    assert descent.count('marker-end="url(#head)"') == 2
-    beyond = pictures.descent(lambda w: w * w, [1.0, -2.0, 4.0], -1, 1)
-    assert notebooks.texts(beyond)["4"] == 1  # where the axis ends
-
-
-def test_pictures_show_themselves_and_say_what_they_are():
-    plane = pictures.plane([[0.0, 0.0], [1.0, 0.5]], [0, 1], lambda x: Value(9.0 * x[0]))
-    images = pictures.images([[0.0, 1.0, 0.5, 0.0]], ["<3"[1:]])
-    for picture in plane, images:
-        bundle = picture._repr_mimebundle_(include=None)
-        [image] = re.findall('^<img alt="a picture" src="data:image/svg.xml;base64,([^"]+)">$', bundle["text/html"])
-        assert b64decode(image).decode() == picture
-        assert bundle["text/plain"] == "a picture"
-        notebooks.texts(picture)  # which reads it as XML
-    assert plane.count("h.01") == 2 * 2  # each point, and the white around it
-    assert {pictures.BLUE, pictures.ORANGE} == set(re.findall(r'<path fill="(#\w+)"', plane))
-    rim, line = re.findall(r'class="line".*? d="(.*?)"', plane)
-    assert rim == line == "".join(f"M360 {y}L360 {y + 20}" for y in range(0, 640, 20))
-    others = pictures.plane([[0.0, 0.0]], [0], others=([[1.0, 1.0]], [1]), lines=[(0.0, Value(2.0), -1.0)])
-    assert others.count("h.01") == 2 + 2  # the hole of a hollow point
-    [line] = re.findall('d="(M[^h"]*l[^"]*)"', others)
-    assert line.startswith("M-27.50 2.50L32.50 2.50M2.50 2.50l0.00 1.00")  # x2 is a half, and the arrow points up
-    assert notebooks.texts(images) == {"3": 1}
-    page = pictures.Page("p.html")._repr_mimebundle_()
-    assert '<iframe src="p.html"' in page["text/html"]
-    assert page["text/plain"] == "see p.html"
