@@ -16,7 +16,7 @@ from tests.helpers import assert_close, eager, flat, grads, needs_compiler
 from tests.javascript import needs_node
 from tests.kernels import everything, graph_of
 
-N = 14
+N = 20
 
 
 def cholesky(a):
@@ -80,7 +80,7 @@ def test_c_computes_what_the_engine_does(function):
 
 @needs_node
 def test_javascript_computes_what_python_does(tmp_path):
-    rows = [list(map(Value, row)) for row in matrix(20)]  # of fewer, JavaScript has no loops
+    rows = [list(map(Value, row)) for row in matrix(N)]
     fast = micrograd.compile(lambda x: cholesky(rows) * x, (1.0,), parameters=flat(rows), backend="python")
     assert_same_backward(tmp_path, fast, [1.0, 0.5])
     assert "new Int32Array([\n  0, " in (tmp_path / "model.mjs").read_text()
