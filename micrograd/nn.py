@@ -184,11 +184,13 @@ class MLP(Module):
 class Embedding(Module):
     """`n` rows of `size` weights, one for each token or word: `embedding(i)` is row `i`, a list of Values.
 
-    The weights start normally distributed with mean 0 and standard deviation 1, as in `torch.nn.Embedding`.
+    The weights start normally distributed with mean 0 and standard deviation 1, as in `torch.nn.Embedding`. Raises
+    ValueError if a size is below 1.
     """
 
     def __init__(self, n: int, size: int, *, rng: Rng = None) -> None:
         gauss = generator(rng).gauss
+        n, size = count("n", n), count("size", size)
         self.w = [[Value(gauss(0.0, 1.0)) for _ in range(size)] for _ in range(n)]
 
     def __call__(self, index: Any) -> list[Value]:
@@ -326,6 +328,25 @@ def _decoded(part: Any, kind: Any, path: str = "model") -> Any:
             module = found.__new__(found)
             for name, member in members.items():
                 setattr(module, name, _decoded(part[name], member, f"{path}.{name}"))
+            _require_fit(module, path)
             return module
     expected = "a list" if isinstance(kind, list) else _EXPECTED.get(kind) or f"a {kind.__name__}"
     raise ValueError(f"{path} is {shown(part)}: expected {expected}")
+
+
+def _require_fit(module: Module, path: str) -> None:
+    """Raise ValueError unless each layer takes what the one before gives, and the rows of a part are equally long."""
+    match module:
+        case MLP(layers=layers):
+            sizes = [len(layer.neurons[0].w) for layer in layers]
+            expected = sizes[:1] + [len(layer.neurons) for layer in layers[:-1]]
+        case Layer(neurons=neurons):
+            sizes = [len(neuron.w) for neuron in neurons]
+            expected = sizes[:1] * len(sizes)
+        case Embedding(w=rows):
+            sizes = list(map(len, rows))
+            expected = sizes[:1] * len(sizes)
+        case _:
+            return
+    if sizes != expected:
+        raise ValueError(f"the parts of {path} take {shown(sizes)} numbers: expected {shown(expected)}")

@@ -110,6 +110,7 @@ def test_a_step_does_what_zero_grad_backward_and_step_do_and_shows_it(make, back
                 for name in line.optimizer.moments:
                     moment = getattr(line.optimizer, name)
                     assert (len(moment), repr(moment)) == (2, repr(list(moment)))
+                    assert moment == list(moment) == moment != [7.0, 7.0]
         assert_at_home(line)
         assert_close(line.state(), eager.state())
         line.fast.backward(*BATCH), eager.fast.backward(*BATCH)  # outside, in between

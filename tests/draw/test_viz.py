@@ -8,6 +8,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from functools import partial
+from html import unescape
 
 import graphviz
 import pytest
@@ -142,7 +143,11 @@ def test_any_text_is_found_literally_in_the_drawing(names):
 @dot_program
 @pytest.mark.parametrize("root", [network, loss, recurrence])
 def test_cards_say_the_same_with_graphviz_and_without(root):
-    assert words(*texts(draw_dot(root()).pipe())) == words(*texts(to_svg(root())))
+    drawing, svg = draw_dot(root()).pipe().decode(), to_svg(root())
+    assert words(*texts(drawing)) == words(*texts(svg))
+    patterns = {'a xlink:title="(.*?)"': drawing, "(?s)<g [^>]*><title>(.*?)</title>": svg}
+    told = [sorted(map(unescape, re.findall(pattern, text))) for pattern, text in patterns.items()]
+    assert told[0] == told[1]  # where the pointer rests
 
 
 # Files

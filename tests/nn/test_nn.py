@@ -109,6 +109,8 @@ def test_a_model_follows_from_its_seed_or_a_generator_or_the_global_one(make):
         (lambda: Neuron(2, "rellu"), ValueError, "unknown activation 'rellu': expected a function, or one of tanh, "),
         (lambda: MLP(2, [2, 1], output="Tanh"), ValueError, "unknown activation 'Tanh'"),
         (lambda: Layer(2, 2, ""), ValueError, "unknown activation ''"),
+        (lambda: Embedding(0, 2), ValueError, "n is 0: expected an int, 1 or greater"),
+        (lambda: Embedding(2, 0), ValueError, "size is 0: expected an int, 1 or greater"),
         (lambda: MLP(3, [4, 1], activation=math.tanh), TypeError, r"^the activation tanh does not take a Value: float"),
         (lambda: Neuron(3, 5), TypeError, "^the activation 5 does not take a Value: 'int' object is not callable"),
         (lambda: Neuron(2, "relu", 1), TypeError, "positional"),
@@ -468,7 +470,8 @@ Imposter = type("MLP", (nn.MLP,), {})
         (altered(lambda layers: layers.clear()), r"model.layers is \[\]: expected a list"),
         (altered(lambda layers: setattr(layers[0], "scale", Value(1.0))), "parts of your own"),
         (altered(lambda layers: setattr(layers[0].neurons[0], "b", Value(1.0).detach())), "constants or huge"),
-        (altered(lambda layers: layers[0].neurons.append(layers[0].neurons[0])), "shared parts"),
+        (altered(lambda layers: layers[1].neurons.append(layers[1].neurons[0])), "shared parts"),
+        (altered(lambda layers: layers[0].neurons.pop()), r"parts of model take \[2, 2\] numbers: expected \[2, 1\]"),
         (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", math.nan)), "0.b is nan: expected a finite"),
         (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", -math.inf)), "-inf: expected a finite"),
         (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", Fraction(1, 2))), "Fraction.*finite float"),
@@ -485,9 +488,12 @@ def test_what_could_not_be_loaded_as_it_was_is_not_saved(tmp_path, model, messag
     assert os.listdir(tmp_path) == [path.name]
 
 
+NEURON = {"type": "Neuron", "activation": "tanh", "w": [1.0, 2.0], "b": 0.5}
+
+
 def neuron(**changes):
     """A document of one neuron, with changes."""
-    return document({"type": "Neuron", "activation": "tanh", "w": [1.0, 2.0], "b": 0.5, **changes})
+    return document({**NEURON, **changes})
 
 
 def document(content, **changes):
@@ -522,6 +528,8 @@ def document(content, **changes):
         (neuron().replace("0.5", "9" * 100_000), "model.b is inf"),
         (document({"type": "Embedding", "w": [1.0]}), r"model.w.0 is 1\.0: expected a list"),
         (document({"type": "Embedding", "w": [[1.0], [None]]}), "model.w.1.0 is None: expected a finite float"),
+        (document({"type": "Embedding", "w": [[1.0], [1.0, 2.0]]}), r"model take \[1, 2\] numbers: expected \[1, 1\]"),
+        (document({"type": "Layer", "neurons": [NEURON, {**NEURON, "w": [1.0]}]}), r"take \[2, 1\] .* \[2, 2\]"),
     ],
 )  # fmt: skip
 def test_a_damaged_foreign_or_hostile_file_is_refused_by_name(tmp_path, text, message):

@@ -238,8 +238,11 @@ class Moments(Sequence[float]):
         for place, number in list(zip(places, self._precision.array(numbers, "moment"), strict=True)):
             self._numbers[place] = number
 
+    def __eq__(self, other: object) -> bool:
+        return bool(self[:] == other)
+
     def __repr__(self) -> str:
-        return repr(list(self))
+        return repr(self[:])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return list, (list(self),)  # so a copy of the optimizer has a list
