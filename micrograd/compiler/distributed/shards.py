@@ -8,7 +8,6 @@ the losses and its gradient; these are added in the order of the shards.
 
 import math
 import uuid
-import weakref
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,9 +24,6 @@ from micrograd.core.errors import shown
 from micrograd.support.arrays import concatenated
 
 PREFETCH = 2  # chunks in flight for each worker, so that it does not wait for the next
-
-_tokens: weakref.WeakKeyDictionary[Function, tuple[int, str]] = weakref.WeakKeyDictionary()
-"""For each compiled function, how many shapes it had, and the token under which workers keep it."""
 
 
 def mapped(fast: Function, batches: Sequence[Any], executor: Any) -> Any:
@@ -64,17 +60,9 @@ def _results(fast: Function, do: Any, batches: Sequence[Any], executor: Any) -> 
         return
 
     workers = Workers(executor)
-
-    def tasks() -> Iterator[Task]:
-        for name, chunk in _chunks(fast, batches, workers.n):
-            shapes, token = _tokens.get(fast, (0, ""))
-            if shapes == len(fast._backends):  # the workers may have kept it from an earlier call
-                workers.sent.add((token, "program"))
-            else:
-                _, token = _tokens[fast] = len(fast._backends), uuid.uuid4().hex
-            yield Task(name, do, (chunk, parameters), token, {"program": fast})
-
-    yield from workers.results(tasks(), PREFETCH * workers.n)
+    chunks = _chunks(fast, batches, workers.n)  # which may compile the function for other shapes, with another token
+    tasks = (Task(name, do, (chunk, parameters), fast.token, (fast,)) for name, chunk in chunks)
+    yield from workers.results(tasks, PREFETCH * workers.n)
 
 
 def _chunks(fast: Function, batches: Sequence[Any], workers: int) -> Iterator[tuple[str, Batch]]:
@@ -130,7 +118,7 @@ class Shards:
         self._workers, self._token = Workers(executor), uuid.uuid4().hex
         examples = copy(examples)
         examples.size /= min(examples.size, self._workers.n)  # one worker's share of a step
-        self._keeps = {"program": program, "examples": examples}
+        self._kept = program, examples
 
     def sums(
         self, examples: Buckets, parameters: "array[float]", batch: Sequence[int], seed: float
@@ -139,7 +127,7 @@ class Shards:
         batch = batch if len(batch) < len(examples) else range(len(batch))  # in the same order at each step
         parts = min(len(batch), self._workers.n)
         tasks = [
-            Task(f"shard {k}", Function._sums, (parameters, batch[start:stop], seed), self._token, self._keeps)
+            Task(f"shard {k}", Function._sums, (parameters, batch[start:stop], seed), self._token, self._kept)
             for k, (start, stop) in enumerate(pairwise(len(batch) * k // parts for k in range(parts + 1)))
         ]
         losses, gradients = zip(*self._workers.results(tasks, len(tasks)), strict=True)

@@ -9,39 +9,39 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor
-from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from micrograd.core.errors import shown
 
-MOST_KEPT = 2  # programs with their shards: one in training, and one that is called between its steps
+MOST_KEPT = 2  # tokens: one of a training, and one of a function that is called between its steps
 
-_kept: dict[str, dict[str, Any]] = {}
-"""The programs and examples that came with tasks, by token and name; the most recently used are last."""
+_kept: dict[str, tuple[Any, ...]] = {}
+"""What came with tasks, by their token; the most recently used is last."""
+_sent: set[str] = set()
+"""The tokens of what some worker has."""
 
 
-@dataclass(frozen=True)
-class Task:
-    """A function for a worker to call, with arguments, and what the worker `keeps` for later tasks with this token."""
+class Task(NamedTuple):
+    """A function for a worker to call, on what the worker keeps for later tasks with this token, and on arguments."""
 
     name: str  # of the examples, for messages
     do: Callable[..., Any]
     arguments: tuple[Any, ...]
     token: str
-    keeps: dict[str, Any]  # by name: a program or examples, or None if the worker should have it already
+    kept: tuple[Any, ...] | None  # a program, perhaps with examples; None if the worker should have it already
 
 
 def run_task(task: Task) -> tuple[Any, Exception | None] | None:
-    """On a worker: the result of a task, and the error that it raised; None if something is missing here."""
-    came = {name: part for name, part in task.keeps.items() if part is not None}
-    kept = _kept[task.token] = _kept.pop(task.token, {}) | came
+    """On a worker: the result of a task, and the error that it raised; None if what it keeps is missing here."""
+    if (kept := task.kept or _kept.get(task.token)) is None:
+        return None
+    _kept.pop(task.token, None)
+    _kept[task.token] = kept
     for token in list(_kept)[:-MOST_KEPT]:
         _kept.pop(token, None)
-    if not task.keeps.keys() <= kept.keys():
-        return None
     try:
-        return task.do(*map(kept.__getitem__, task.keeps), *task.arguments), None
+        return task.do(*kept, *task.arguments), None
     except Exception as error:
         error.add_note(f"in {task.name}")
         return None, error
@@ -54,7 +54,6 @@ class Workers:
         if not hasattr(executor, "submit"):
             raise TypeError(f"executor is {shown(executor)}: expected an executor, as in concurrent.futures")
         self.executor = executor
-        self.sent: set[tuple[str, str]] = set()  # the tokens and names of what a worker has
         self._has_answered = False
 
     @property
@@ -79,7 +78,7 @@ class Workers:
                 submitted.popleft()
                 if error:
                     raise error
-                self.sent.update((task.token, name) for name in task.keeps)
+                _sent.add(task.token)
                 yield result
         finally:
             for _, future in submitted:
@@ -87,9 +86,8 @@ class Workers:
 
     def _submit(self, task: Task, whole: bool = False) -> Any:
         """Submit a task, whole or without what was sent before; return its future."""
-        if not whole:
-            keeps = {name: None if (task.token, name) in self.sent else part for name, part in task.keeps.items()}
-            task = replace(task, keeps=keeps)
+        if task.token in _sent and not whole:
+            task = task._replace(kept=None)
         try:
             return self.executor.submit(run_task, task)
         except RuntimeError as error:  # it was shut down
