@@ -267,7 +267,6 @@ class Function:
             out = empty((n,), precision.code) if packed.as_arrays and gradients is None else precision.zeros(n)
         call: Any = backend.call(kind, packed, out, gradients, seed)
         self._make(call, kind, packed, numbers)
-        backend.release(call)
         return out, gradients, math.nan if gradients is None else call.total
 
     def _make(self, call: Any, kind: CallSpec, packed: Batch, numbers: Sequence[float]) -> None:
@@ -300,7 +299,6 @@ class Function:
                 total += math.nan if call.run(memoryview(parameters)) else call.total
             except (ArithmeticError, ValueError):
                 total = math.nan
-            backend.release(call)
         return total, gradients
 
 

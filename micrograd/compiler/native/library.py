@@ -63,21 +63,11 @@ class CBackend:
         self, kind: CallSpec, packed: Batch, results: Any, gradients: Any = None, seed: float = 1.0,
         indices: "array[int] | None" = None, size: float = 0,
     ) -> "NativeCall":  # fmt: skip
-        """A call like that of `PythonBackend.call`, on buffers in the precision. It is in use until it is released.
+        """A call like that of `PythonBackend.call`, on buffers in the precision.
 
         Its library is the one for calls with `size` examples, by default as many as there are.
         """
-        library = self.library(kind, size or packed.n)
-        try:
-            call = library.free.pop()
-        except IndexError:  # other threads may use all of them
-            call = NativeCall(library)
-        return call.on(packed, results, gradients, seed, indices)
-
-    def release(self, call: "NativeCall") -> None:
-        """Let others use this call, and the memory that it works in."""
-        call.used = ()
-        call.library.free.append(call)
+        return NativeCall(self.library(kind, size or packed.n), packed, results, gradients, seed, indices)
 
     def start_build(self, kind: CallSpec, n: float, uses: float = math.inf) -> None:
         """Start building the library for calls of this kind with n examples, unless it is loaded. If there are only a
@@ -85,8 +75,7 @@ class CBackend:
 
         If it cannot be built, `library` raises the error.
         """
-        if not (library := self._library(kind, n, uses)).run:
-            start_build(library.text)
+        self._library(kind, n, uses).start()
 
     def library(self, kind: CallSpec, n: float) -> "Library":
         """The library for a kind of call with n examples, which it computes in tiles or one by one.
@@ -144,52 +133,70 @@ def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
 class Library:
     """The library for a kind of call: its text in C, and what is built from it.
 
-    Once it is loaded, `run` is the generated function, and `room` the size of its workspace in bytes. `free` has the
-    calls that are not in use.
+    Once it is loaded, `run` is the generated function. It works in a `workspace`, which calls give back when they are
+    freed: then threads share it, and no call waits for memory.
     """
 
     def __init__(self, graph: Graph, precision: Precision, text: str) -> None:
         self.graph, self.precision, self.text = graph, precision, text
+        numbers = struct.Struct(f"={graph.n_parameters}{precision.code}")  # of parameters
+        self.pack_into, self.size = numbers.pack_into, max(1, numbers.size)
         self.run: Any = None
-        self.room = 0
-        self.free: list[NativeCall] = []
+        self.free: list[Any] = []
+        self._wait: Callable[[], ctypes.CDLL] | None = None  # once it is being built
+
+    def start(self) -> None:
+        """Start building it, unless that has begun."""
+        if not (self.run or self._wait):
+            self._wait = start_build(self.text)
 
     def load(self) -> None:
         """Load it, unless it is loaded. Raises CompilerError if it cannot be built."""
         if self.run:
             return
         try:
-            library, self.text = build(self.text), ""
+            library = self._wait() if self._wait else build(self.text)
         except CompilerError as error:
             raise CompilerError(f"the C for arguments of shape {self.graph.shapes} cannot be built: {error}") from error
         self.room, self.run = ctypes.c_int64.in_dll(library, "room").value, RUN(("run", library))
+        self.text, self._wait = "", None
+
+    def workspace(self) -> Any:
+        """A workspace that is not in use."""
+        try:
+            return self.free.pop()
+        except IndexError:
+            return ctypes.create_string_buffer(self.room)
 
 
 class NativeCall:
     """A call of a generated function, prepared once and repeated, by one thread at a time.
 
-    It computes the examples of a batch with given indices, or all.
+    It computes the examples of a batch with given indices, or all. It adds to the gradients, if there are any, and
+    overwrites the results.
     """
 
-    def __init__(self, library: Library) -> None:
-        self.library, precision, n = library, library.precision, library.graph.n_parameters
-        self._work = ctypes.create_string_buffer(library.room)
-        self._numbers = ctypes.create_string_buffer(max(1, n * precision.size))
-        self._fill = partial(struct.Struct(f"={n}{precision.code}").pack_into, self._numbers, 0)
-        self.used: tuple[Any, ...] = ()
+    def __init__(
+        self, library: Library, packed: Batch, results: Any, gradients: Any, seed: float, indices: "array[int] | None"
+    ) -> None:
+        self._work, self.library = library.workspace(), library
+        self._used = packed, results, gradients, indices
+        self._numbers = ctypes.create_string_buffer(library.size)
+        self._fill = partial(library.pack_into, self._numbers, 0)
         self._in_place: Any = None  # a buffer of parameters that C reads directly
-        self._arguments = CallArguments(p=ctypes.addressof(self._numbers), work=ctypes.addressof(self._work))
+        g = None if gradients is None else address(gradients) or address(results)  # NULL if it is empty
+        at, n = (None, packed.n) if indices is None else (address(indices), len(indices))
+        p, work = ctypes.addressof(self._numbers), ctypes.addressof(self._work)
+        self._arguments = CallArguments(p, packed.address, at, seed, g, address(results), work, n)
         self._go: Callable[[], int] = partial(library.run, ctypes.addressof(self._arguments))
 
-    def on(
-        self, packed: Batch, results: Any, gradients: Any, seed: float, indices: "array[int] | None"
-    ) -> "NativeCall":
-        """The same call on these buffers: it adds to the gradients, if there are any, and overwrites the results."""
-        self.used, arguments = (packed, results, gradients, indices), self._arguments  # C has their addresses
-        arguments.x, arguments.y, arguments.seed = packed.address, address(results), seed
-        arguments.g = None if gradients is None else address(gradients) or arguments.y  # NULL if it is empty
-        arguments.at, arguments.n = (None, packed.n) if indices is None else (address(indices), len(indices))
-        return self
+    @property
+    def addresses(self) -> tuple[int | None, int]:
+        """Where its function and its arguments are, for code in C that makes the call."""
+        return ctypes.cast(self.library.run, POINTER).value, ctypes.addressof(self._arguments)
+
+    def __del__(self) -> None:
+        self.library.free.append(self._work)
 
     def run(self, parameters: Sequence[float]) -> int:
         """Make the call. Where Python raises an error, C goes on with an infinity or NaN, and then this returns 1.
@@ -204,7 +211,7 @@ class NativeCall:
                 if self._in_place is not None:
                     self._in_place, self._arguments.p = None, ctypes.addressof(self._numbers)
         if (failed := self._go()) and self.library.precision != DOUBLE and not self.library.graph.trace.ieee:
-            _, results, gradients, _ = self.used
+            _, results, gradients, _ = self._used
             if not all(map(math.isfinite, chain(results, gradients or ()))):
                 raise OverflowError(f"an intermediate number is beyond the range of single precision: {REMEDY}")
         return failed & 1

@@ -9,14 +9,15 @@ import random
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import chain
 from operator import is_
 from typing import Any, Self
 
-from micrograd.compiler.dataset import Batch, Buckets, address
+from micrograd.compiler.dataset import address
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.redirect import held
 from micrograd.compiler.native.library import POINTER
-from micrograd.compiler.native.toolchain import build, start_build
+from micrograd.compiler.native.toolchain import start_build
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.stepping import Batches
 from micrograd.compiler.targets import spelling
@@ -31,8 +32,8 @@ class LoopArguments(ctypes.Structure):
     """What the loop in C is called with; its declaration in loop.c documents the fields."""
 
     _fields_ = (
-        *((name, POINTER) for name in ("p", "g", "spare_g", "before", "y", "indices", "programs", "bucket")),
-        *((name, POINTER) for name in ("slot", "ranges", "order", "spare", "random", "rates", "losses")),
+        *((name, POINTER) for name in ("p", "g", "spare_g", "before", "indices", "programs", "bucket")),
+        *((name, POINTER) for name in ("slot", "ranges", "order", "random", "rates", "losses")),
         *((name, ctypes.c_int64) for name in ("n", "n_programs", "n_ranges", "n_examples", "size")),
         *((name, ctypes.c_int64) for name in ("position", "steps", "taken")),
     )
@@ -66,8 +67,7 @@ class NativeLoop:
     def __init__(self, function: Any, optimizer: Optimizer, indices: Sequence[int]) -> None:
         self._function, self._optimizer, precision = function, optimizer, function.precision
         self._kernel: UpdateKernel | None = None  # with its rule
-        self._text = ""  # of the loop with that rule
-        self._train: Any = None  # that loop, once a step has needed it
+        self._train: Any = None  # the loop with that rule, once a step has needed it
         n, n_trained, ranges = len(function.leaves), len(function.parameters), ranges_of(indices)
         before = [leaf.grad or 0.0 for leaf in function.leaves]  # or None before the first backward pass
         grads, spare = precision.array(before, "the gradient of parameter"), precision.zeros(n)
@@ -85,7 +85,6 @@ class NativeLoop:
         self._address, self._kept = ctypes.addressof(self._arguments), (saved, ranges)  # the arguments point to these
         self._rates = self._losses = array("d")
         self._bound: tuple[Any, ...] = (None,)  # the batches, and what the arguments point to for them
-        self._work: dict[Any, array[int]] = {}  # room for each library
 
     @contextmanager
     def in_use(self) -> Iterator[Self]:
@@ -111,8 +110,8 @@ class NativeLoop:
             attributes[name] = ours[name]
         if self._kernel is None or self._kernel.traced_with != UpdateKernel.key(self._optimizer):
             self._kernel = UpdateKernel(self._optimizer)
-            self._text, self._train = source(self._kernel, self._function.precision), None
-            start_build(self._text)  # while this thread traces for other shapes, and builds the function's libraries
+            self._train, text = None, source(self._kernel, self._function.precision)
+            self._wait = start_build(text)  # while this thread traces for other shapes, and builds other libraries
         self._known = dict(attributes)
 
     def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
@@ -130,8 +129,9 @@ class NativeLoop:
             self._arguments.order = address(batches.order)
         self._arguments.position = batches.position
         losses = self._run(rates, rng)
-        if done := len(losses):
-            batches.count(done)
+        batches.count(done := len(losses))
+        batches.position = self._arguments.position  # the examples may be shuffled for the step that fails
+        if done:
             vars(self._optimizer)["learning_rate"] = rates[done - 1]
         return losses
 
@@ -155,15 +155,18 @@ class NativeLoop:
     def _bind(self, batches: Batches) -> None:
         """Let the next steps be on these examples."""
         examples, n, arguments = batches.examples, len(batches.examples), self._arguments
-        pointers = [pointer for batch in examples.batches for pointer in self._program(batch, examples)]
-        programs = (POINTER * len(pointers))(*pointers)
-        room = self._function.precision.zeros(n), array("q", [0]) * n, array("q", [0]) * n
-        arguments.programs, arguments.n_programs = ctypes.addressof(programs), len(examples.batches)
-        arguments.y, arguments.indices, arguments.spare = map(address, room)
+        function, indices = self._function, array("q", [0]) * n
+        losses = function.precision.zeros(n)
+        calls = [
+            function._backends[batch.shapes].call("backward", batch, losses, size=examples.share(batch))
+            for batch in examples.batches
+        ]
+        programs = (POINTER * (2 * len(calls)))(*chain(*[call.addresses for call in calls]))
+        arguments.programs, arguments.n_programs = ctypes.addressof(programs), len(calls)
         arguments.bucket, arguments.slot = address(examples.bucket), address(examples.slot)
-        arguments.order = address(batches.order) if arguments.n_programs > 1 else None  # in the order they came in
-        arguments.n_examples, arguments.size = n, batches.size
-        self._bound = batches, programs, room
+        arguments.order = address(batches.order) if len(calls) > 1 else None  # in the order they came in
+        arguments.indices, arguments.n_examples, arguments.size = address(indices), n, batches.size
+        self._bound = batches, calls, programs, indices
 
     def _run(self, rates: Sequence[float], rng: Any) -> Sequence[float]:
         """Call C, which takes a step at each of the rates, up to one that fails. Returns the losses of the steps taken.
@@ -172,7 +175,7 @@ class NativeLoop:
         new epoch.
         """
         n, arguments, attributes = len(rates), self._arguments, vars(self._optimizer)
-        self._train = self._train or TRAIN(("train", build(self._text)))
+        self._train = self._train or TRAIN(("train", self._wait()))
         if n > len(self._rates):
             self._rates, self._losses = array("d", rates), array("d", rates)
             arguments.rates, arguments.losses = address(self._rates), address(self._losses)
@@ -189,13 +192,6 @@ class NativeLoop:
                     self._grads, self._spare = self._spare, self._grads
                     self._storage.buffers["grad"] = self._grads
         return self._losses[:done]
-
-    def _program(self, batch: Batch, examples: Buckets) -> tuple[Any, int, int]:
-        """A program, as the loop in C knows it: a function, the examples of a shape, and the room it works in."""
-        library = self._function._backends[batch.shapes].library("backward", examples.share(batch))
-        if library not in self._work:
-            self._work[library] = array("b", bytes(library.room))
-        return ctypes.cast(library.run, POINTER).value, batch.address, address(self._work[library])
 
 
 def ranges_of(indices: Sequence[int]) -> "array[int]":

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -145,7 +145,7 @@ def require_compiler() -> Compiler:
 # What it builds
 
 
-_started: dict[str, tuple[threading.Thread, list[ctypes.CDLL]]] = {}  # what builds each text, and the library
+BUILDER = "micrograd builds a library"  # the name of a thread
 
 
 @functools.cache
@@ -154,23 +154,26 @@ def _slots(process: int) -> threading.Semaphore:
     return threading.Semaphore(1 + (os.cpu_count() or 1))
 
 
-def start_build(text: str) -> None:
-    """Start building the library of a text in C, unless it has begun, while Python goes on. `build` waits for it.
+def start_build(text: str) -> Callable[[], ctypes.CDLL]:
+    """Start building the library of a text in C, while Python goes on. Returns what waits for it, in place of `build`.
 
     The interpreter does not wait for the thread at exit.
     """
-    if text in _started:
-        return
     found: list[ctypes.CDLL] = []
 
     def work() -> None:
         with _slots(os.getpid()), suppress(Exception):  # `build` will raise it
-            found.append(_built(text, require_compiler()))
+            found.append(build(text))
 
-    thread = threading.Thread(target=work, daemon=True)
+    def wait() -> ctypes.CDLL:
+        with suppress(IndexError, RuntimeError):  # it was interrupted before; no thread could start
+            threads.pop().join()  # in a forked child, this returns at once
+        return found[0] if found else build(text)
+
+    threads = [threading.Thread(target=work, name=BUILDER, daemon=True)]
     with suppress(RuntimeError):  # the interpreter is shutting down
-        thread.start()
-        _started[text] = thread, found
+        threads[0].start()
+    return wait
 
 
 def build(text: str) -> ctypes.CDLL:
@@ -178,11 +181,6 @@ def build(text: str) -> ctypes.CDLL:
 
     Raises CompilerError if there is no compiler, it rejects the text, or there is no room for the library.
     """
-    if task := _started.pop(text, None):
-        thread, found = task
-        thread.join()  # in a forked child, this returns at once
-        if found:
-            return found[0]
     return _built(text, require_compiler())
 
 
@@ -232,8 +230,8 @@ def _compiled(text: str, command: list[str], file: Path) -> ctypes.CDLL:
 
 def _jobs(text: str) -> int:
     """How many compilers share a text: as many as there are processors, fewer beside other builds than a short loop."""
-    running = [thread for thread, _ in list(_started.values()) if thread.is_alive()]
-    others = len(running) - (threading.current_thread() in running)
+    builders = [thread for thread in threading.enumerate() if thread.name == BUILDER]
+    others = len(builders) - (threading.current_thread() in builders)
     return min((os.cpu_count() or 1) + 1 - max(1, others), text.count("\n") // LONG, text.count("% JOBS"))
 
 

@@ -2,25 +2,23 @@ CALL
 
 typedef struct {
     int (*run)(call *);
-    const column *x; /* its arguments, for all examples */
-    real *work;      /* room for its temporaries */
+    call *c; /* with the arguments of all examples, and room for the losses of a batch and for temporaries */
 } program;
 typedef struct {
     real *p;                   /* the parameters, followed by their moments */
     real *g, *spare_g;         /* the gradients of the latest step; room for the next gradients, which becomes g */
     real *before;              /* the parameters and moments as the latest step read them */
-    real *y;                   /* room for the losses of a batch */
     int64_t *indices;            /* room for the indices of its examples in the batch of a program */
     const program *programs;     /* one for each shape of examples; none if gradients and losses are given */
     const int64_t *bucket, *slot; /* of each example: its program, and its index in the batch of that program */
     const int64_t *ranges;       /* of the parameters that are changed: the first of each range, and how many it has */
-    int64_t *order, *spare;      /* of the examples in this epoch, NULL for the order they are in; room to save it */
+    int64_t *order;              /* of the examples in this epoch; NULL for the order they are in */
     uint32_t *random;            /* the state of the generator that shuffles them for new epochs; NULL for none */
     const double *rates;           /* the learning rate of each step */
     double *losses;                /* receives the loss of each step */
     int64_t n, n_programs, n_ranges; /* how many parameters, programs and ranges there are */
     int64_t n_examples, size;    /* in an epoch; in a batch (the last batch of an epoch may be smaller) */
-    int64_t position;            /* of the next batch in the epoch */
+    int64_t position;            /* of the next batch in the epoch: before these steps, and afterwards */
     int64_t steps;               /* how many to take */
     int64_t taken;               /* how many were taken before these, and afterwards with these */
 } job;
@@ -94,9 +92,10 @@ static double losses(const job *t, const int64_t *batch, int64_t n)
                 if (t->bucket[batch[i]] == k)
                     t->indices[m++] = t->slot[batch[i]];
         if (batch ? m : (m = n)) {
-            call c = {t->p, q->x, batch ? t->indices : 0, 1.0 / (double)n, t->g, t->y, q->work, m, 0.0};
-            failed |= 1 & q->run(&c);
-            sum += c.sum;
+            call *c = q->c;
+            c->p = t->p, c->at = batch ? t->indices : 0, c->seed = 1.0 / (double)n, c->g = t->g, c->n = m;
+            failed |= 1 & q->run(c);
+            sum += c->sum;
         }
     }
     return failed ? NAN : sum;
@@ -133,34 +132,25 @@ static int updated(const job *t, double rate, double taken)
 /* Takes the steps, up to one that fails and changes nothing. Returns how many it has taken. */
 int64_t train(job *t)
 {
-    int64_t position = t->position, s = 0;
+    int64_t s = 0;
     for (; s < t->steps; s++) {
-        int shuffles = position == t->n_examples && t->random;
-        size_t order = sizeof(int64_t) * (size_t)t->n_examples;
-        uint32_t state[625];
-        if (shuffles) {
-            memcpy(state, t->random, sizeof state);
-            memcpy(t->spare, t->order, order);
-            shuffle(t->random, t->order, t->n_examples);
+        if (t->position == t->n_examples) {
+            if (t->random)
+                shuffle(t->random, t->order, t->n_examples);
+            t->position = 0;
         }
-        if (position == t->n_examples)
-            position = 0;
-        int64_t n = t->size < t->n_examples - position ? t->size : t->n_examples - position;
+        int64_t left = t->n_examples - t->position, n = t->size < left ? t->size : left;
         if (t->n_programs) {
             swap_gradients(t);
             memset(t->g, 0, sizeof(real) * (size_t)t->n);
-            t->losses[s] = losses(t, t->order ? t->order + position : 0, n) / (double)n;
+            t->losses[s] = losses(t, t->order ? t->order + t->position : 0, n) / (double)n;
         }
         if (!isfinite(t->losses[s]) || !updated(t, t->rates[s], (double)(t->taken + s))) {
             if (t->n_programs)
                 swap_gradients(t);
-            if (shuffles) {
-                memcpy(t->random, state, sizeof state);
-                memcpy(t->order, t->spare, order);
-            }
             break;
         }
-        position += n;
+        t->position += n;
     }
     t->taken += s;
     return s;

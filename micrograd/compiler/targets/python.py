@@ -86,9 +86,6 @@ class PythonBackend:
         """A call of a generated function for the examples with these indices, or all; see PythonCall."""
         return PythonCall(self.library(kind), kind, packed, results, gradients, seed, indices)
 
-    def release(self, call: "PythonCall") -> None:
-        """Do nothing: a call in Python has no memory of its own to share."""
-
 
 class PythonCall(NamedTuple):
     """A call of a generated function. It may be repeated.

@@ -45,20 +45,20 @@ TEXT = "int answer(void) { return 42; }\n"
 
 
 def begun(monkeypatch, built):
-    """Start a build that works like that."""
+    """What waits for a build that works like that."""
     monkeypatch.setattr(toolchain, "_built", lambda text, compiler: built())
-    toolchain.start_build(TEXT)
+    return toolchain.start_build(TEXT)
 
 
 def test_a_forked_child_builds_what_a_thread_of_its_parent_has_begun(monkeypatch):
     may_end = threading.Event()
-    begun(monkeypatch, lambda: threading.current_thread() is threading.main_thread() or may_end.wait())
+    wait = begun(monkeypatch, lambda: threading.current_thread() is threading.main_thread() or may_end.wait())
     child = os.fork()
     if not child:
-        os._exit(toolchain.build(TEXT) is not True)
+        os._exit(wait() is not True)
     assert os.waitpid(child, 0)[1] == 0
     may_end.set()
-    assert toolchain.build(TEXT) is True
+    assert wait() is True
 
 
 def test_build_does_the_work_if_no_thread_can_start(monkeypatch):
@@ -66,14 +66,13 @@ def test_build_does_the_work_if_no_thread_can_start(monkeypatch):
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
     monkeypatch.setattr(threading.Thread, "start", start)
-    begun(monkeypatch, lambda: 1)
-    assert toolchain.build(TEXT) == 1
+    assert begun(monkeypatch, lambda: 1)() == 1
 
 
 def test_build_raises_what_failed_in_the_background(monkeypatch):
-    begun(monkeypatch, lambda: 1 / 0)
+    wait = begun(monkeypatch, lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        toolchain.build(TEXT)
+        wait()
 
 
 AT_EXIT = """import os, sys, time
