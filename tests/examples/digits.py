@@ -1,21 +1,15 @@
 """Trains a small network to read handwritten digits: `python -m tests.examples.digits`.
 
 The digits are the 1,797 of 8 by 8 pixels that come with scikit-learn, a fifth of them held out to test what has been
-learned. Ten epochs take a second as generated code, and about ten with `--backend eager`. If you have a directory with
-the four files of MNIST, `train-images-idx3-ubyte.gz` and so on, it learns from these, here only from some of them:
-
-    python -m tests.examples.digits --mnist DIRECTORY --limit 10000
+learned. Ten epochs take a second as generated code, and about ten with `--backend eager`.
 """
 
 import argparse
-import gzip
 import math
 import random
-import struct
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from micrograd import fit, nn, optim
@@ -34,30 +28,12 @@ def from_sklearn() -> tuple[Examples, Examples]:
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        raise ImportError("the digits come with scikit-learn: pip install scikit-learn, or use --mnist") from None
+        raise ImportError("the digits come with scikit-learn: pip install scikit-learn") from None
     images, labels = load_digits(return_X_y=True)
     digits = list(zip((images / 16).tolist(), labels.tolist(), strict=True))
     random.Random(0).shuffle(digits)
     xs, ys = map(list, zip(*digits, strict=True))
     return (xs[HELD_OUT:], ys[HELD_OUT:]), (xs[:HELD_OUT], ys[:HELD_OUT])
-
-
-def from_mnist(directory: Path, part: str) -> Examples:
-    """The digits in two of the files of MNIST, those of a part: "train" or "t10k"."""
-    pixels, *sizes = numbers_in(directory / f"{part}-images-idx3-ubyte.gz")
-    labels, _ = numbers_in(directory / f"{part}-labels-idx1-ubyte.gz")
-    width, shades = math.prod(sizes[1:]), [byte / 255 for byte in range(256)]  # floats that all images share
-    return [[shades[pixel] for pixel in pixels[i : i + width]] for i in range(0, len(pixels), width)], [*labels]
-
-
-def numbers_in(path: Path) -> tuple[Any, ...]:
-    """The bytes in a file of MNIST, and how many there are in each dimension."""
-    content = gzip.decompress(path.read_bytes())
-    start = 4 + 4 * content[3]  # after the number of dimensions, and the size of each
-    sizes = struct.unpack(f">{content[3]}I", content[4:start])
-    if content[:3] != b"\0\0\x08" or len(content) - start != math.prod(sizes):  # 8: one byte for each number
-        raise ValueError(f"{path} is not a whole file of MNIST")
-    return content[start:], *sizes
 
 
 def accuracy(outputs: Sequence[Any], ys: Sequence[int]) -> float:
@@ -88,10 +64,9 @@ def parsed(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, Example
     """The options, and the digits to learn from and to test with that they name."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.examples.digits",
-        description="Teach a small network to read handwritten digits: scikit-learn's, or those of MNIST.",
+        description="Teach a small network to read handwritten digits.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("--mnist", metavar="DIRECTORY", type=Path, help="where the files of MNIST are")
     parser.add_argument("--limit", type=int, help="the most images to learn from, and to test with")
     parser.add_argument("--hidden", type=int, default=32, help="the number of hidden neurons")
     parser.add_argument("--epochs", type=int, default=10, help="how often each image is shown")
@@ -105,8 +80,8 @@ def parsed(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, Example
     )
     options = parser.parse_args(arguments)
     try:
-        parts = [from_mnist(options.mnist, part) for part in ("train", "t10k")] if options.mnist else from_sklearn()
-    except (OSError, ValueError, ImportError) as error:
+        parts = from_sklearn()
+    except ImportError as error:
         parser.error(str(error))
     train, test = [(xs[: options.limit], ys[: options.limit]) for xs, ys in parts]
     return options, train, test

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from tests.mutation import CHECKOUT, listed
+from tests.mutation import CHECKOUT
 from tests.mutation.mutants import Mutant, mutants
 from tests.mutation.run import Runner
 
 PACKAGE = CHECKOUT / "micrograd"
 MODULES = sorted(file.relative_to(PACKAGE).with_suffix("").as_posix() for file in PACKAGE.rglob("*.py"))
 TESTS = [f"tests/{room}" for room in ("engine", "nn", "support", "training", "compiler")]
-OUTCOMES = ("killed", "timed out", "survived", "equivalent")
+OUTCOMES = ("killed", "timed out", "survived")
 
 
 def main() -> int:
@@ -32,24 +32,20 @@ def main() -> int:
 
 
 def tried(wanted: list[Mutant], runner: Runner, path: Path) -> Iterator[tuple[Mutant, str]]:
-    """Each mutant and its outcome. Mutants that are listed, or dead in the file of results, are not tried."""
-    equivalent = {entry.change for entry in listed()}
+    """Each mutant and its outcome. Mutants that are dead in the file of results are not tried."""
     with closing(runner), path.open("a+") as results:
         results.seek(0)
         dead = {tuple(key): outcome for key, outcome in map(json.loads, results)}
         for mutant in wanted:
             key = (mutant.module, mutant.change, mutant.nth)
-            outcome = "equivalent" if mutant.change in equivalent else dead.get(key) or runner.outcome(mutant)
+            outcome = dead.get(key) or runner.outcome(mutant)
             if outcome in ("killed", "timed out") and key not in dead:
                 print(json.dumps([key, outcome]), file=results, flush=True)
             yield mutant, outcome
 
 
 def report(outcomes: Iterator[tuple[Mutant, str]], total: int) -> int:
-    """Print the mutants that survive as they are found, and a table; 0 if each of them is listed, 1 if not.
-
-    The table has the share of mutants that die, of all, and as the score, of those that are not listed as equivalent.
-    """
+    """Print the mutants that survive as they are found, and a table of the shares that die; 1 if any survives."""
     counts: dict[str, Counter[str]] = {}
     for i, (mutant, outcome) in enumerate(outcomes, 1):
         if outcome == "survived":
@@ -58,12 +54,11 @@ def report(outcomes: Iterator[tuple[Mutant, str]], total: int) -> int:
             counts.setdefault(row, Counter())[outcome] += 1
         if i % 100 == 0:
             print(f"{i} of {total}", file=sys.stderr, flush=True)
-    print(f"\n{'':<34}{'mutants':>12}", *[f"{name:>11}" for name in OUTCOMES], f"{'dead':>9}{'score':>9}")
+    print(f"\n{'':<34}{'mutants':>12}", *[f"{name:>11}" for name in OUTCOMES], f"{'dead':>9}")
     for row in (*[row for row in counts if row != "all"], "all"):
         numbers = [counts[row][name] for name in OUTCOMES]
-        dead, n = numbers[0] + numbers[1], sum(numbers)
-        score = dead / (n - counts[row]["equivalent"])
-        print(f"{row:<34}{n:>12}", *[f"{number:>11}" for number in numbers], f"{dead / n:>9.1%}{score:>9.1%}")
+        n = sum(numbers)
+        print(f"{row:<34}{n:>12}", *[f"{number:>11}" for number in numbers], f"{1 - numbers[-1] / n:>9.1%}")
     return 1 if counts["all"]["survived"] else 0
 
 
