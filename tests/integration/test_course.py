@@ -63,30 +63,6 @@ def test_what_is_built_compiles_and_shows_a_playground(installed, tmp_path):
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "9.0\nsee xor.html\n")
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("# A `b`", "<h1>A <code>b</code></h1>"),
-        ("one *two* **three `x**2`**\nfour", "<p>one <em>two</em> <strong>three <code>x**2</code></strong>\nfour</p>"),
-        ("[a](1.ipynb), [b](b.py)", '<p><a href="1.html">a</a>, b</p>'),
-        ("[a](https://b)", '<p><a href="https://b">a</a></p>'),
-        ("`<i>` & <b>", "<p><code>&lt;i&gt;</code> &amp; &lt;b&gt;</p>"),
-        (
-            "<details><summary>Why</summary>\n\none\n\n</details>",
-            "<details><summary>Why</summary>\n<p>one</p>\n</details>",
-        ),
-        ("- one\n- two", "<ul><li>one\n</li><li>two</li></ul>"),
-        ("1. one\n2. two", "<ol><li>one\n</li><li>two</li></ol>"),
-        (
-            "| a | b |\n| --- | ---: |\n| 1 | 2 |",
-            "<table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>",
-        ),
-    ],
-)
-def test_the_markdown_of_the_notebooks_is_html(text, expected):
-    assert course.markdown(text, {"1.ipynb"}) == expected
-
-
 def test_without_npm_the_command_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", "")

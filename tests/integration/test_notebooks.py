@@ -68,16 +68,6 @@ def test_students_open_it_without_outputs(path):
     assert sources(opened) == sources(executed)
 
 
-@each_notebook
-def test_what_follows_an_experiment_is_folded(path):
-    """So that nobody reads an answer before they have thought about the question."""
-    cells = notebooks.read(path).cells
-    folded = sum(cell.source.startswith("<details>") for cell in cells)
-    assert folded >= 3
-    for cell in cells:
-        assert cell.source.count("<details>") == cell.source.count("</details>")
-
-
 @each_stored
 def test_it_is_stored_without_anything_about_the_machine_that_it_ran_on(path):
     notebook = notebooks.read(path)

@@ -1,17 +1,42 @@
-"""Time and memory grow linearly with the size of a graph."""
+"""Time and memory grow linearly with the size of a graph, and memory not at all with the length of a training."""
 
 import gc
+import math
 import sys
+import tracemalloc
+from itertools import islice
 
 import pytest
 
 import micrograd
-from tests.stress import load
+from micrograd import Value, nn, sum
+from tests.stress.faults import learning
 
-linux = pytest.mark.skipif(sys.platform != "linux", reason="reads the memory from /proc")
+
+def chain(n):
+    """x + x + ... + x, one addition after the other; and what its gradients have to be."""
+    y = x = Value(1.0)
+    for _ in range(n):
+        y = y + x
+    return y, lambda: x.grad == n + 1
 
 
-def lines(kind, n):
+def fan(n):
+    """The sum of n inputs, as one node."""
+    xs = [Value(float(i)) for i in range(n)]
+    return sum(xs), lambda: all(x.grad == 1.0 for x in xs)
+
+
+def network(n):
+    """A network of two layers and about n weights."""
+    width = math.isqrt(n)
+    model = nn.MLP(width, [width, 1], rng=1)
+    xs = [Value((i + 1) / width) for i in range(width)]
+    rows = [(neuron.b, w, x) for neuron in model.layers[0].neurons for w, x in zip(neuron.w, xs, strict=True)]
+    return model(xs), lambda: all(w.grad == b.grad * x.data != 0 for b, w, x in rows)
+
+
+def lines(graph, n):
     """How many lines of this package run for a graph of size n, forward and backward.
 
     Others may run in between: a garbage collector calls those who asked for it, and unloads what earlier tests
@@ -30,7 +55,7 @@ def lines(kind, n):
     gc.disable()
     sys.settrace(trace)
     try:
-        root, _ = load.GRAPHS[kind](n)
+        root, _ = graph(n)
         root.backward()
     finally:
         sys.settrace(before)
@@ -38,25 +63,38 @@ def lines(kind, n):
     return count
 
 
-@pytest.mark.parametrize("kind", ["chain", "fan"])
-def test_the_work_is_the_same_for_each_node(kind):
-    first, second, third = (lines(kind, n) for n in (1000, 2000, 3000))
+@pytest.mark.parametrize("graph", [chain, fan])
+def test_the_work_is_the_same_for_each_node(graph):
+    first, second, third = (lines(graph, n) for n in (1000, 2000, 3000))
     assert third - second == second - first > 1000
 
 
 def test_the_work_of_a_network_is_the_same_for_each_weight():
-    first, second = lines("network", 2500), lines("network", 10_000)
+    first, second = lines(network, 2500), lines(network, 10_000)
     assert second < 4.0 * first
 
 
-@linux
-@pytest.mark.parametrize(("kind", "bytes"), [("chain", 700), ("fan", 400), ("network", 400)])
-def test_a_node_takes_some_hundred_bytes(kind, bytes):
-    assert load.measured(load.graph, kind, 100_000) / 100_000 < bytes
+@pytest.fixture
+def _memory(no_collector):
+    """What Python's objects take, without the collector, as in `fit`."""
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
 
 
-@linux
+@pytest.mark.usefixtures("_memory")
+@pytest.mark.parametrize(("graph", "most"), [(chain, 700), (fan, 400), (network, 400)])
+def test_a_node_takes_some_hundred_bytes(graph, most):
+    root, are_right = graph(100_000)
+    root.backward()
+    assert tracemalloc.get_traced_memory()[1] / 100_000 < most
+    assert are_right()
+
+
 @pytest.mark.long
+@pytest.mark.usefixtures("_memory")
 @pytest.mark.parametrize(("way", "steps"), [("loop in eager", 1000), ("loop in auto", 1000), ("block in auto", 20_000)])
 def test_a_long_training_takes_no_more_memory_than_a_short_one(way, steps):
-    assert load.measured(load.training, way, steps) < 1 << 20
+    training = learning(way, 1)
+    taken = [tracemalloc.get_traced_memory()[0] for n in (100, steps) if list(islice(training, n))[-1]]
+    assert taken[1] - taken[0] < 1 << 20

@@ -2,15 +2,12 @@
 
 import math
 import random
-import re
 from functools import partial
-from types import SimpleNamespace
 
 import pytest
 
 from micrograd import Value, compile, dot, grad, logsumexp, maximum, minimum, scan, take, where
 from micrograd.compiler import passes
-from micrograd.compiler.passes.rounds import joined
 from tests.compiler.targets.test_export import run_exported
 from tests.fuzz import scans
 from tests.helpers import assert_as_engine, flat, needs_compiler, own
@@ -219,19 +216,6 @@ def test_a_sum_is_part_of_its_backward_loop_unless_that_depends_on_it(of, loops,
     assert [fast(xs), fast.backward([xs]), w.grad] == close([expected.data, expected.data, v.grad])
 
 
-def test_a_program_of_many_operations_is_searched_for_loops_once():
-    class Nodes(list):
-        reads = 0
-
-        def __iter__(self):
-            self.reads += 1
-            return super().__iter__()
-
-    nodes = Nodes([SimpleNamespace(round=None)] * 1_000)
-    assert joined(nodes) == nodes
-    assert nodes.reads < 5
-
-
 def test_a_loop_whose_gradient_takes_no_step(backend):
     fast = compile(lambda x: scan(lambda s, _: (s + 1.0, None), x, length=20)[0] * x, (1.0,), backend=backend)
     assert fast.value_and_grad(2.0) == close((44.0, 24.0))
@@ -321,20 +305,6 @@ def test_other_loops_are_traced_round_by_round(function):
     value, slope = fast.value_and_grad(1.5)
     assert value == close(function(Value(1.5)).data)
     assert slope == close(grad(function)(1.5))
-
-
-def test_what_the_gates_of_a_cell_compute_lies_gate_by_gate():
-    gates = [[Value(0.1 * i) for i in range(8)] for _ in range(4)]
-
-    def last(s):
-        def step(s, _):
-            each = zip(s, *gates, strict=True)
-            return [a * (a * w + b).tanh() + (a * v + c).tanh() for a, w, b, v, c in each], None
-
-        return dot(scan(step, s, length=N)[0], s)
-
-    fast = compile(last, ([0.1] * 8,), parameters=flat(gates), backend="python")
-    assert not re.findall(r"t\d+_[tkn]\w*\[[^]]*\dj", fast.ir), "several statements take turns in an array"
 
 
 @needs_compiler

@@ -119,22 +119,6 @@ def test_if_no_thread_can_start_the_calling_one_does_its_work(can_begin, monkeyp
 
 
 @needs_compiler
-def test_threads_are_used_where_there_is_work_for_them(monkeypatch):
-    """Each adds 1 to a gradient that is 0."""
-    ws = [Value(0.01 * i) for i in range(100)]
-    text = c.PARTS["threads"].replace("failed |= parts[k].failed;", "failed |= parts[k].failed; *c->g += 1.0;")
-    monkeypatch.setitem(c.PARTS, "threads", text)
-    backend = Backend("c", threads=3)
-    fast = micrograd.compile(lambda x: micrograd.dot(ws, [x] * 100), (0.0,), parameters=ws, backend=backend)
-    least = fast._backends[((),)]._least("backward")
-    assert least * fast._backends[((),)].graph.n_operands[True] >= library.A_THREAD
-    for n, threads in (1, 1), (2 * least - 1, 1), (2 * least, 2), (4 * least, 3):
-        ws[0].grad = 0.0
-        fast.backward(fast.pack([0.0] * n))
-        assert ws[0].grad == threads
-
-
-@needs_compiler
 @pytest.mark.parametrize(("examples", "threads"), [(1, 1), (33, 1), (33, 3)])
 def test_the_generated_code_does_not_write_beyond_what_it_is_given(examples, threads, threads_pay):
     """Each buffer is followed by numbers that must stay as they are."""

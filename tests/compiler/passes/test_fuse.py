@@ -72,15 +72,6 @@ def test_a_loop_joins_one_ahead_of_steps_that_have_nothing_to_do_with_it(between
     assert fuse([first, between, second]) == (joined if between in MOVED.values() else [first, between, second])
 
 
-def test_a_loop_looks_for_another_among_the_last_steps_only(monkeypatch):
-    first, second = loop(at(0, 1), X), loop(at(9, 1), at(0, 1))
-    between = [line(at(30), at(40)), line(at(31), at(41))]
-    monkeypatch.setitem(fuse.__globals__, "NEAR", 2)
-    assert fuse([first, *between, second]) == [first, *between, second]
-    monkeypatch.setitem(fuse.__globals__, "NEAR", 3)
-    assert fuse([first, *between, second]) == [Loop(5, (*first.body, *second.body)), *between]
-
-
 def nest(to, of):
     return Loop(3, (loop(to, of),))
 
@@ -100,12 +91,6 @@ def test_loops_within_loops_are_joined_if_the_same_round_allows_it():
     assert fuse([first, second]) == [Loop(3, (Loop(5, (*first.body[0].body, *second.body[0].body)),))]
     later = nest(at(50, 10, 1), at(1, 10, 1))  # in the same round of the loop around, of a later one within
     assert fuse([first, later]) == [Loop(3, (*first.body, *later.body))]
-
-
-def test_a_long_loop_is_joined_by_no_other(monkeypatch):
-    monkeypatch.setitem(fuse.__globals__, "MOST_STEPS", 1)
-    steps = [loop(at(10 * k, 1), X) for k in range(4)]
-    assert fuse(steps) == [Loop(5, (*a.body, *b.body)) for a, b in (steps[:2], steps[2:])]
 
 
 V = Ref("v0")

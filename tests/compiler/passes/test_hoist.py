@@ -4,7 +4,6 @@ import math
 import pickle
 import random
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 
@@ -33,12 +32,6 @@ def mixture(xs, w):
     return logsumexp(parts) - logsumexp(w[:3]) + 0.01 * prior
 
 
-def weight_normalized(xs, w):
-    directions = w[3:7], w[7:11], w[11:15]
-    rows = [[scale * v / dot(vs, vs).sqrt() for v in vs] for scale, vs in zip(w, directions, strict=False)]
-    return micrograd.sum([dot(row, xs).tanh() for row in rows])
-
-
 def penalized(xs, w):
     return (dot(w[:4], xs) - 1.0) ** 2 + 0.1 * dot(w[:4], w[:4]) + 0.01 * micrograd.sum([abs(each) for each in w[4:]])
 
@@ -58,26 +51,6 @@ def tied(xs, w):
 
 def quantized(xs, w):
     return dot([where(each > 0.2, 0.25, each.floor() + each * each) for each in w[:4]], xs) ** 2 * w[4].exp()
-
-
-def table(xs, w):
-    return micrograd.sum([(w[0] * k).sin() * (x - w[1]) ** 2 / w[2] for k, x in enumerate(xs)])
-
-
-def cholesky(xs, w):
-    """Like a Gaussian log density whose covariance is computed from parameters."""
-    factor: list[list[Any]] = []
-    for i in range(6):
-        row: list[Any] = []
-        factor.append(row)
-        for j in range(i + 1):
-            number = 0.1 * w[i] * w[j] + 0.2 * w[6 + i + j]
-            rest = number - dot(row, factor[j][:j]) if j else number
-            row.append((rest + 2).sqrt() if i == j else rest / factor[j][j])
-    solved: list[Any] = []
-    for i, row in enumerate(factor):
-        solved.append((xs[i % N] - dot(row[:i], solved)) / row[i] if i else xs[0] / row[0])
-    return dot(solved, solved) + micrograd.sum([row[-1].log() for row in factor])
 
 
 def all_the_same(xs, w):
@@ -104,7 +77,7 @@ def in_rounds(xs, w):
 
 
 PROGRAMS = [
-    mixture, weight_normalized, penalized, tied, quantized, table, cholesky, all_the_same, chosen, nearest, in_rounds,
+    mixture, penalized, tied, quantized, all_the_same, chosen, nearest, in_rounds,
 ]  # fmt: skip
 
 
@@ -131,7 +104,7 @@ def test_values_and_gradients_equal_the_engines(program):
 @needs_compiler
 def test_another_thread_than_the_one_that_traced_may_make_the_first_call():
     w, points = parameters(), examples(9)
-    fast = micrograd.compile(lambda xs: weight_normalized(xs, w), (points[0],), parameters=w, backend="c")
+    fast = micrograd.compile(lambda xs: mixture(xs, w), (points[0],), parameters=w, backend="c")
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(fast.backward, points).result() == fast.backward(points)
 

@@ -13,7 +13,6 @@ import micrograd
 from micrograd import Value, dot, where
 from micrograd.compiler import passes
 from micrograd.compiler.native import toolchain
-from micrograd.compiler.passes import lower
 from micrograd.compiler.targets import c
 from tests.helpers import (
     NESTS,
@@ -222,14 +221,6 @@ def test_sums_over_a_row_are_added_up_at_once_for_few_examples(operation, term, 
     fast = micrograd.compile(function, arguments, backend="c")
     assert fast(*arguments) == pytest.approx(eager(function, *arguments)[0], rel=1e-14)
     assert "= scaled(sum" in library_text(fast, "forward", 0)
-
-
-@needs_compiler
-def test_long_code_is_split_into_functions(monkeypatch):
-    monkeypatch.setattr(lower, "LINES", 10)
-    model, loss, batch = large(6, 5)
-    fast = assert_trains_alike(model, loss, batch)
-    assert "backward_one_1(" in fast.c_source
 
 
 def test_what_single_statements_of_one_function_use_is_in_variables():

@@ -13,7 +13,6 @@ import micrograd
 from micrograd import Value, dot, nn, optim, scalar, take, where
 from micrograd import sum as total
 from micrograd.compiler.targets import javascript
-from tests.benchmarks.programs import PROGRAMS
 from tests.helpers import assert_close, eager, flat, graphs, lookups, random_examples, run, softmaxes
 from tests.javascript import exported, in_node, needs_node
 from tests.operations import OPERATIONS
@@ -221,15 +220,6 @@ def test_programs_of_loops_give_what_python_does(tmp_path, monkeypatch, program,
     w = [Value(x) for x in (0.5, -0.7, 1.1, 0.3)]
     fast = micrograd.compile(lambda x: program(x, w), ([0.0] * 5,), parameters=w, backend="python")
     assert_same_backward(tmp_path, fast, [[0.3, -0.2, 0.9, 0.1, 1.3], [1.0, 2.0, -1.0, 0.5, 0.0]])
-
-
-@needs_node
-@pytest.mark.parametrize("name", ["heat equation", "LSTM"])
-def test_programs_in_either_phrasing_give_what_python_does(tmp_path, name):
-    program = PROGRAMS[name].make(*PROGRAMS[name].small)
-    for function in program.first, program.second:
-        fast = micrograd.compile(function, program.example, parameters=program.parameters, backend="python")
-        assert_same_backward(tmp_path, fast, *[[argument] for argument in program.example])
 
 
 # The module's interface

@@ -302,40 +302,9 @@ def test_a_gradient_of_0_is_thin_and_gray_and_a_constant_gets_none(visit):
     assert [words for words in tab.locator(".share").all_text_contents() if words] == ["+0", "+1"]
 
 
-def test_what_is_added_to_a_gradient_stands_between_its_card_and_the_next(visit):
-    tab = visit(expression(), "#step=1000")
-    script = "drawn[0].items.filter(x => x.share?.textContent).map(x => x.share.y.baseVal[0].value - x.top - x.h)"
-    size = float(tab.evaluate("getComputedStyle(document.querySelector('.share')).fontSize").removesuffix("px"))
-    below = tab.evaluate(script)
-    assert below
-    assert all(0.75 * size + 2 <= y < 10 for y in below)  # of a margin of 10 at the end of the drawing
-
-
-def test_the_drawing_fades_where_it_goes_on(visit):
-    tab = visit(expression(), viewport={"width": 390, "height": 844})
-    sides = "['left', 'right', 'top', 'bottom'].map(side => at('drawing').style.getPropertyValue(`--${side}`))"
-    assert tab.evaluate(sides) == ["0px", "2.5rem", "0px", "0px"]
-    tab.evaluate("at('drawing').scrollLeft = 1e6")
-    tab.evaluate("new Promise(requestAnimationFrame)")
-    assert tab.evaluate(sides)[:2] == ["2.5rem", "0px"]
-    tab.set_viewport_size({"width": 1400, "height": 844})
-    tab.evaluate("new Promise(requestAnimationFrame)")
-    assert tab.evaluate(sides) == ["0px"] * 4
-
-
 def test_only_a_graph_with_weights_has_a_legend_of_them(visit):
     assert visit(expression()).inner_text("#ahead") == "Numbers flow to the right →"
     assert visit(network()).inner_text("#ahead").startswith("Lines are weights: blue above 0")
-
-
-def test_fractions_do_not_break_at_the_end_of_a_line(visit):
-    a, b = Value(2.0, label="a"), Value(3.0, label="b")
-    tab = visit((a * b).tanh(), "#step=4")
-    fractions = tab.locator("#explanation .whole")
-    assert fractions.all_inner_texts() == ["∂(tanh(a × b))/∂(tanh(a × b))", "∂(tanh(a × b))/∂(a × b)"]
-    for width in range(340, 500, 20):
-        tab.set_viewport_size({"width": width, "height": 844})
-        assert fractions.evaluate_all("parts => parts.every(part => part.offsetHeight < 30)")
 
 
 UNFOLD = """most => {

@@ -871,17 +871,6 @@ def test_no_label_becomes_a_script(shown):
     assert tab.inner_text("#lesson").count(evil) == 2
 
 
-def test_on_a_phone_the_network_is_right_below_the_output(shown):
-    tab = shown(browser={"viewport": {"width": 390, "height": 844}})
-    script = "[...document.querySelectorAll('.columns > section')].map(part => [part.offsetTop, part.className])"
-    assert [name for _, name in sorted(tab.evaluate(script))] == ["output", "network", "losses", "data"]
-
-
-def test_a_choice_of_one_is_not_shown(shown):
-    tab = shown(Network, choices={"hidden": {"4": [4]}, "activation": ["tanh", "relu"]})
-    assert tab.locator("#choices legend:visible").all_inner_texts() == ["activation"]
-
-
 @pytest.mark.parametrize(("scheme", "size"), [("light", (1280, 800)), ("dark", (390, 844))])
 def test_axe_finds_nothing_and_nothing_is_cut_off(shown, axe, scheme, size):
     look = {"color_scheme": scheme, "viewport": {"width": size[0], "height": size[1]}, "bypass_csp": True}
