@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from micrograd.compiler.dtype import DOUBLE, Precision
-from micrograd.compiler.frontend.operations import CONDITIONS
-from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Kernel, Loop, Step, calls, refs, replace
+from micrograd.compiler.ir import ARRAYS, Assign, Kernel, Loop, Step, calls, refs, replace
 from micrograd.compiler.passes import Program
-from micrograd.compiler.passes.fuse import is_parallel
+from micrograd.compiler.passes.fuse import ROW_CALLS, is_of_vectors, is_parallel
 from micrograd.compiler.passes.interchange import interchanged
 from micrograd.compiler.passes.jam import jam
 from micrograd.compiler.passes.layers import with_layers
@@ -19,9 +18,6 @@ from micrograd.compiler.passes.sums import in_steps
 LINES = 150  # of a function: gcc takes 2.4 s for 7,500 lines in lanes, and 2.8 if they are in functions of 600
 
 LONG_ROW = 8  # rounds: loops of at least as many compute exp and tanh by arithmetic
-ROW_CALLS = {"exp"}, {"tanh"}  # with tanh among them, a step of an LSTM takes 1.2 us instead of 1.9
-IN_VECTORS = CONDITIONS.union(*ROW_CALLS) | {*"+-*/", "quotient", "neg", "abs", "where", "sqrt", "condition", "truth"}
-"""The operations of loops that compilers vectorize. With row_exp in others, log(1 + exp(x)) takes 1.3 times as long."""
 
 
 class Lowered(NamedTuple):
@@ -76,9 +72,7 @@ def _in_vectors(step: Step, around: tuple[int, ...] = ()) -> Step:
     """The step, but its loops compute exp and tanh by arithmetic, not by the C library, so that C vectorizes them."""
     if not isinstance(step, Loop):
         return step
-    if step.rounds < LONG_ROW or not all(
-        isinstance(each, Assign | Accumulate) and calls(each) <= IN_VECTORS for each in step.body
-    ):
+    if step.rounds < LONG_ROW or not is_of_vectors(step):
         return step._replace(body=tuple([_in_vectors(each, (*around, step.rounds)) for each in step.body]))
     body = [
         each._replace(value=each.value._replace(op=f"row_{each.value.op}")) if calls(each) in ROW_CALLS else each

@@ -12,6 +12,7 @@ While a round is turned into steps, the name of an array that advances from roun
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -32,13 +33,16 @@ from micrograd.compiler.ir import (
     span,
 )
 from micrograd.compiler.passes.expressions import Column, Node
-from micrograd.compiler.passes.fuse import fuse
+from micrograd.compiler.passes.fuse import fuse, is_of_vectors
 from micrograd.compiler.passes.jam import later
 from micrograd.compiler.passes.roll import reroll
 from micrograd.compiler.passes.vectorize import Layout, Levels, Place, by_level
 
-LANES = range(64, 8, -8)  # rounds of a strip, ideally without a rest: half of 64 take 1.05 to 1.2 times as long
+LANES = range(
+    64, 8, -8
+)  # rounds of a strip, ideally without a rest: with 16, a gradient of gmm takes 1.16 times as long
 ROOM = 1 << 17  # numbers of a strip, which then stay in the cache
+PARTS = 8  # of a sum over lanes: a gradient of gmm takes 0.77 of the time that sums take which add up each strip
 
 
 def joined(nodes: Sequence[Node]) -> list[Node]:
@@ -69,10 +73,10 @@ def joined(nodes: Sequence[Node]) -> list[Node]:
 def steps_of(node: Node, layout: Layout) -> Kernel:
     """The steps of a loop. Enters the places of its numbers in the layout."""
     assert node.round
-    known, loop = layout, node.round.loop
+    known, near, loop = layout, dict[int, Place](), node.round.loop
     steps, body, row = list[Step](), list[Step](), list[Place]()
     for each in filter(None, (node.round.before, node)):
-        rounds = _Rounds(each, layout, known)
+        rounds = _Rounds(each, layout, known, near)
         steps += rounds.before()
         body += rounds.body()
         row += rounds.row()
@@ -96,8 +100,9 @@ class _Rounds:
     A slice has a number for each round, from the first to the last; a backward loop reads it from the end.
     """
 
-    def __init__(self, node: Node, layout: Layout, known: Layout) -> None:
+    def __init__(self, node: Node, layout: Layout, known: Layout, near: dict[int, Place]) -> None:
         assert node.round
+        self.near = near  # the places of copies, which a loop shares with the one that it is joined to
         self.node, self.outside, self.its, self.loop = node, layout, node.round, node.round.loop
         loop, self.n = self.loop, len(self.loop.state)
         self.is_backward = loop.forward >= 0
@@ -165,12 +170,13 @@ class _Rounds:
     def _nearby(self) -> Kernel:
         """Copies of numbers too far apart to make a vector, and of states in place that become another state."""
         used = {*chain(*[each.operands for each in self.its.nodes])} if self.loop.is_sum else set()
-        lines = [line for line, place in self.leaves.items() if place.step > 1 and line in used]
+        lines = [line for line, place in self.leaves.items() if place.step > 1 and line in used - self.near.keys()]
         if self.may_end:
             pairs = zip(self.loop.state, self.loop.following, strict=True)
             lines += sorted({result for line, result in pairs if line != result}.intersection(self.loop.state))
         steps: Kernel = [Assign(Ref(f"{self.prefix}tx", i), Ref(*self.own[line])) for i, line in enumerate(lines)]
-        self.own.update((line, (f"{self.prefix}tx", i)) for i, line in enumerate(lines))
+        self.near |= {line: (f"{self.prefix}tx", i) for i, line in enumerate(lines)}
+        self.own.update(self.near)
         return steps
 
     def _ends(self) -> tuple[list[tuple[int, Slice]], list[tuple[int, Slice]]]:
@@ -224,7 +230,8 @@ class _Rounds:
 def in_lanes(kernel: Sequence[Step]) -> Kernel:
     """The kernel with the rounds of loops that run in any order in lanes: each step takes a strip of rounds at a time.
 
-    What one round computes for another step has a number for each lane then, and sums add up all lanes.
+    What one round computes for another step has a number for each lane then. A sum has as many PARTS, which are added
+    up after the loop.
     """
     return [each for step in kernel for each in (_strips(step) if isinstance(step, Loop) else [step])]
 
@@ -233,45 +240,84 @@ def _strips(loop: Loop) -> Kernel:
     """A loop as one over whole strips, and what is left; or as it is, if it is short or its order matters."""
     if not loop.parallel or any(isinstance(step, Skip) for step, _ in innermost(loop)):
         return [loop]
-    own = {step.target.array for step, _ in innermost(loop) if not (step.target.strides[0] or _adds(step))}
+    steps = [(step, rounds) for step, rounds in innermost(loop) if not step.target.strides[0]]
+    own = {step.target.array for step, _ in steps if not _adds(step)}
     ends = [(ref.array, span(ref, rounds)[1] + 1) for ref, rounds in refs(loop) if ref.array in own]
     room = sum(dict(sorted(ends)).values())
-    sizes = [n for n in LANES if 2 * n <= loop.rounds and n * room <= ROOM]
+    sizes = [n for n in LANES if n <= loop.rounds and n * room <= ROOM]
     if not sizes:
         return [loop]
     lanes = next((n for n in sizes if loop.rounds % n == 0), sizes[0])
     strips, left = divmod(loop.rounds, lanes)
-    found: Kernel = [Loop(strips, tuple([_in_lanes(step, own, lanes) for step in loop.body]))]
-    if left:
-        last = later(loop.body, strips * lanes)
-        found.append(Loop(1, tuple([_in_lanes(step, own, left) for step in last])))
+    found: Kernel = []
+    for rounds, n, body in (strips, lanes, loop.body), (1, left, later(loop.body, strips * lanes)):
+        if n:
+            inside = [each for step in body for each in _in_lanes(step, own, n)]
+            found.append(Loop(rounds, tuple(fuse(inside, (rounds,), is_of_vectors))))
+    sums = [(step.target.array, i) for step, rounds in steps if _adds(step) for i in span(step.target, rounds)]
+    for array in sorted({array for array, _ in sums}):
+        low, *_, high = sorted([i for each, i in sums if each == array])
+        target, size = Ref(array, low, (1,)), high + 1 - low
+        part = _part(target)._replace(strides=(PARTS, 1))
+        found = [*_set(Slice(part.array, part.base, 1, PARTS * size), "=-0.0"), *found]
+        terms = Term("+", (target,)), Loop(PARTS, (Term("+", (part,)),))
+        found.append(Loop(size, (Assign(target, Sum(terms)),)))
     return found
 
 
-def _in_lanes(part: Any, own: set[str], lanes: int, depth: int = 1) -> Any:
-    """A step inside `depth` loops, or a term of a sum over all rounds, with a loop over the lanes inside.
+def _in_lanes(step: Any, own: set[str], lanes: int, depth: int = 1) -> Iterator[Step]:
+    """The steps for a step inside `depth` loops, with loops over the lanes inside.
 
     The intermediate results of a round are in its `own` arrays.
     """
-    if isinstance(part, Loop):
-        return part._replace(body=tuple([_in_lanes(each, own, lanes, depth + 1) for each in part.body]))
-    if isinstance(part, Assign) and not (part.target.strides[0] or part.target.array in own):
-        assert isinstance(part.value, Sum)
-        so_far = Term("+", (part.target,))
-        terms = [each if each == so_far else _in_lanes(each, own, lanes, depth) for each in part.value.terms]
-        return Assign(part.target, Sum(tuple(terms)))
-    if isinstance(part, Term) and part.factors[0].array[0] == "=" and len(part.factors) == 1:
-        return Term(part.sign, (*part.factors, Ref(f"={float(lanes)}")))
+    if isinstance(step, Loop):
+        yield step._replace(body=tuple([of for each in step.body for of in _in_lanes(each, own, lanes, depth + 1)]))
+    elif step.target.strides[0] or step.target.array in own:
+        yield Loop(lanes, (replace(step, partial(_lane, own=own, lanes=lanes, depth=depth)),))
+    else:
+        yield from _added_up(step.target, step.value.terms, own, lanes, depth)
 
-    def lane(ref: Ref) -> Ref:
-        if not ref.strides:
-            return ref
-        is_own = ref.array in own
-        outer, *inner = [lanes * stride if is_own else stride for stride in ref.strides]
-        inner.insert(depth - 1, 1 if is_own else outer)
-        return Ref(ref.array, ref.base * lanes if is_own else ref.base, (0 if is_own else lanes * outer, *inner))
 
-    return Loop(lanes, (replace(part, lane),))
+def _lane(ref: Ref, own: set[str], lanes: int, depth: int, first: int = 0) -> Ref:
+    """A reference inside `depth` loops, in a loop over lanes, from the first of these on."""
+    if not ref.strides:
+        return ref
+    is_own = ref.array in own
+    outer, *inner = [lanes * stride if is_own else stride for stride in ref.strides]
+    step = 1 if is_own else outer
+    inner.insert(depth - 1, step)
+    base = ref.base * lanes if is_own else ref.base
+    return Ref(ref.array, base + first * step, (0 if is_own else lanes * outer, *inner))
+
+
+def _added_up(target: Ref, terms: Sequence[Term | Loop], own: set[str], lanes: int, depth: int) -> Iterator[Step]:
+    """The steps that add the terms of all lanes to a sum: to its parts, or if all have the same, to itself."""
+    so_far, varying = Term("+", (target,)), list[Term]()
+    for term in terms:
+        if isinstance(term, Loop):
+            inside = target._replace(strides=(*target.strides, 0))
+            yield term._replace(body=tuple(_added_up(inside, term.body, own, lanes, depth + 1)))
+        elif any(ref.strides and (ref.array in own or ref.strides[0]) for ref in term.factors):
+            varying.append(term)
+        elif term != so_far:
+            yield Assign(target, Sum((so_far, Term(term.sign, (*term.factors, Ref(f"={float(lanes)}"))))))
+    part = _part(target)
+    part = part._replace(strides=(*part.strides, 1))
+    whole = lanes // PARTS
+    for rounds, firsts in (PARTS, range(0, whole * PARTS, PARTS)), (lanes % PARTS, [whole * PARTS]):
+        if varying and rounds and firsts:
+            its = [
+                replace(term, partial(_lane, own=own, lanes=lanes, depth=depth, first=first))
+                for first in firsts
+                for term in varying
+            ]
+            yield Loop(rounds, (Assign(part, Sum((Term("+", (part,)), *its))),))
+
+
+def _part(target: Ref) -> Ref:
+    """The first part of a sum."""
+    array, base, strides = target
+    return Ref(f"{array}p", PARTS * base, tuple([PARTS * stride for stride in strides]))
 
 
 def _adds(step: Any) -> bool:

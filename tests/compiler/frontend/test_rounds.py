@@ -199,7 +199,7 @@ def test_values_and_gradients_are_those_of_the_engine(program, backend):
 
 
 @needs_compiler
-@pytest.mark.parametrize("n", [40, 100, 128])
+@pytest.mark.parametrize("n", [16, 40, 101, 128])
 def test_sums_over_many_rows_run_in_strips(n):
     compiled(rows, numbers(2, n), backend="c")
 
