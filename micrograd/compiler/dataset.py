@@ -17,7 +17,7 @@ from typing import Any, Self
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.core.errors import shown
 from micrograd.engine import Value
-from micrograd.support import trees
+from micrograd.support import trees, validation
 from micrograd.support.arrays import are_plain
 from micrograd.support.trees import Shape, as_lists, shape_of, size
 
@@ -217,29 +217,17 @@ def _column(batch: Any, axis: Any, precision: Precision) -> tuple[Shape, int, An
 
     An argument that all examples share has one row.
     """
-    is_shared = axis is None
-    is_list = isinstance(batch, (list, tuple))
-    if not (is_shared or is_list) and (
-        isinstance(batch, NO_LISTS) or not hasattr(batch, "__len__") or getattr(batch, "shape", None) == ()
-    ):
+    is_shared, is_list = axis is None, isinstance(batch, (list, tuple))
+    if not (is_shared or is_list) and (isinstance(batch, NO_LISTS) or not validation.is_sized(batch)):
         raise TypeError(f"expected a list or an array of examples, not {shown(batch)}")
     examples: Any = batch if is_list and not is_shared else _plain(batch, precision)
     if isinstance(examples, memoryview) and examples.shape:
         n, *shape = (1, *examples.shape) if is_shared else examples.shape
         return tuple(shape), _at_least_one(n), _in_place(examples, precision)
-    examples = [examples] if is_shared else examples
-    n = _at_least_one(len(examples))
-    first = next(iter(examples))
+    examples = [examples] if is_shared else examples if is_list else list(examples)
+    n, first = _at_least_one(len(examples)), examples[0]
     shape_of_each = shape_of(first) or shape_of(_plain(first, precision))  # a buffer may have no attribute `shape`
-    doubles = array("d")
-    if not shape_of_each and are_plain(examples):
-        doubles.extend(iter(examples))
-    else:
-        for example in examples:
-            _extend(doubles, example, shape_of_each)
-    if len(doubles) != n * size(shape_of_each):  # code in C relies on it
-        raise ValueError(f"the {type(examples).__name__} of length {n} yielded {len(doubles)} numbers")
-    return shape_of_each, n, precision.array(doubles) or precision.zeros(1)  # no buffer may be empty
+    return shape_of_each, n, numbers_of(examples, (n, *shape_of_each), precision) or precision.zeros(1)
 
 
 def _at_least_one(n: int) -> int:

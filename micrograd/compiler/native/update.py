@@ -1,7 +1,7 @@
 """The update rule of an optimizer in C: traced once, for one parameter, and run in a loop over all of them.
 
 What depends only on the learning rate, the number of steps and the norm of the gradients is computed before the loop,
-which works on vectors, with a parameter in each lane.
+in doubles. gcc makes vectors of the loop.
 """
 
 from collections.abc import Callable, Iterator
@@ -71,31 +71,26 @@ class UpdateKernel:
 
         A step fails if a parameter is not finite then, or in single precision, a moment.
         """
-        places = [f"{k} * all + i" for k in range(1 + len(self.moments))]
-        read = [f"p + {places[0]}", "g + i", *[f"p + {place}" for place in places[1:]]]
-        lines = [f"const V x{i} = *(const W *)({place});" for i, place in enumerate(read)]
-        lines += self._lines(precision, vectors=True)
+        places = [f"p[{k} * all + i]" for k in range(1 + len(self.moments))]
+        lines = [f"const real x{i} = {place};" for i, place in enumerate([places[0], "g[i]", *places[1:]])]
+        lines += self._lines(precision, head=False)
         for k, (place, id) in enumerate(zip(places, self.results, strict=True)):
-            lines.append(f"const V r{k} = {self._name(id, precision, vectors=True)};")
+            lines.append(f"const real r{k} = {self._name(id, precision, head=False)};")
             if k <= self.n_changed:  # the others are moments that stay as they are
-                lines.append(f"*(W *)(before + {place}) = x{k + (k > 0)};")
-                lines.append(f"*(W *)(p + {place}) = r{k};")
-                if k and precision != DOUBLE:
-                    lines.append(f"sums += r{k} - r{k};")
-        head = "".join(f"    {line}\n" for line in self._lines(DOUBLE, vectors=False))
-        rule = "".join(f"        {line}\n" for line in lines)
-        return source("update.c", HEAD=head, RULE=rule, NUMBERS=len(places)), head
+                lines += [f"before{place[1:]} = x{k + (k > 0)};", f"{place} = r{k};"]
+                lines += [f"failed |= r{k} - r{k} != 0;"] * (k > 0 and precision != DOUBLE)
+        head = "".join(f"    {line}\n" for line in self._lines(DOUBLE, head=True))
+        return source("update.c", HEAD=head, RULE="".join(f"        {line}\n" for line in lines)), head
 
-    def _lines(self, precision: Precision, *, vectors: bool) -> Iterator[str]:
-        """The statements in the loop, on vectors, or those before it, on doubles."""
-        type, sums = ("V", "sums") if vectors else ("double", "sum")
-        words = templates(precision, vectors=vectors)
-        for node in self.nodes(head=not vectors):
+    def _lines(self, precision: Precision, *, head: bool) -> Iterator[str]:
+        """The statements in the loop, or those before it."""
+        words = templates(precision, vectors=False)
+        for node in self.nodes(head=head):
             id = node.line
-            parts = terms(node, lambda operand: self._name(operand, precision, vectors=vectors), words)
-            yield f"const {type} t{id} = {total(parts)};"
+            parts = terms(node, lambda operand: self._name(operand, precision, head=head), words)
+            yield f"const {'double' if head else 'real'} t{id} = {total(parts)};"
             if self.trace.ops[id] not in TOTAL:
-                yield f"{sums} += t{id} - t{id};"
+                yield f"failed |= t{id} - t{id} != 0;"
 
     def name(self, id: int, literal: Callable[[float], str]) -> str:
         """A line as generated code calls it; a constant as `literal` writes it."""
@@ -104,9 +99,9 @@ class UpdateKernel:
         array, i = self.trace.leaves.get(id, ("t", id))
         return f"{array}{i}" if array in ("x", "t") else array
 
-    def _name(self, id: int, precision: Precision, *, vectors: bool) -> str:
+    def _name(self, id: int, precision: Precision, *, head: bool) -> str:
         name = self.name(id, precision.literal)
-        return f"U({name})" if id in self.uniform and vectors else name
+        return f"(real){name}" if not head and id in self.uniform - self.trace.constants.keys() else name
 
 
 def check_rule(optimizer: Any) -> None:
