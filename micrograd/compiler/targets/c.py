@@ -204,6 +204,7 @@ def library_source(
         PARTS["layer"] if "layer(" in body else "",
         body,
         "#if JOB == 0",
+        PARTS["gather"],
         PARTS["product"] + products if products else "",
         PARTS["run"],
         PARTS["add"] + PARTS["threads"] if threads > 1 else PARTS["one_thread"],

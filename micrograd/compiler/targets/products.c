@@ -45,15 +45,23 @@ ROWS_OF(6)
 #define rows_8 rows_6
 #endif
 
-/* g[g_row*i + j] += the sum over e of a[ROW*i + e] * b[b_next*j + b_example*e]. With `at`, example e of b is at[e]. */
+/* g[g_row*i + j] += the sum over e of a[ROW*i + e] * b[b_next*j + e]; with `at`, of a[ROW*i + e] * b[b_next*j +
+   b_example*at[e]]. Without, rows of b become columns, eight at a time: one number at a time, 10 x 100 weights take
+   7.2 us instead of 4.9 for 128 examples. */
 static void product(const real *a, const real *b, long b_next, long b_example, const int64_t *at, real *g, long g_row,
                     long rows, long width, long n)
 {
     real panel[BLOCK * PANEL] __attribute__((aligned(BYTES)));
     for (long j = 0, m; j < width; j += m) {
         m = width - j < PANEL ? width - j : PANEL;
-        for (long e = 0; e < n; e++) {
-            const real *from = b + b_next * j + b_example * (at ? at[e] : e);
+        for (long k = 0; k < PANEL && !at; k += 8) { /* of a column past the last one, no sum is added to g */
+            const real *from[8];
+            for (long f = 0; f < 8; f++)
+                from[f] = b + b_next * (k + f < m ? j + k + f : j);
+            across(panel + k, PANEL, from, 8, n);
+        }
+        for (long e = 0; e < n && at; e++) {
+            const real *from = b + b_next * j + b_example * at[e];
             real *to = panel + e * PANEL;
             __builtin_prefetch(from + PANEL, 0, 2); /* for the next panel */
             __builtin_prefetch(from + PANEL + LANES, 0, 2);
@@ -107,6 +115,7 @@ enum { SUMS = MOST / VECTORS < 8 ? MOST / VECTORS : 8 };
                 to[i * to_next + k] = sums[i][k];                                                                      \
     }
 SUMS_OF(SUMS, several_sums)
+SUMS_OF(2, two_sums)
 SUMS_OF(1, one_sum)
 
 /* to[to_next*i] += the sum over e of a[a_row*i + a_next*e] * x[x_next*e], for each example of a tile. */
@@ -115,10 +124,11 @@ static void layer(T *to, const real *a, const T *x, long to_next, long a_row, lo
     for (long first = 0, m; first < n; first += m) {
         m = n - first < DEEP ? n - first : DEEP;
         for (long i = 0, count; i < rows; i += count) {
+            const long left = rows - i;
             const real *from = a + first * a_next + i * a_row;
-            count = rows - i < SUMS ? 1 : SUMS;
+            count = left >= SUMS ? SUMS : left >= 2 ? 2 : 1;
             for (long k = 0; k < TILE; k += VECTORS)
-                (count == 1 ? one_sum : several_sums)(
+                (count == SUMS ? several_sums : count == 2 ? two_sums : one_sum)(
                     to[i * to_next] + k, to_next * TILE, from, a_row, a_next, x[first * x_next] + k, x_next * TILE, m);
         }
     }

@@ -375,28 +375,35 @@ typedef V R;
 /* PART after */
     after(p, xs, 0, g, 0, once, &failed, h, d, 0, 0);
 
-/* PART run */
+/* PART gather */
+/* Rows of n numbers as columns, one, four or eight at a time: to[to_next*i + f] = from[f][i]. */
+static inline __attribute__((always_inline)) void across(
+    real *to, int64_t to_next, const real *const *from, int64_t rows, int64_t n)
+{
+    typedef real F __attribute__((vector_size(4 * sizeof(real)), aligned(sizeof(real)), may_alias));
+    for (int64_t i = 0; i < n; i++, to += to_next)
+        if (rows == 1)
+            *to = from[0][i];
+        else
+            _Pragma("GCC unroll 2") for (int64_t f = 0; f < rows; f += 4)
+                *(F *)(to + f) = (F){from[f][i], from[f + 1][i], from[f + 2][i], from[f + 3][i]};
+}
+
 /* Copies arguments of one size into lanes, each of which has one of the examples: whole rows, eight at a time. In parts
    of 64 numbers, 512 examples of 784-128-10 take 1.03 times as long. */
 static inline void gather(T *to, const column *x, int64_t arguments, int64_t size, const int64_t *examples)
 {
-    typedef real F __attribute__((vector_size(4 * sizeof(real)), aligned(sizeof(real)), may_alias));
     enum { EIGHT = WIDTH < 8 ? WIDTH : 8 };
     for (int64_t k = 0; k < arguments; k++)
         for (int64_t l = 0; l < WIDTH; l += EIGHT) {
             const real *from[8];
-            real *into = (real *)&to[k * size] + l;
             for (int64_t f = 0; f < EIGHT; f++)
                 from[f] = numbers_of(x + k, examples[l + f], size);
-            for (int64_t i = 0; i < size; i++, into += WIDTH)
-                if (WIDTH < 4)
-                    *into = from[0][i];
-                else
-                    _Pragma("GCC unroll 2") for (int64_t f = 0; f < EIGHT; f += 4)
-                        *(F *)(into + f) = (F){from[f][i], from[f + 1][i], from[f + 2][i], from[f + 3][i]};
+            across((real *)&to[k * size] + l, WIDTH, from, EIGHT, size);
         }
 }
 
+/* PART run */
 enum { OF_A_TILE = (sizeof(T) * (INPUTS + OUTPUTS + TEMPORARIES) + 128) / sizeof(real), OF_A_BLOCK = ITEMS * ROW };
 enum { WORK = OF_A_TILE + OF_A_BLOCK + LANES * HOISTED + HELD + TOTALS + (SHARED ? INPUTS : 0) };
 

@@ -57,6 +57,13 @@ def test_a_tile_may_be_full_in_part(n, tile, monkeypatch):
     assert_as_engine(fast, loss, batch)
 
 
+@pytest.mark.parametrize(
+    ("n", "size"), [(4, 0), (5, 1), (16, 2), (32, 4), (37, 1), (50, 4), (100, 2), (200, 2), (288, 4)]
+)
+def test_a_tile_has_as_many_vectors_as_waste_few_lanes(n, size):
+    assert library.tile_size(n, lanes=8) == size
+
+
 def noisy(threads=3, n=40, seed=1):
     """A network, its compiled loss for so many threads, and a batch."""
     model, loss, _ = large(6, 5)
