@@ -10,6 +10,7 @@ from typing import Any
 
 from micrograd import scalar
 from micrograd.core.errors import require_ordered, shown
+from micrograd.core.levels import active_levels
 from micrograd.engine import Value, promote
 from micrograd.functions import TEXTBOOK
 
@@ -193,6 +194,8 @@ def take(values: Sequence[Any], index: Any) -> Any:
     if len(values) == 0:
         raise ValueError("take() needs at least one value to choose from")
     index = scalar.as_index(index, len(values))
+    if active_levels and type(index) is int and scalar.is_number(values[index]):
+        values = promote(*values)  # the number becomes a constant of the derivative that the others belong to
     return _take({i: values[i] for i in candidate_indices(index, len(values))}, index)
 
 

@@ -11,21 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp
 
-from micrograd import Value, dot, mean, promote, scalar, sum, where
+from micrograd import Value, dot, mean, promote, scalar, sum, take, where
 from micrograd.core.levels import active_levels
 from micrograd.functional import GradientError, grad, gradcheck, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 from tests import helpers
-from tests.helpers import (
-    assert_close,
-    every_operation,
-    every_point,
-    flat,
-    graphs,
-    in_threads,
-    numbers,
-    random_examples,
-    results_of,
-)
+from tests.helpers import assert_close, every_operation, every_point, flat, graphs, numbers, random_examples
 
 
 def rosenbrock(p):
@@ -155,7 +145,7 @@ def test_random_functions_have_the_same_jacobian_forward_and_backward(graph, vec
     at, steps = graph
 
     def results(xs):
-        return results_of(xs, steps)
+        return helpers.results_of(xs, steps)
 
     rows = jacobian(results)(at)  # forward, as there are more results
     for i, row in enumerate(rows):
@@ -234,7 +224,7 @@ def test_threads_and_tasks_each_nest_on_their_own():
         barrier.wait(timeout=120)  # all are inside a derivative now
         return x * grad(lambda y: x + y)(1.0)
 
-    in_threads(lambda k: found.append(grad(outer)(1.0)), 4)
+    helpers.in_threads(lambda k: found.append(grad(outer)(1.0)), 4)
 
     async def task():
         await asyncio.sleep(0)
@@ -316,6 +306,7 @@ def test_gradients_by_floats_are_floats():
         assert type(grad(f)(2.0)) is float
         assert grad(grad(f))(2.0) == 0.0
         assert type(grad(grad(f))(2.0)) is float
+    assert repr(jvp(lambda x: [take([x, 0.5], 1), x])(2.0, 1.0)) == "([0.5, 2.0], [0.0, 1.0])"
     assert grad(lambda x, y: x)(1.0, 2.0) == 1.0
     assert grad(lambda x, y: x, 1)(1.0, 2.0) == 0.0
     assert grad(lambda x: x[0])((1.0, [2, np.float64(3.0)])) == [1.0, [0, 0.0]]

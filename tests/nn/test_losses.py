@@ -12,18 +12,7 @@ import pytest
 import micrograd
 from micrograd import grad, hessian, losses
 from micrograd.engine import Value
-from micrograd.losses import (
-    binary_cross_entropy_with_logits,
-    cross_entropy,
-    hinge_loss,
-    huber_loss,
-    l1_loss,
-    l2_penalty,
-    log_softmax,
-    mse_loss,
-    nll_loss,
-    softmax,
-)
+from micrograd.losses import binary_cross_entropy_with_logits, cross_entropy, hinge_loss, log_softmax, mse_loss, softmax
 from micrograd.nn import Neuron
 from tests.helpers import flat, grads
 from tests.helpers import leaves as values
@@ -67,9 +56,9 @@ def test_mse_loss_of_fractions_is_exact():
 @pytest.mark.parametrize(
     ("loss", "inputs", "targets", "each", "gradient"),
     [
-        (l1_loss, [3.0, -1.5, 2.0], [1.0, 0.0, 2.0], [2.0, 1.5, 0.0], [1.0, -1.0, 0.0]),
-        (huber_loss, [0.5, 4.0, -2.0], [0.0, 1.0, 0.0], [0.125, 2.5, 1.5], [0.5, 1.0, -1.0]),
-        (partial(huber_loss, delta=2.0), [1.0, 5.0, -3.0], [0.0, 1.0, 0.0], [0.5, 6.0, 4.0], [1.0, 2.0, -2.0]),
+        (losses.l1_loss, [3.0, -1.5, 2.0], [1.0, 0.0, 2.0], [2.0, 1.5, 0.0], [1.0, -1.0, 0.0]),
+        (losses.huber_loss, [0.5, 4.0, -2.0], [0.0, 1.0, 0.0], [0.125, 2.5, 1.5], [0.5, 1.0, -1.0]),
+        (partial(losses.huber_loss, delta=2.0), [1.0, 5.0, -3.0], [0.0, 1.0, 0.0], [0.5, 6.0, 4.0], [1.0, 2.0, -2.0]),
         (hinge_loss, [0.5, 2.0, -0.25, -3.0], [1, 1, -1, 1], [0.5, 0.0, 0.75, 4.0], [-1.0, 0.0, 1.0, -1.0]),
     ],
 )
@@ -158,18 +147,18 @@ def test_log_softmax_keeps_all_digits_that_the_differences_of_its_logits_have():
 
 def test_l2_penalty_is_the_sum_of_the_squares_in_one_node():
     ws = values([1.0, -2.0, 0.5])
-    penalty = l2_penalty(w for w in ws)
+    penalty = losses.l2_penalty(w for w in ws)
     penalty.backward()
     assert penalty.data == 5.25
     assert history(penalty) == [penalty]
     assert grads(ws) == [2.0, -4.0, 1.0]
-    assert l2_penalty([Value(Fraction(1, 3))]).data == Fraction(1, 9)
-    assert l2_penalty([]).data == 0
+    assert losses.l2_penalty([Value(Fraction(1, 3))]).data == Fraction(1, 9)
+    assert losses.l2_penalty([]).data == 0
 
 
 def test_l2_penalty_of_a_model_asks_for_its_parameters():
     with pytest.raises(TypeError, match=r"parameters is Neuron\(1, tanh\): expected a list of Values, such"):
-        l2_penalty(Neuron(1))
+        losses.l2_penalty(Neuron(1))
 
 
 # Derivatives of higher orders
@@ -232,8 +221,8 @@ def test_the_losses_of_a_nested_list_come_in_its_shape_and_one_of_a_number_is_it
 # Errors
 
 
-OF_NUMBERS = mse_loss, l1_loss, huber_loss, hinge_loss, binary_cross_entropy_with_logits
-OF_CLASSES = cross_entropy, nll_loss
+OF_NUMBERS = mse_loss, losses.l1_loss, losses.huber_loss, hinge_loss, binary_cross_entropy_with_logits
+OF_CLASSES = cross_entropy, losses.nll_loss
 OF_LOGITS = *OF_CLASSES, lambda logits, _: softmax(logits), lambda logits, _: log_softmax(logits)
 NO_NUMBER = "(prediction|target) is '.*': expected a number, or a list or an array of numbers"
 
@@ -316,7 +305,7 @@ def test_a_target_may_be_an_argument_of_compiled_code(name, options, reduction, 
         (cross_entropy, {"weight": [1.0, -1.0]}, r"weight\[1\] is -1.0: expected a finite number, 0 or greater"),
         (cross_entropy, {"label_smoothing": 1.5}, "label_smoothing is 1.5: expected a number from 0 to 1"),
         (cross_entropy, {"label_smoothing": -0.1}, "label_smoothing is -0.1"),
-        *[(huber_loss, {"delta": delta}, f"delta is {delta:g}") for delta in (0, -1.0, math.inf)],
+        *[(losses.huber_loss, {"delta": delta}, f"delta is {delta:g}") for delta in (0, -1.0, math.inf)],
         *[
             (loss, {"reduction": "average"}, "reduction is 'average': expected 'mean', 'sum' or 'none'")
             for loss in (*OF_NUMBERS, *OF_CLASSES)
