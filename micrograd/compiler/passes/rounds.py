@@ -38,9 +38,7 @@ from micrograd.compiler.passes.jam import later
 from micrograd.compiler.passes.roll import reroll
 from micrograd.compiler.passes.vectorize import Layout, Levels, Place, by_level
 
-LANES = range(
-    64, 8, -8
-)  # rounds of a strip, ideally without a rest: with 16, a gradient of gmm takes 1.16 times as long
+LANES = range(64, 8, -8)  # rounds of a strip, ideally without a rest: 16 take 1.16 times as long for a mixture
 ROOM = 1 << 17  # numbers of a strip, which then stay in the cache
 PARTS = 8  # of a sum over lanes: a gradient of gmm takes 0.77 of the time that sums take which add up each strip
 

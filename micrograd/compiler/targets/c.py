@@ -26,7 +26,7 @@ from typing import Any
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.operations import CONDITIONS
-from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, calls, general
+from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, calls, general, refs
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.lower import lower
 from micrograd.compiler.passes.products import Product, argument
@@ -74,15 +74,17 @@ class Writer(Printer):
         self.is_file, self.vectors = kind == "file", kind in ("lanes", "once")
         self.once, self.shared, self.literal, self.constants = once, shared, precision.literal, program.constants
         self.type, self.for_lane, self.lane = KINDS[kind]
-        self.uniform = {*"pcghdu", *"y" * once}  # arrays with one number for all lanes
+        self.uniform = {*"pcghdu", *"xy" * once}  # arrays with one number for all lanes
         self.templates = templates(precision, vectors=self.vectors, checks=checks)
-        example, result = ("T", "real") if once else (self.type, self.type)
+        example = "real" if once else self.type
         types = {"p": "const real *", "x": f"const {example} *", "seed": f"const {example} ", "g": "real *"}
-        types |= {"y": f"{result} *", "t": f"{self.type} *"}
+        types |= {"y": f"{example} *", "t": f"{self.type} *"}
         if not self.is_file:
             types |= {"failed": "M *", "h": "const real *", "d": "real *", "block": "R *", "u": "const real *"}
         self.parameters = {name: f"{type.replace('*', '*restrict ')}{name}" for name, type in types.items()}
         self.parts, self.temporaries, self.products, self.block, _ = lower(program, kind, precision, shared)
+        read = [each for part in self.parts for each in refs(tuple(part)) if each[0].array in ("x", "&x")]
+        self.reads_several = not all(argument(*each, program.sizes) for each in read)  # some arguments in one loop
 
     def function_of(self, name: str, lines: Iterable[str]) -> str:
         """A function of these lines; it may leave some of its parameters unused. One of several compilers may
@@ -155,7 +157,7 @@ class Writer(Printer):
         """The number at an index; in vectors, each lane reads its own numbers, if it has any."""
         if not self.vectors or first.array in self.uniform:
             return super().take(index, first, step, size)
-        tile = "" if self.once and first.array == "t" else "TILE*"
+        tile = "" if self.once else "TILE*"
         return Call(f"v_take {tile}{step} {size}", (index, first))
 
     def ref(self, ref: Ref) -> str:
@@ -171,7 +173,7 @@ class Writer(Printer):
         if self.vectors and array in self.uniform:
             return f"U({element})"
         if array in ("x", "y", "t", "block"):
-            return element + ("[0]" if self.once and array == "x" else self.lane)
+            return element + self.lane
         return element
 
 
@@ -210,7 +212,7 @@ def library_source(
         PARTS["add"] + PARTS["threads"] if threads > 1 else PARTS["one_thread"],
         "#endif\n",
     ])  # fmt: skip
-    copies = _copies(graph.sizes, shared, one_by_one=tile == 0)
+    copies = _copies(graph.sizes, shared, one_by_one=tile == 0, spread=writer.reads_several)
     around = {name.upper(): PARTS[name] if part else "" for name, part in hoisted.items()}
     operations = calls(tuple([tuple(part.kernel) for part in (program, *hoisted.values()) if part]))
     may_overflow = checks and (precision != DOUBLE or "**" in map(general, operations))
@@ -236,13 +238,18 @@ def library_source(
     )
 
 
-def _copies(sizes: Sequence[int], shared: Sequence[bool], one_by_one: bool) -> dict[bool, str]:
-    """The lines that copy arguments into lanes: for arguments that all examples share, and for each example's own."""
+def _copies(sizes: Sequence[int], shared: Sequence[bool], one_by_one: bool, spread: bool) -> dict[bool, str]:
+    """The lines that copy arguments: those that all examples share, and into lanes, each example's own.
+
+    With `spread`, shared arguments have a copy for each lane, too.
+    """
     lines = {True: "", False: ""}
     k = offset = 0
     for (size, is_shared), alike in groupby(zip(sizes, shared, strict=True)):
         count = len(list(alike))
         line = f"gather(xs + {offset}, x + {k}, {count}, {size}, examples);"
+        if is_shared and not one_by_one:
+            line = f"share(u + {offset}, x + {k}, {count}, {size});" + line * spread
         if one_by_one and len(sizes) == 1:  # a single argument, which may be long, needs no copy
             line = f"xs = (T *)numbers_of(x, examples[0], {size});"
         lines[is_shared] += f"    {line}\n"

@@ -370,10 +370,10 @@ typedef V R;
 /* PART before */
     for (int64_t i = 0; i < TOTALS; i++)
         d[i] = 0;
-    before(p, xs, 0, g, h, once, &failed, 0, 0, 0, 0);
+    before(p, u, 0, g, h, once, &failed, 0, 0, 0, 0);
 
 /* PART after */
-    after(p, xs, 0, g, 0, once, &failed, h, d, 0, 0);
+    after(p, u, 0, g, 0, once, &failed, h, d, 0, 0);
 
 /* PART gather */
 /* Rows of n numbers as columns, one, four or eight at a time: to[to_next*i + f] = from[f][i]. */
@@ -403,6 +403,13 @@ static inline void gather(T *to, const column *x, int64_t arguments, int64_t siz
         }
 }
 
+/* Copies arguments of one size that all examples share. */
+static inline void share(real *to, const column *x, int64_t arguments, int64_t size)
+{
+    for (int64_t k = 0; k < arguments; k++)
+        memcpy(to + k * size, x[k].numbers, sizeof(real) * size);
+}
+
 /* PART run */
 enum { OF_A_TILE = (sizeof(T) * (INPUTS + OUTPUTS + TEMPORARIES) + 128) / sizeof(real), OF_A_BLOCK = ITEMS * ROW };
 enum { WORK = OF_A_TILE + OF_A_BLOCK + LANES * HOISTED + HELD + TOTALS + (SHARED ? INPUTS : 0) };
@@ -422,8 +429,6 @@ static int computed(const call *c, real *g, real *work, int64_t first, int64_t e
     if (OVERFLOWS)
         feclearexcept(FE_OVERFLOW);
 ALIKE
-    for (int64_t i = 0; SHARED && i < INPUTS; i++)
-        u[i] = ((const real *)&xs[i])[0];
 BEFORE
     for (int64_t b = first, m = (end - first - 1) % WIDTH + 1; b < end; b += m, m = WIDTH) {
         /* Lanes that are left over share an example, and the seed of its gradient. A power of two of lanes share one,

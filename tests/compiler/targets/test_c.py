@@ -199,6 +199,9 @@ def test_inputs_that_all_examples_share_are_read_once_for_all_lanes():
     source = library_text(fast, "forward", 4, shared=(True, False, False))
     assert "U(u[i0]) * x[120 + i0]" in source
     assert "x[i0][k] * U(2.0)" in source  # over the numbers of two arguments
+    apart = micrograd.compile(dot, (xs[0], xs[0]), backend="c", in_axes=(None, 0))
+    sources = source, library_text(apart, "forward", 4, shared=(True, False))
+    assert [("share(u + 0," in each, "gather(xs + 0," in each) for each in sources] == [(True, True), (True, False)]
 
 
 @needs_compiler
