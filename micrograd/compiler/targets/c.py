@@ -72,6 +72,7 @@ class Writer(Printer):
     ) -> None:  # fmt: skip
         once = kind == "once"
         self.is_file, self.vectors = kind == "file", kind in ("lanes", "once")
+        self.function = "static void" if self.is_file else "PART void"
         self.once, self.shared, self.literal, self.constants = once, shared, precision.literal, program.constants
         self.type, self.for_lane, self.lane = KINDS[kind]
         self.uniform = {*"pcghdu", *"xy" * once}  # arrays with one number for all lanes
@@ -87,14 +88,14 @@ class Writer(Printer):
         self.reads_several = not all(argument(*each, program.sizes) for each in read)  # some arguments in one loop
 
     def function_of(self, name: str, lines: Iterable[str]) -> str:
-        """A function of these lines; it may leave some of its parameters unused. One of several compilers may
-        compile a part of a kernel, for the others to call.
+        """A function of these lines; it may leave some of its parameters unused. In a library, one of several compilers
+        compiles it, for the others to call.
         """
         text = super().function_of(name, [" ".join(f"(void){each};" for each in self.parameters), *lines])
-        if self.is_file or name == self.name:
+        if self.is_file:
             return text
-        text, number = text.replace("static", "PART", 1), name.removeprefix(f"{self.name}_")
-        return f"#if {number} % JOBS == JOB\n{text.rstrip()}\n#else\n{text[: text.index(' {')]};\n#endif\n\n"
+        number = name.removeprefix(self.name)[1:] or 0
+        return f"#if {number} % JOBS == JOB\n{text.rstrip()}\n#else\n{self.declaration(name)};\n#endif\n\n"
 
     def array(self, name: str, numbers: Sequence[float]) -> str:
         """The declaration of an array."""

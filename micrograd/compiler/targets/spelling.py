@@ -204,7 +204,11 @@ class Printer(ABC):
 
     def function_of(self, name: str, lines: Iterable[str]) -> str:
         """A function of these lines."""
-        return "\n".join([*block(f"{self.function} {name}({', '.join(self.parameters.values())})", lines), "\n"])
+        return "\n".join([*block(self.declaration(name), lines), "\n"])
+
+    def declaration(self, name: str) -> str:
+        """The head of a function."""
+        return f"{self.function} {name}({', '.join(self.parameters.values())})"
 
     @abstractmethod
     def array(self, name: str, numbers: Sequence[float]) -> str:
