@@ -147,8 +147,8 @@ def training(
     return repeated(step if kind == "step" else gradient, result)
 
 
-def from_first_step(fit: Callable[[Callable[[int], float]], float], rate: float, steps: int = 1) -> Measure:
-    """The measurement of a training run by `fit` once all is compiled, divided by its steps.
+def from_first_step(fit: Callable[[Callable[[int], float]], float], rate: float) -> Measure:
+    """The measurement of a training run by `fit` once all is compiled.
 
     It begins when the schedule, which is given to `fit`, is asked for the rate of the first one.
     """
@@ -167,7 +167,7 @@ def from_first_step(fit: Callable[[Callable[[int], float]], float], rate: float,
 
     def measure() -> tuple[float, float]:
         result = fit(schedule)
-        return (time.perf_counter() - started) / steps, result
+        return time.perf_counter() - started, result
 
     return measure
 
