@@ -125,7 +125,7 @@ class Compiled(Function):
         if in_axes is not None:
             batches = (self.pack(*batches, in_axes=in_axes),)
         if executor is not None or self._are_chunks(batches):
-            from micrograd.compiler.distributed.shards import mapped  # here, since most programs use no workers
+            from micrograd.compiler.distributed import mapped  # here, since most programs use no workers
 
             if out is not None:
                 raise ValueError("map() fills out only for a single batch without workers: call it without out")
@@ -154,7 +154,7 @@ class Compiled(Function):
         if out is not None:
             check_out(out, (len(self.parameters),), self.precision.code)
         if executor is not None or self._are_chunks(batches):
-            from micrograd.compiler.distributed.shards import mean
+            from micrograd.compiler.distributed import mean
 
             if out is None:
                 self._gradients()  # raises its error before the work, not after it

@@ -1,6 +1,6 @@
 """A function compiled for the shapes of its arguments: traced, built and called in this process.
 
-Workers (distributed/) and training (session.py) build on this class; compiled.py adds the methods that users call.
+Workers (distributed.py) and training (session.py) build on this class; compiled.py adds the methods that users call.
 """
 
 import logging

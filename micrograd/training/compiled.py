@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from micrograd.compiler.distributed.shards import Shards
+from micrograd.compiler.distributed import Shards
 from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.function import Function
 from micrograd.compiler.options import Backend, Options

@@ -1,29 +1,129 @@
-"""Examples in parts: for training, and for `map` and `backward` on an executor or in chunks too large for memory.
+"""Compiled functions on many processes and machines, with any executor like those of `concurrent.futures`.
 
-Only a few chunks are in flight at a time: the next one is taken from its iterator when there is room. Results come in
-the order of the chunks. In training, each worker keeps the examples, since any task may come to it, and a step is one
-task for each shard of its batch. The task takes the parameters and the numbers of the examples, and returns the sum of
-the losses and its gradient; these are added in the order of the shards.
+A task has the same answer on every worker and at any time, and answers are added up in the order of the tasks, so the
+results do not depend on which worker answers first. Whether a task is tried again is up to the executor, as with Dask's
+`retries`. A worker keeps the program and the examples that came with a task, so they are sent only once; a worker that
+lacks them, such as a new process, answers None, and they are sent again. A program is a compiled function: it is sent
+as traces, and built where it arrives.
+
+`map` and `backward` have a task for each chunk, or for a worker's part of the examples. Only a few chunks are in flight
+at a time: the next one is taken from its iterator when there is room. In training, any task may come to any worker, so
+each keeps all examples. A step is one task for each shard of its batch.
 """
 
 import math
+import os
 import uuid
 from array import array
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from copy import copy
 from functools import reduce
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 from micrograd.compiler.dataset import Batch, Buckets
-from micrograd.compiler.distributed.workers import Task, Workers
 from micrograd.compiler.function import Function
 from micrograd.core.errors import shown
 from micrograd.support.arrays import concatenated
 
 PREFETCH = 2  # chunks in flight for each worker, so that it does not wait for the next
+MOST_KEPT = 2  # tokens: one of a training, and one of a function that is called between its steps
+
+_kept: dict[str, tuple[Any, ...]] = {}
+"""What came with tasks, by their token; the most recently used is last."""
+_sent: set[str] = set()
+"""The tokens of what some worker has."""
+
+
+class Task(NamedTuple):
+    """A function for a worker to call, on what the worker keeps for later tasks with this token, and on arguments."""
+
+    name: str  # of the examples, for messages
+    do: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    token: str
+    kept: tuple[Any, ...] | None  # a program, perhaps with examples; None if the worker should have it already
+
+
+def run_task(task: Task) -> tuple[Any, Exception | None] | None:
+    """On a worker: the result of a task, and the error that it raised; None if what it keeps is missing here."""
+    if (kept := task.kept or _kept.get(task.token)) is None:
+        return None
+    _kept.pop(task.token, None)
+    _kept[task.token] = kept
+    for token in list(_kept)[:-MOST_KEPT]:
+        _kept.pop(token, None)
+    try:
+        return task.do(*kept, *task.arguments), None
+    except Exception as error:
+        error.add_note(f"in {task.name}")
+        return None, error
+
+
+class Workers:
+    """The workers of an executor."""
+
+    def __init__(self, executor: Any) -> None:
+        if not hasattr(executor, "submit"):
+            raise TypeError(f"executor is {shown(executor)}: expected an executor, as in concurrent.futures")
+        self.executor = executor
+        self._has_answered = False
+
+    @property
+    def n(self) -> int:
+        """The number of workers, as far as the executor tells."""
+        counts = (getattr(self.executor, name, None) for name in ("_max_workers", "num_workers"))
+        return next(filter(None, counts), os.cpu_count() or 1)
+
+    def results(self, tasks: Iterable[Task], ahead: int) -> Iterator[Any]:
+        """The results of the tasks, in their order. At most `ahead` tasks are submitted before their turn.
+
+        Raises whatever a task raised, or BrokenExecutor if the executor fails.
+        """
+        coming, submitted = iter(tasks), deque[tuple[Task, Any]]()
+        try:
+            while True:
+                submitted += [(task, self._submit(task)) for task in islice(coming, ahead - len(submitted))]
+                if not submitted:
+                    return
+                task, future = submitted[0]
+                result, error = self._answer(future) or self._answer(self._submit(task, whole=True))
+                submitted.popleft()
+                if error:
+                    raise error
+                _sent.add(task.token)
+                yield result
+        finally:
+            for _, future in submitted:
+                future.cancel()  # if it has not begun
+
+    def _submit(self, task: Task, whole: bool = False) -> Any:
+        """Submit a task, whole or without what was sent before; return its future."""
+        if task.token in _sent and not whole:
+            task = task._replace(kept=None)
+        try:
+            return self.executor.submit(run_task, task)
+        except RuntimeError as error:  # it was shut down
+            raise self._broken(error) from error
+
+    def _answer(self, future: Any) -> Any:
+        try:
+            answer = future.result()
+        except Exception as error:
+            raise self._broken(error) from error
+        self._has_answered = True
+        return answer
+
+    def _broken(self, error: Exception) -> BrokenExecutor:
+        hint = "" if self._has_answered else '; it never answered: start processes under `if __name__ == "__main__":`'
+        return BrokenExecutor(f"the executor is broken: {type(error).__name__}: {error}".rstrip(".: ") + hint)
+
+
+# Map and backward
 
 
 def mapped(fast: Function, batches: Sequence[Any], executor: Any) -> Any:

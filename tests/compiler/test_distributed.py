@@ -22,14 +22,14 @@ import pytest
 
 import micrograd
 from micrograd import Backend, Value, data, dot, fit, losses, nn, optim
-from micrograd.compiler.distributed import workers
+from micrograd.compiler import distributed as workers
 from tests.helpers import has_compiler, wait_until
 from tests.trainings import Line, close, plain
 
 pytestmark = pytest.mark.usefixtures("cache")
 
 XS, YS = data.moons(23, noise=0.1, rng=1)
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 class Processes:
@@ -377,7 +377,7 @@ MPI = """
 import os, sys
 from mpi4py import MPI
 from mpi4py.futures import MPIPoolExecutor
-from tests.compiler.distributed.test_shards import trained
+from tests.compiler.test_distributed import trained
 
 if __name__ == "__main__":
     with MPIPoolExecutor() as executor:
