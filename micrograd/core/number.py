@@ -132,7 +132,7 @@ class Number(HasLevel):
 
 def _leaf(kind: type[Number]) -> Number:
     """A leaf of this class, made without calling its `__init__`."""
-    return _new(kind)._node(0.0, (), "", nothing)
+    return Number._node(_new(kind), 0.0, (), "", nothing)
 
 
 def _data_of(other: Any) -> Any:

@@ -271,8 +271,8 @@ _NODE = _new(Node)
 
 
 def _node(self: Value, data: Any, operands: tuple[Any, ...], *operation: Any) -> Any:
-    """A node, of the class `Node` in a thread that traces."""
-    is_traced = operands and type(self) is Value and _thread.table is not None
+    """A node or a constant, of the class `Node` in a thread that traces."""
+    is_traced = type(self) is Value and _thread.table is not None
     return _plain_node(_NODE if is_traced else self, data, operands, *operation)
 
 

@@ -3,6 +3,8 @@
 import math
 import random
 import re
+from functools import reduce
+from operator import sub
 from typing import Any
 from unittest.mock import ANY
 
@@ -11,10 +13,13 @@ import pytest
 import micrograd
 from micrograd import Value, dot, functional, logsumexp, losses, maximum, minimum, scalar, take, where
 from micrograd.compiler.frontend.graph import Graph, traced
+from micrograd.compiler.frontend.rows import SHORTEST_SUM
 from micrograd.compiler.frontend.tracer import Trace
 from micrograd.compiler.passes import program
 from micrograd.support.trees import shape_of
 from tests.helpers import assert_as_engine, eager, grads, own
+
+N = SHORTEST_SUM  # of products
 
 
 def values(n: int) -> list[Value]:
@@ -63,37 +68,42 @@ def in_layers(total: Any) -> Any:
 def interleaved(x: Any, b: Any, ws: Any) -> Any:
     """Five sums, a term of each at a time."""
     totals: list[Any] = [b] * 5
-    for j in range(3):
+    for j in range(N):
         for i in range(5):
             totals[i] = totals[i] + ws[j] * x[i + j]
-    return dot([total.tanh() for total in totals], x[2:])
+    return dot([total.tanh() for total in totals], x[:5])
 
 
-WITH_DOT = in_layers(lambda x, b, ws: dot(ws, x[:3], b))
+def nested(x: Any, b: Any, ws: Any) -> Any:
+    """w2 * x2 + (w1 * x1 + (w0 * x0 + b)), of more terms."""
+    return ws[-1] * x[-1] + nested(x[:-1], b, ws[:-1]) if ws else b
+
+
+WITH_DOT = in_layers(lambda x, b, ws: dot(ws, x[:N], b))
 SUMS: dict[str, Any] = {
-    "from a number": (in_layers(lambda x, b, ws: plus_products(x[:3], b, ws)), WITH_DOT),
-    "nested on the right": (in_layers(lambda x, b, ws: ws[2] * x[2] + (ws[1] * x[1] + (ws[0] * x[0] + b))), WITH_DOT),
+    "from a number": (in_layers(lambda x, b, ws: plus_products(x[:N], b, ws)), WITH_DOT),
+    "nested on the right": (in_layers(lambda x, b, ws: nested(x[:N], b, ws)), WITH_DOT),
     "from nothing": (
-        in_layers(lambda x, b, ws: plus_products(x[1:3], ws[0] * x[0], ws[1:])),
-        in_layers(lambda x, b, ws: dot(ws, x[:3])),
+        in_layers(lambda x, b, ws: plus_products(x[1:N], ws[0] * x[0], ws[1:])),
+        in_layers(lambda x, b, ws: dot(ws, x[:N])),
     ),
     "in two parts": (
-        in_layers(lambda x, b, ws: plus_products(x[2:3], plus_products(x[:2], b, ws[:2]), ws[2:])),
+        in_layers(lambda x, b, ws: plus_products(x[2:N], plus_products(x[:2], b, ws[:2]), ws[2:])),
         WITH_DOT,
     ),
-    "interleaved": (interleaved, lambda x, b, ws: dot([dot(ws, x[i : i + 3], b).tanh() for i in range(5)], x[2:])),
+    "interleaved": (interleaved, lambda x, b, ws: dot([dot(ws, x[i : i + N], b).tanh() for i in range(5)], x[:5])),
 }
 
 
 @pytest.mark.parametrize("form", SUMS)
 def test_a_sum_of_products_is_a_dot_however_it_is_written(form: str) -> None:
-    ws, b = values(3), Value(0.1)
+    ws, b = values(N), Value(0.1)
     written, with_dot = [lambda x, of=function: of(x, b, ws) for function in SUMS[form]]
-    example = ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0],)
+    example = ([0.1 * i for i in range(N + 4)],)
     graphs = [graph_of(function, example, [*ws, b]) for function in (written, with_dot)]
     kernels = [program(graph, graph.ends("backward")).kernel for graph in graphs]
     assert kernels[0] == kernels[1]
-    assert graphs[0].rows == [(("p", 0, 1, 3), ANY)]
+    assert graphs[0].rows == [(("p", 0, 1, N), ANY)]
     check(written, example, [*ws, b])
 
 
@@ -116,8 +126,8 @@ def replaced(x: Any, ws: list[Value], which: str) -> Any:
 
 @pytest.mark.parametrize("which", ["product", "product, by a sum", "partial sum", "total"])
 def test_a_number_that_was_assigned_to_a_part_is_kept(which: str) -> None:
-    ws = values(4)
-    check(lambda x: replaced(x, ws, which), ([1.0, 2.0, 3.0, 4.0],), ws)
+    ws = values(N)
+    check(lambda x: replaced(x, ws, which), ([0.1 * i for i in range(N)],), ws)
 
 
 def partial_sums(x: Any, ws: list[Value]) -> list[Any]:
@@ -133,23 +143,23 @@ half_reading_grad = own(lambda x: x * 0.5, lambda x, grad: x.grad + (grad * 0.5 
 
 
 NO_DOTS: dict[str, Any] = {
-    "each partial sum is used": lambda x, ws: plus_products(partial_sums(x, ws), Value(0.0), [1.0] * 4),
+    "each partial sum is used": lambda x, ws: plus_products(partial_sums(x, ws), Value(0.0), [1.0] * (N + 1)),
     "a product is used twice": lambda x, ws: (
-        [product := ws[0] * x[0], product + ws[1] * x[1] + ws[2] * x[2]][1] + product
+        [product := ws[0] * x[0], plus_products(x[1:], product, ws[1:])][1] + product
     ),
-    "two products": lambda x, ws: ws[0] * x[0] + ws[1] * x[1],
-    "constant factors": lambda x, ws: 2.0 * x[0] + 3.0 * x[1] + 4.0 * ws[0],
-    "differences": lambda x, ws: ws[0] * x[0] - ws[1] * x[1] - ws[2] * x[2],
+    "too few products": lambda x, ws: plus_products(x[1:], 0.0, ws[1:]),
+    "constant factors": lambda x, ws: plus_products([2.0 + i for i in range(N)], 0.0, x),
+    "differences": lambda x, ws: reduce(sub, [w * number for w, number in zip(ws, x, strict=True)]),
     "a closure reads gradients": lambda x, ws: half_reading_grad(plus_products(x, 0.0, ws)),
 }
 
 
 @pytest.mark.parametrize("case", NO_DOTS)
 def test_these_sums_are_no_dots_in_the_trace(case: str) -> None:
-    ws = values(3)
-    graph = graph_of(lambda x: NO_DOTS[case](x, ws), ([1.0, 2.0, 3.0],), ws)
+    ws, example = values(N), ([0.1 * i for i in range(N)],)
+    graph = graph_of(lambda x: NO_DOTS[case](x, ws), example, ws)
     assert "dot" not in [graph.trace.ops[line] for line in graph.trace.live(graph.outputs)]
-    check(lambda x: NO_DOTS[case](x, ws), ([1.0, 2.0, 3.0],), ws)
+    check(lambda x: NO_DOTS[case](x, ws), example, ws)
 
 
 def test_the_largest_of_many_numbers_is_one_operation() -> None:
