@@ -28,7 +28,7 @@ def stages(graph: Graph, shared: Sequence[bool] = ()) -> dict[str, str]:
 def _trace(graph: Graph) -> Iterator[str]:
     """The operations of a trace that something uses, and what becomes of their results."""
     trace, ends = graph.trace, graph.ends("backward")
-    for line in sorted(trace.live(ends.lines)):
+    for line in trace.live(ends.lines):
         if line not in trace.items and trace.ops[line] != "stack" and trace.operands[line]:
             yield f"%{line} = {_operation(trace, line)}"
     yield from (f"y[{i}] = {_name(trace, line)}" for i, line in enumerate(ends.returned))

@@ -9,7 +9,7 @@ We trace the round on leaves for the state and for x. Its lines stay in the trac
 The closures of the round write the backward loop when their turn comes, as they write any backward pass.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import partial
 from itertools import accumulate, chain, compress, islice
 from typing import Any, NamedTuple
@@ -180,11 +180,10 @@ class _Body:
         its = inside(trace, [*_ids(self.inputs), *loop.state, *loop.xs], line)
 
         def is_outside(each: int) -> bool:
-            return not (each in its or trace.size(each))
+            return each not in its and (each in trace.slices or not trace.size(each))
 
-        for each in sorted(filter(is_outside, reached(trace, loop.ends, is_outside))):
-            if trace.operands[each] or trace.leaves.get(each, ("p",))[0] not in ("p", "x", "seed", "g"):
-                operands.append(each)
+        found = filter(is_outside, trace.reached(loop.ends, is_outside))
+        operands += [each for each in found if each not in trace.constants]
         trace.ops.append("scan")
         trace.operands.append(tuple(operands))
         trace.loops[line] = loop
@@ -321,22 +320,10 @@ def is_linear(trace: Trace, line: int, uniform: Set[int]) -> bool:
     return all(i not in uniform or trace.constants.get(i) == 0 for i in operands)
 
 
-def reached(trace: Trace, ends: Iterable[int], is_end: Callable[[int], bool]) -> set[int]:
-    """The lines that a walk from the ends of a computation to its operands meets. It stops where `is_end` holds."""
-    waiting = [*ends]
-    found = {*waiting}
-    while waiting:
-        if not is_end(line := waiting.pop()):
-            new = set(trace.operands[line]) - found
-            found |= new
-            waiting += new
-    return found
-
-
 def escapes(trace: Trace, results: Iterable[Any]) -> bool:
     """Whether a result depends on a number of one round that its loop does not return: the step has stored it."""
-    used = reached(trace, map(trace.id, results), lambda _: False)
-    return any(not used.isdisjoint((*loop.state, *loop.xs)) for loop in trace.loops.values())
+    its = {each for loop in trace.loops.values() for each in (*loop.state, *loop.xs)}
+    return not its.isdisjoint(trace.reached(map(trace.id, results)))
 
 
 def _symbols(trace: Trace, letter: str, n: int) -> list[Symbol]:

@@ -30,7 +30,7 @@ from micrograd.compiler.frontend.redirect import Table
 from micrograd.compiler.frontend.tracer import Slice, Symbol, Trace
 from micrograd.engine import Value
 
-SHORTEST_SUM = 4  # products: with 3, 100 bodies in space are traced in 1.4 times as long, and run as fast
+SHORTEST_SUM = 4  # products: with 3, tracing 100 bodies in space takes 1.4 times as long, and a call is as fast
 """With 8, a GPT of numbers, whose heads have 4, takes 1.1 times as long to compile."""
 SHORTEST_ROW = 3  # values: a shorter row saves next to nothing
 _new = object.__new__  # takes half the time of calling the class

@@ -417,15 +417,20 @@ class Trace:
             return self.size(self.operands[row][-1])
         return len(self.operands[row]) if self.ops[row] == "stack" else self.maps.get(row, 0)
 
-    def live(self, results: Iterable[int]) -> list[int]:
-        """The operations, in order, that these results depend on; all others are dead code."""
-        live, waiting = bytearray(len(self.ops)), [*results]
+    def reached(self, ends: Iterable[int], is_end: Callable[[int], bool] | None = None) -> list[int]:
+        """The lines, in order, that a walk from some lines to their operands meets. It stops where `is_end` holds."""
+        found, waiting = bytearray(len(self.ops)), [*ends]
         while waiting:
             line = waiting.pop()
-            if not live[line]:
-                live[line] = 1
-                waiting += self.operands[line]
-        return [line for line in compress(range(len(live)), live) if self.operands[line]]
+            if not found[line]:
+                found[line] = 1
+                if is_end is None or not is_end(line):
+                    waiting += self.operands[line]
+        return [*compress(range(len(found)), found)]
+
+    def live(self, results: Iterable[int]) -> list[int]:
+        """The operations, in order, that these results depend on; all others are dead code."""
+        return [line for line in self.reached(results) if self.operands[line]]
 
 
 def _no_more() -> NoReturn:

@@ -11,7 +11,7 @@ from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.operations import CONDITIONS
-from micrograd.compiler.frontend.rounds import Loop, inside, reached
+from micrograd.compiler.frontend.rounds import Loop, inside
 from micrograd.compiler.frontend.tracer import Slice, Trace
 from micrograd.compiler.ir import Call
 
@@ -166,7 +166,7 @@ def _kept(trace: Trace, loop: Loop) -> list[int]:
             and not trace.size(line)
         )
 
-    return [*filter(is_kept, reached(trace, loop.ends, is_kept))]
+    return [*filter(is_kept, trace.reached(loop.ends, is_kept))]
 
 
 Terms = list[tuple[str, Any]]
@@ -245,7 +245,8 @@ class _Merger:
         if outside:
             columns.append(tuple(map(self._number, outside)))
         outputs = {j: end for j, end in enumerate(loop.outputs) if not items.keys().isdisjoint(loop.of_output(j))}
-        inner = trace.reopened(dict.fromkeys((*outside, *(kept if loop.forward >= 0 else ())), ("", 0)))
+        known = (*outside, *(kept if loop.forward >= 0 else ()))
+        inner = trace.reopened(dict.fromkeys([each for each in known if trace.operands[each]], ("", 0)))
         sums = [each for i, each in zip(loop.added, loop.sums, strict=False) if i in items]
         rows = [(row, each) for row, each in loop.rows if any(loop.added[i] in items for i in row.indices)]
         needed = kept if loop.forward < 0 else ()

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from micrograd.compiler.frontend.graph import Ends, Graph
 from micrograd.compiler.frontend.operations import CONDITIONS
-from micrograd.compiler.frontend.rounds import is_linear, reached
+from micrograd.compiler.frontend.rounds import is_linear
 from micrograd.compiler.frontend.tracer import Slice, Trace
 
 FAR = 1 << 40  # where "d" begins in "g", as passes treat it as a part of "g": too far away for a loop over both
@@ -58,7 +58,7 @@ def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | No
     trace, uniform = graph.trace, _uniform(graph, shared)
     computed = {line for line in uniform if trace.operands[line] and trace.ops[line] not in NO_NUMBERS}
     computed -= trace.maps.keys()
-    needed = reached(trace, ends.lines, computed.__contains__) if computed else set()
+    needed = {*trace.reached(ends.lines, computed.__contains__)} if computed else set()
     held = sorted(needed & computed, key=lambda line: (trace.ops[line], line))  # the same operations side by side
     varying = sorted(line for line in needed - uniform if trace.operands[line])
     if not held:
@@ -146,21 +146,11 @@ def _uniform(graph: Graph, shared: Sequence[bool]) -> set[int]:
         return row in uniform or (trace.ops[row] == "stack" and uniform.issuperset(trace.operands[row]))
 
     for line, operands in enumerate(trace.operands):
-        if uniform.issuperset(operands) and uniform.issuperset(_read_in_rounds(trace, line)):
+        if uniform.issuperset(operands):
             uniform.update([line] if operands else ())
         elif trace.ops[line] in ("dot", "axpy") and all(map(is_uniform, operands)):
             uniform.add(line)  # a stack may be recorded after the lines that use it
     return uniform
-
-
-def _read_in_rounds(trace: Trace, line: int) -> set[int]:
-    """The leaves from outside that the rounds of a loop read: they are not among its operands."""
-    if line not in trace.loops:
-        return set()
-    loop = trace.loops[line]
-    within = [_read_in_rounds(trace, inner) for inner in trace.live(loop.ends)]
-    leaves = {each for each in reached(trace, loop.ends, lambda _: False) if not trace.operands[each]}
-    return leaves.union(*within).difference(loop.state, loop.xs)
 
 
 def _linked(trace: Trace, rows: Sequence[tuple[Slice, list[int]]]) -> list[tuple[Slice, int]]:
