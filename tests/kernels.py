@@ -113,8 +113,8 @@ class Machine:
 
 
 def _rounds(loop: Loop, rounds: Sequence[int]) -> int:
-    """The number of rounds of a loop; if it varies, the one for this round of the case."""
-    return loop.rounds if isinstance(loop.rounds, int) else int(loop.rounds[rounds[0]])
+    """The number of rounds of a loop; if it varies, the one for these rounds of the loops around it."""
+    return loop.rounds if isinstance(loop.rounds, int) else index(loop.rounds, rounds)
 
 
 def place(ref: Ref, rounds: Sequence[int]) -> tuple[str, int]:
@@ -122,7 +122,12 @@ def place(ref: Ref, rounds: Sequence[int]) -> tuple[str, int]:
     if is_variable(ref):
         return ref.array, 0
     assert len(ref.strides) in (0, len(rounds))
-    return ref.array, ref.base + sum(offset(stride, i) for i, stride in zip(rounds, ref.strides, strict=False))
+    return ref.array, index(ref, rounds)
+
+
+def index(ref: Ref, rounds: Sequence[int]) -> int:
+    """The index of a reference in these rounds of the loops around."""
+    return ref.base + sum(offset(stride, i) for i, stride in zip(rounds, ref.strides, strict=False))
 
 
 def graph_of(function: Callable[..., Any], example: Sequence[Any], parameters: Sequence[Any] = ()) -> Graph:

@@ -95,7 +95,7 @@ class Loop(NamedTuple):
     If it is `parallel`, its rounds may run in any order, but may add to the same sums. C marks a loop only if no round
     accesses what another one sets. `in_order` says that a round adds several terms to a variable.
 
-    In a case of a switch, `rounds` may be a tuple: a number for each time that the case runs.
+    In a case of a switch, `rounds` may be a Ref without an array: as an index, it varies with the rounds around it.
     """
 
     rounds: Any
@@ -144,7 +144,7 @@ def refs(part: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Ref, tuple[i
         yield part, rounds
     elif type(part) is Loop:
         for inner in part.body:
-            yield from refs(inner, (*rounds, most_rounds(part)))
+            yield from refs(inner, (*rounds, most_rounds(part.rounds, rounds)))
     elif type(part) is Switch:
         for i, case in enumerate(part.cases):
             yield from refs(case, (*rounds, part.order.count(i)))
@@ -156,9 +156,9 @@ def refs(part: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Ref, tuple[i
             yield from refs(inner, rounds)
 
 
-def most_rounds(loop: Loop) -> int:
-    """The number of rounds of a loop; the largest if it varies."""
-    return loop.rounds if isinstance(loop.rounds, int) else max(loop.rounds)
+def most_rounds(rounds: int | Ref, around: tuple[int, ...]) -> int:
+    """The number of rounds of a loop; the largest if it varies with the rounds of the loops `around` it."""
+    return rounds if isinstance(rounds, int) else span(rounds, around)[1]
 
 
 def innermost(step: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Any, tuple[int, ...]]]:
@@ -179,7 +179,7 @@ def calls(part: Any) -> set[str]:
 
 def span(ref: Ref, rounds: Sequence[int]) -> tuple[int, int]:
     """The lowest and the highest index that a reference reaches in loops with these rounds."""
-    reach = [(0, (n - 1) * s) if isinstance(s, int) else s for n, s in zip(rounds, ref.strides, strict=True)]
+    reach = [(0, (n - 1) * s) if isinstance(s, int) else s for n, s in zip(rounds, ref.strides, strict=False)]
     return ref.base + sum(map(min, reach)), ref.base + sum(map(max, reach))
 
 
@@ -188,15 +188,16 @@ def offset(stride: int | Offsets, i: int) -> int:
     return i * stride if isinstance(stride, int) else stride[i]
 
 
-def replace(part: Any, change: Callable[[Ref], Any], change_rounds: Callable[[int], Any] | None = None) -> Any:
+def replace(part: Any, change: Callable[[Ref], Any], change_rounds: Callable[[Any], Any] | None = None) -> Any:
     """The part with each of its references replaced, in the order of `refs`; and the rounds of each loop before it.
 
     The rounds of loops of references stay.
     """
     if type(part) is Ref:
         return change(part)
-    if change_rounds and type(part) is Loop and type(part.body[0]) is not Ref:
-        part = part._replace(rounds=change_rounds(part.rounds))
+    if type(part) is Loop:
+        rounds = change_rounds(part.rounds) if change_rounds and type(part.body[0]) is not Ref else part.rounds
+        return Loop(rounds, replace(part.body, change, change_rounds), part.parallel, part.in_order)
     parts = [replace(inner, change, change_rounds) if isinstance(inner, tuple) else inner for inner in part]
     return tuple(parts) if type(part) is tuple else type(part)(*parts)
 
@@ -224,8 +225,7 @@ def show(kernel: Sequence[Step]) -> str:
 
 def _lines(step: Step, depth: int) -> Iterator[str]:
     if isinstance(step, Loop):
-        rounds = step.rounds if isinstance(step.rounds, int) else f"{list(step.rounds)}[i]"
-        yield f"for {_counter(depth)} in {rounds}:"
+        yield f"for {_counter(depth)} in {_rounds(step)}:"
         for inner in step.body:
             yield from (f"    {line}" for line in _lines(inner, depth + 1))
     elif isinstance(step, Switch):
@@ -268,13 +268,20 @@ def _text(value: Any) -> str:
         return f"{_text(value.body[0])} for {_counter(len(value.body[0].strides) - 1)} in {value.rounds}"
     if value.array[0] == "=":
         return str(value.array[1:])
+    return f"{value.array}[{_index(value)}]"
+
+
+def _index(value: Ref) -> str:
     factors = {1: "", -1: "-"}
     terms = [f"{factors.get(s, s)}{_counter(d)}" for d, s in enumerate(value.strides) if s and isinstance(s, int)]
     terms += [f"{list(s)}[{_counter(d)}]" for d, s in enumerate(value.strides) if not isinstance(s, int)]
     if value.base or not terms:
         terms.insert(0, str(value.base))
-    index = "+".join(terms).replace("+-", "-")
-    return f"{value.array}[{index}]"
+    return "+".join(terms).replace("+-", "-")
+
+
+def _rounds(loop: Loop) -> str:
+    return str(loop.rounds) if isinstance(loop.rounds, int) else _index(loop.rounds)
 
 
 def _sum(terms: Sequence[Term | Loop], depth: int) -> str:
@@ -282,7 +289,7 @@ def _sum(terms: Sequence[Term | Loop], depth: int) -> str:
     is_largest = start(terms).array == "=-inf"
     for term in terms:
         if isinstance(term, Loop):
-            of_all = f"({_sum(term.body, depth + 1)} for {_counter(depth)} in {term.rounds})"
+            of_all = f"({_sum(term.body, depth + 1)} for {_counter(depth)} in {_rounds(term)})"
             texts.append(f"largest{of_all}" if is_largest else f"+ sum{of_all}")
         elif is_largest:
             texts.append(_text(term.factors[0]))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.graph import Ends, Graph
 from micrograd.compiler.frontend.tracer import Slice
-from micrograd.compiler.ir import Assign, Kernel, Ref, Scatter, length, replace
+from micrograd.compiler.ir import Kernel, Ref, Scatter, length, replace
 from micrograd.compiler.passes.expressions import Node, expressions
 from micrograd.compiler.passes.fuse import fuse
 from micrograd.compiler.passes.hoist import FAR, hoist
@@ -16,7 +16,7 @@ from micrograd.compiler.passes.roll import reroll
 from micrograd.compiler.passes.rounds import joined, steps_of
 from micrograd.compiler.passes.sums import in_steps
 from micrograd.compiler.passes.tables import in_tables
-from micrograd.compiler.passes.vectorize import Layout, Levels, Place, by_level, in_trace_order
+from micrograd.compiler.passes.vectorize import Layout, Levels, Place, by_level, copies, in_trace_order
 
 ORDERS = ("level", "trace", "tables")  # which are tried while a kernel is long
 """Without trace order, the Hessian of predators has 8 times as many lines of C; without tables, LU of 30 has 5."""
@@ -63,8 +63,6 @@ def program(graph: Graph, ends: Ends) -> Program:
         constants += map(trace.constants.__getitem__, column)
     passes, layout = _passes(nodes, leaves, results, tables, graph.forward_end)
     kernel = passes["roll"]
-    copies = [Assign(Ref("y", i), Ref(*layout[line])) for i, line in enumerate(results) if layout[line] != ("y", i)]
-    kernel += reroll(copies)
     kernel += reroll(
         [
             Scatter(Ref("g", row.base), row.step, row.size, Ref(*layout[index]), Ref(*layout[gradient]))
@@ -112,6 +110,8 @@ def _passes(
             passes = {"roll": in_trace_order(nodes, layout, steps_of)}
         else:
             passes = {"roll": in_tables(levels, layout, results, backward, steps_of)}
+        if order != "tables":
+            passes["roll"] += reroll(copies(results, layout))
         lines = length(in_steps(passes["roll"]))
         found.append((lines, passes, layout))
         if lines <= short_enough:

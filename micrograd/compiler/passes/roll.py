@@ -13,36 +13,47 @@ MOST_PERIODS = 12  # compared in full for a step: 2,000 alike at uneven distance
 
 Bases = tuple[int, ...]
 Part = tuple[Any, Bases]
-"""A step, or a term of a sum: its shape, whose references all have the base 0, and the bases of these references."""
+"""A step, or a term of a sum: its shape, whose references all have the base 0, and the bases of these references.
+
+If numbers of rounds may vary, they are references, too.
+"""
 
 
-def part(step: Any, *, without_rounds: bool = False) -> Part:
-    """A step as a part. `without_rounds`, the numbers of rounds are 0 as well, and stand among the bases."""
-    numbers: list[int] = []
+def part(step: Any, varies: bool = False) -> Part:
+    """A step as a part; `varies` says whether the rounds of its loops may vary."""
+    bases: list[int] = []
 
-    def taken(number: int) -> int:
-        numbers.append(number)
-        return 0
+    def based(ref: Ref) -> Ref:
+        bases.append(ref.base)
+        return Ref(ref.array, 0, ref.strides)
 
-    shape = replace(step, lambda ref: Ref(ref.array, taken(ref.base), ref.strides), taken if without_rounds else None)
-    return shape, tuple(numbers)
+    shape = replace(step, based, (lambda n: based(Ref("", n) if type(n) is int else n)) if varies else None)
+    return shape, tuple(bases)
 
 
 def step_of(part: Part) -> Any:
     """A part as a step."""
     shape, bases = part
     remaining = iter(bases)
-    return replace(shape, lambda ref: Ref(ref.array, next(remaining), ref.strides))
+
+    def based(ref: Ref) -> Ref:
+        return Ref(ref.array, next(remaining), ref.strides)
+
+    def rounds(n: Any) -> Any:
+        n = based(n) if type(n) is Ref else n
+        return n if type(n) is int or any(n.strides) else n.base
+
+    return replace(shape, based, rounds)
 
 
-def reroll(steps: Sequence[Any], depth: int = 0) -> list[Any]:
+def reroll(steps: Sequence[Any], depth: int = 0, *, varies: bool = False) -> list[Any]:
     """Steps of a kernel, or terms of a sum, with loops for what repeats, until nothing does.
 
-    They are inside `depth` loops themselves.
+    They are inside `depth` loops themselves. `varies` says whether an inner loop's rounds may vary with an outer one's.
     """
     if len(steps) < FEWEST_ROUNDS:
         return list(steps)
-    parts = list(map(part, steps))
+    parts = [part(step, varies) for step in steps]
     while len(found := roll(parts, depth)) < len(parts):
         parts = found
     return list(map(step_of, parts) if len(parts) < len(steps) else steps)
@@ -61,7 +72,10 @@ def roll(parts: Sequence[Part], depth: int = 0, longest: int = LONGEST_BODY) -> 
             def within(ref: Ref, strides: Iterator[int] = strides) -> Ref:
                 return Ref(ref.array, 0, (*ref.strides[:depth], next(strides), *ref.strides[depth:]))
 
-            found.append((Loop(rounds, replace(tuple(shapes[start:end]), within)), first))
+            def rounds_within(n: Any, within: Any = within) -> Any:
+                return within(n) if type(n) is Ref else n
+
+            found.append((Loop(rounds, replace(tuple(shapes[start:end]), within, rounds_within)), first))
         else:
             found.append(parts[start])
     return found

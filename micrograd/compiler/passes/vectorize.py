@@ -6,7 +6,7 @@ expressions of one kind that read the same arrays roll into loops, in whatever o
 """
 
 from bisect import bisect
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import chain, groupby, islice, pairwise, repeat
@@ -24,6 +24,10 @@ Items = Column | tuple[int | None, ...]
 """A column, or the lines of a row's numbers, None for numbers that are not needed."""
 Block = tuple[Any, list[Node]]
 """The operation that nodes share, and the nodes."""
+
+
+NO_POWER = 9  # which pitches are multiples of: with 64, not 72, Cholesky of 60 takes 1.4 times as long, from conflicts
+MOST_ROOM = 6  # times as many places as numbers: Cholesky of 60 has 1,004 lines of C, 1,490 with 3, 2,448 with 1
 
 
 LoopSteps = Callable[[Node, "Layout"], Kernel]
@@ -157,6 +161,17 @@ class Levels:
             for line in node.read:
                 latest[line] = min(latest[line], self._levels[i])
 
+    def pitch(self) -> int:
+        """A distance at which blocks can begin, large enough for one if there is room.
+
+        The columns of a triangle get shorter, but from one to the next, their numbers then advance evenly.
+        """
+        sizes = Counter(zip(self._levels, self._kinds, strict=True)).values()
+        pitch, room = NO_POWER, MOST_ROOM * len(self._nodes)
+        while pitch < max(sizes, default=0) and sum(-size // (2 * pitch) * -2 * pitch for size in sizes) <= room:
+            pitch *= 2
+        return pitch
+
     def blocks(self) -> Iterator[Block]:
         """Blocks of nodes that can be computed together, level by level.
 
@@ -193,7 +208,7 @@ def by_level(
     results are in one array.
     """
     steps: Kernel = []
-    for block in placed(levels.blocks(), layout, in_one=of_block is not None):
+    for block in placed(levels.blocks(), layout, levels.pitch() if of_block else 0):
         if block[0].round:
             steps += loop(block[0], layout)
         else:
@@ -213,10 +228,16 @@ def in_trace_order(nodes: Sequence[Node], layout: Layout, loop: LoopSteps) -> Ke
     return reroll(steps)
 
 
-def placed(blocks: Iterable[Block], layout: Layout, *, in_one: bool = False) -> Iterator[list[Node]]:
+def copies(results: Sequence[int], layout: Layout) -> Kernel:
+    """Steps that copy results to the array y, if they are elsewhere."""
+    return [Assign(Ref("y", i), Ref(*layout[line])) for i, line in enumerate(results) if layout[line] != ("y", i)]
+
+
+def placed(blocks: Iterable[Block], layout: Layout, pitch: int = 0) -> Iterator[list[Node]]:
     """The blocks, each in the order in which its results lie next to each other. Enters their places in `layout`.
 
-    Results are `in_one` array, or in one for each operation and size of a block.
+    Results are in an array for each operation and size of a block. Or with a `pitch`, in one, and each block begins at
+    a multiple of it.
     """
     arrays: dict[Any, str] = {}
     filled: dict[str, int] = defaultdict(int)
@@ -227,7 +248,7 @@ def placed(blocks: Iterable[Block], layout: Layout, *, in_one: bool = False) -> 
             block = _apart(block, layout)
         inner = [node for node in block if node.parameter < 0 and not _has_place(node, layout)]
         n = sum(node.size or 1 for node in inner)
-        array = arrays.setdefault(0 if in_one else (operation, n), f"{layout.prefix}{len(arrays)}")
+        array = arrays.setdefault(0 if pitch else (operation, n), f"{layout.prefix}{len(arrays)}")
         for node in inner:
             to = layout.kept_in if node.line in layout.keeps else array
             if node.size:
@@ -235,6 +256,7 @@ def placed(blocks: Iterable[Block], layout: Layout, *, in_one: bool = False) -> 
             for i, line in enumerate(node.items or (node.line,)):
                 layout[line] = to, filled[to] + i
             filled[to] += node.size or 1
+        filled[array] += -filled[array] % (pitch or 1)
         yield block
 
 

@@ -194,9 +194,8 @@ class Printer(ABC):
         return self._tables.setdefault(offsets, f"{self.name}_offsets{len(self._tables)}")
 
     def loop(self, loop: Loop, depth: int) -> str:
-        """The head of a loop over i0, i1, ...; its rounds may vary with the round of a case."""
-        rounds = loop.rounds if isinstance(loop.rounds, int) else f"{self.table(loop.rounds)}[i0]"
-        return self.head(f"i{depth}", rounds)
+        """The head of a loop over i0, i1, ...; its rounds may vary with those of the loops around it."""
+        return self.head(f"i{depth}", loop.rounds if isinstance(loop.rounds, int) else self.index(loop.rounds))
 
     def head(self, name: str, rounds: object) -> str:
         """The head of a loop that counts its rounds."""
