@@ -48,14 +48,14 @@ double probe(double x)
 """
 """A compiler works if it builds this library from headers and libm. It is used with the first flags that do."""
 WATCHED = """exec 3<&0
-(trap '' TERM; read _ <&3; kill 0; rm -f "$0".*) 2>/dev/null &
+(trap '' TERM; read _ <&3; kill 0; rm -rf "$0") 2>/dev/null &
 "$@" </dev/null
 status=$?
 kill -KILL $!
 exit $status
 """
 """Lets a shell run a command. When the shell's input ends, it kills the command and everything that it started, and
-removes the files whose names begin with $0."""
+removes the directory $0."""
 
 
 class CompilerError(RuntimeError):
@@ -190,41 +190,38 @@ def _built(text: str, compiler: Compiler) -> ctypes.CDLL:
     command = [*words, *FLAGS, *native, *vectors]
     name = hashlib.sha256("\0".join([text, *command, version, _processor()]).encode()).hexdigest()[:32] + ".so"
     try:
-        file = _cache_directory() / name
+        cache = _cache_directory()
         with suppress(OSError):  # it is missing or damaged
-            return ctypes.CDLL(str(file))
-        return _compiled(text, command, file)
+            return ctypes.CDLL(str(cache / name))
+        return _compiled(text, command, name, cache)
     except CompilerError:
         raise
     except (OSError, RuntimeError) as error:  # a RuntimeError says that the user has no home directory
         log.info("the cache for compiled libraries cannot be used: %s", error)
     try:
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:  # Windows keeps loaded libraries
-            return _compiled(text, command, Path(directory) / name)
+        return _compiled(text, command, name, None)
     except OSError as error:
         raise CompilerError(f"the library cannot be built: {error}") from error
 
 
-def _compiled(text: str, command: list[str], file: Path) -> ctypes.CDLL:
-    """Compile a text to this file and load it as a library. Raises CompilerError if the text is rejected."""
-    source = file.with_name(f"{os.urandom(16).hex()}.c")
-    built, jobs = source.with_suffix(".so"), _jobs(text)
-    objects = [source.with_suffix(f".{i}.o") for i in range(jobs)] if jobs > 1 else []
-    parts = [
-        [*command, "-c", f"-DJOBS={jobs}", f"-DJOB={i}", str(source), "-o", str(its)] for i, its in enumerate(objects)
-    ]
+def _compiled(text: str, command: list[str], name: str, cache: Path | None) -> ctypes.CDLL:
+    """Compile a text to a library, load it, and keep it in the cache. Raises CompilerError if the text is rejected."""
     compiler = "ziglang; the first time can take a minute or two" if "ziglang" in command else command[0]
-    try:
+    with tempfile.TemporaryDirectory(dir=cache, ignore_cleanup_errors=True) as room:  # Windows keeps loaded libraries
+        source, built, jobs = Path(room, "source.c"), Path(room, name), _jobs(text)
         source.write_text(text)
+        objects = [source.with_suffix(f".{i}.o") for i in range(jobs)] if jobs > 1 else []
+        parts = [
+            [*command, "-c", f"-DJOBS={jobs}", f"-DJOB={i}", str(source), "-o", str(its)]
+            for i, its in enumerate(objects)
+        ]
         with notice(f"compiling {text.count(chr(10)):,} lines of C with {compiler}"):
-            _run(parts, source.with_suffix(""))
-            _run([[*command, *map(str, objects or [source]), "-o", str(built), "-lm"]], source.with_suffix(""))
+            _run(parts, room)
+            _run([[*command, *map(str, objects or [source]), "-o", str(built), "-lm"]], room)
         library = ctypes.CDLL(str(built))  # if this fails, the file is not kept
-        built.replace(file)
-        _tidy(file.parent)
-    finally:
-        for left in source, built, *objects:
-            left.unlink(missing_ok=True)
+        if cache:
+            built.replace(cache / name)
+            _tidy(cache)
     return library
 
 
@@ -235,16 +232,16 @@ def _jobs(text: str) -> int:
     return min((os.cpu_count() or 1) + 1 - max(1, others), text.count("\n") // LONG, text.count("% JOBS"))
 
 
-def _run(commands: list[list[str]], files: Path) -> None:
+def _run(commands: list[list[str]], room: str) -> None:
     """Run compilers side by side. Raises CompilerError if one fails.
 
     They end when an exception ends this function, and when this process ends, even if it is killed: then the pipes to
-    their shells close, and these remove the `files`. Each has its own process group, so that a Ctrl-C in the terminal
-    does not end it: another thread may need what it builds.
+    their shells close, and these remove the `room` that they work in. Each has its own process group, so that a Ctrl-C
+    in the terminal does not end it: another thread may need what it builds.
     """
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     shell = os.name == "posix"
-    before, group = ([WATCHED, str(files)], 0) if shell else ([], None)
+    before, group = ([WATCHED, room], 0) if shell else ([], None)
     pipes |= {"shell": shell, "process_group": group, "text": True, "errors": "replace"}
     with ExitStack() as stack:
         started = [stack.enter_context(subprocess.Popen([*before, *command], **pipes)) for command in commands]

@@ -4,14 +4,15 @@ What depends only on the learning rate, the number of steps and the norm of the 
 in doubles. gcc makes vectors of the loop.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from types import FunctionType
 from typing import Any
 
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.redirect import symbols
 from micrograd.compiler.frontend.tracer import Trace, TraceError
-from micrograd.compiler.passes.expressions import Node, expressions
+from micrograd.compiler.passes.expressions import expressions
 from micrograd.compiler.targets.c import TOTAL, templates
 from micrograd.compiler.targets.spelling import source, terms, total
 from micrograd.core.errors import shown
@@ -61,10 +62,13 @@ class UpdateKernel:
         attributes = [(name, x) for name, x in vars(optimizer).items() if name not in varying]
         return tuple([(name, x if type(x) in PLAIN else id(x)) for name, x in attributes])
 
-    def nodes(self, *, head: bool) -> list[Node]:
-        """What is computed for each parameter, or before, for all of them."""
-        nodes = expressions(self.trace, self.before if head else [*self.results, *self.before]).nodes
-        return [node for node in nodes if head or node.line not in self.uniform]
+    def computed(
+        self, name: Callable[[int], str], templates: Mapping[str, str], *, head: bool
+    ) -> Iterator[tuple[int, str]]:
+        """What is computed for each parameter, or before, for all of them: lines, and their numbers as text."""
+        for node in expressions(self.trace, self.before if head else [*self.results, *self.before]).nodes:
+            if head or node.line not in self.uniform:
+                yield node.line, total(terms(node, name, templates))
 
     def c_source(self, precision: Precision = DOUBLE) -> tuple[str, str]:
         """The function `update`, and what it computes before its loop, in doubles.
@@ -84,11 +88,9 @@ class UpdateKernel:
 
     def _lines(self, precision: Precision, *, head: bool) -> Iterator[str]:
         """The statements in the loop, or those before it."""
-        words = templates(precision, vectors=False)
-        for node in self.nodes(head=head):
-            id = node.line
-            parts = terms(node, lambda operand: self._name(operand, precision, head=head), words)
-            yield f"const {'double' if head else 'real'} t{id} = {total(parts)};"
+        words, name = templates(precision, vectors=False), partial(self._name, precision=precision, head=head)
+        for id, text in self.computed(name, words, head=head):
+            yield f"const {'double' if head else 'real'} t{id} = {text};"
             if self.trace.ops[id] not in TOTAL:
                 yield f"failed |= t{id} - t{id} != 0;"
 

@@ -12,7 +12,6 @@ CALLS = {name: function.arity for name, function in scalar.FUNCTIONS.items() if 
 """The functions of the C library that kernels call, and of how many numbers each is."""
 INSTRUCTIONS = ("sqrt", "fabs", "floor")  # of a processor
 OF_NUMBERS = "chosen", "larger", "remainder_", "take_at", "add_at"
-OF_VECTORS = "every", "larger", "take_at", "take", "add_at"
 ALWAYS = "inline __attribute__((always_inline))"  # else no loop that calls it has vectors
 
 FAST_COMPILE = '"no-tree-bit-ccp", "ira-region=one"'
@@ -71,7 +70,7 @@ def _known(precision: Precision, vectors: bool) -> dict[str, str]:
             kind = "inline" if name in INSTRUCTIONS else "CALLS_LIBM"
             call = f"{name}SUFFIX({', '.join(['a[l]', 'b[l]'][:n])})"
             texts[f"v_{name}"] = f"static {kind} V v_{name}({', '.join(['V a', 'V b'][:n])}) LANE_BY_LANE({call})\n"
-        texts |= {f"v_{name}": PARTS[f"v_{name}"] for name in OF_VECTORS}
+        texts |= {name: text for name, text in PARTS.items() if name.startswith("v_")}
     if precision == DOUBLE:
         inline = "CONTRACTED __attribute__((noinline))" if vectors else ALWAYS
         of = "v" if vectors else "row"
@@ -81,6 +80,6 @@ def _known(precision: Precision, vectors: bool) -> dict[str, str]:
         kind, call = ("inline", f"{prefix}{name}{suffix}") if name == of else (ALWAYS, name)
         rules = " | ".join(refused(of, precision))
         texts[f"checked_{name}"] = filled(PARTS["checked"], KIND=kind, NAME=name, CALL=call, RULES=rules)
-    for name in ("quotient", "remainder", "pow", "index"):
-        texts[f"checked_{name}"] = filled(PARTS[f"checked_{name}"], PREFIX=prefix, SUFFIX=suffix)
+    checked = {name: text for name, text in PARTS.items() if name.startswith("checked_")}
+    texts |= {name: filled(text, PREFIX=prefix, SUFFIX=suffix) for name, text in checked.items()}
     return {name: f"{text}\n" for name, text in texts.items()}

@@ -272,7 +272,7 @@ def read_only(cache, monkeypatch):
     write_text = Path.write_text
 
     def write(path, text):
-        if path.parent == cache:
+        if cache in path.parents:
             raise PermissionError(errno.EACCES, "Permission denied")
         return write_text(path, text)
 
