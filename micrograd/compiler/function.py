@@ -51,7 +51,10 @@ class Function:
         self, function: Callable[..., Any], example_args: Sequence[Any], parameters: Sequence[Value] | None,
         options: Options,
     ) -> None:  # fmt: skip
-        _check_function(function, example_args)
+        if not isinstance(example_args, (tuple, list)):
+            one = shown(example_args)
+            raise TypeError(f"example_args is {one}: expected a tuple of the function's arguments, such as ({one},)")
+        validation.require_attributes("function", function, ["__call__"], "a function of Values")
         self.options = options
         self._finds_parameters = parameters is None
         self.parameters = _parameters_of(function) if parameters is None else unique_leaves(parameters)
@@ -330,11 +333,3 @@ def require_floats(leaves: Iterable[Value]) -> None:
                 f"the function uses {shown(leaf)}, but compiled code computes with floats: give it a float, or "
                 f"call the function itself to compute with {kind}"
             )
-
-
-def _check_function(function: Any, example_args: Any) -> None:
-    """Raise TypeError unless these are a function and a tuple of its arguments."""
-    one = shown(example_args)
-    if not isinstance(example_args, (tuple, list)):
-        raise TypeError(f"example_args is {one}: expected a tuple of the function's arguments, such as ({one},)")
-    validation.require_attributes("function", function, ["__call__"], "a function of Values")

@@ -157,10 +157,11 @@ class Library:
 
     def load(self) -> None:
         """Load it, unless it is loaded. Raises CompilerError if it cannot be built."""
+        text, wait = self.text, self._wait  # before another thread that loads it lets them go
         if self.run:
             return
         try:
-            library = self._wait() if self._wait else build(self.text)
+            library = wait() if wait else build(text)
         except CompilerError as error:
             raise CompilerError(f"the C for arguments of shape {self.graph.shapes} cannot be built: {error}") from error
         self.room, self.run = ctypes.c_int64.in_dll(library, "room").value, RUN(("run", library))

@@ -5,6 +5,7 @@ in doubles. gcc makes vectors of the loop.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from functools import partial
 from types import FunctionType
 from typing import Any
@@ -37,16 +38,11 @@ class UpdateKernel:
     def __init__(self, optimizer: Optimizer) -> None:
         check_rule(optimizer)
         self.clips = optimizer.clip_grad_norm is not None
-        self.traced_with, attributes = self.key(optimizer), vars(optimizer)
-        before = dict(attributes)
+        self.traced_with = self.key(optimizer)
         try:
-            self.trace, self.results = _traced(optimizer)
+            self.trace, self.results = _traced(copy(optimizer))
         except TraceError as error:
             raise TraceError(f"the rule of {type(optimizer).__name__} cannot be traced, {error}; {ONLY}") from error
-        finally:
-            attributes.update(before)
-            for name in attributes.keys() - before.keys():
-                del attributes[name]
         operands, self.uniform = self.trace.operands, _uniform(self.trace)
         varying = [id for id in self.trace.live(self.results) if id not in self.uniform]
         used = {*self.results, *[i for id in varying for i in operands[id]]}
@@ -132,7 +128,10 @@ def _uniform(trace: Trace) -> set[int]:
 
 
 def _traced(optimizer: Optimizer) -> tuple[Trace, list[int]]:
-    """What the rule does to a parameter, and the lines of what it gives. Raises TypeError if it does anything else."""
+    """What the rule does to a parameter, and the lines of what it gives. Raises TypeError if it does anything else.
+
+    The attributes of the optimizer become symbols.
+    """
     trace, kind = Trace(), type(optimizer).__name__
     everyone = trace.leaf("all")
     moments: dict[str, Any] = {name: [everyone] * len(optimizer.parameters) for name in optimizer.moments}

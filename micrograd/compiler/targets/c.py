@@ -1,11 +1,8 @@
 """Writing C: a trace as C99, for a library that is loaded here (library.py) or a file to use elsewhere (export.py).
 
 The loops of a kernel (ir.py) are printed in functions of about 150 lines. A library for many examples computes a tile
-of them at once: vectors with an example in each lane, up to four vectors for each weight that is loaded. A layer adds
-up several of its sums at once (layers.py), and other rounds that read the same numbers are jammed, to load them once
-(jam.py). What is the same for all examples is computed once (hoist.py). The gradients of matrices are added up after
-all tiles of a block of examples (products.py). A library for few examples computes them one by one, and uses the lanes
-for dot products.
+of them at once: vectors with an example in each lane, up to four vectors for each weight that is loaded. A library for
+few examples computes them one by one, and uses the lanes for dot products. lower.py has the passes of both.
 
 In lanes, sums are added up in the engine's order, except gradients: that of a parameter is first added up over a tile,
 where the terms of a sum of products are added one by one, or over a block. The long sums of a layer and the gradients

@@ -148,13 +148,12 @@ def _text(graph: Graph, kind: CallSpec) -> str:
         sums = [names[ends.gradients.get(i, ("g", i))] for i in range(graph.n_parameters)]
         body = [*_unpack(graph, "p", "g"), "outputs = []", "for x in reversed(examples):", *indented(loop)]
         body.append(f"return outputs, {_list(sums)}")
-    elif kind == "forward":
-        takes, doc = "p, x", "The outputs for the parameters p and one example x, all flat."
-        body = [*_unpack(graph, "p", "x"), *lines, f"return {_list(results)}"]
     else:
-        takes, doc = "p, x, seed=1.0", "The output for one example x, and its derivative by each number in x."
-        value, *gradient = results
-        body = [*_unpack(graph, "p", "x"), *lines, f"return {value}, {_list(gradient)}"]
+        takes, doc, found = "p, x", "The outputs for the parameters p and one example x, all flat.", _list(results)
+        if kind != "forward":
+            takes, doc = "p, x, seed=1.0", "The output for one example x, and its derivative by each number in x."
+            found = f"{results[0]}, {_list(results[1:])}"
+        body = [*_unpack(graph, "p", "x"), *lines, f"return {found}"]
     return f"def {name_of(kind)}({takes}):\n" + textwrap.indent("\n".join([f'"""{doc}"""', *body]), "    ") + "\n"
 
 
