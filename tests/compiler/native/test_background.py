@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -88,24 +87,22 @@ while not os.path.exists(sys.argv[2]):
 
 
 @needs_compiler
-def test_the_exit_does_not_wait_for_a_compiler_in_the_background(monkeypatch, tmp_path):
+def test_the_exit_does_not_wait_for_a_compiler_in_the_background_and_ends_it(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with hanging(tmp_path, otherwise=toolchain.require_compiler().command) as script:
-        command = [sys.executable, "-c", AT_EXIT, script, str(tmp_path / "hung")]
-        done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=600)
-        assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
-        assert {file.suffix for file in tmp_path.glob("micrograd/*")} == {".so"}
+    script = hanging(tmp_path, otherwise=toolchain.require_compiler().command)
+    command = [sys.executable, "-c", AT_EXIT, script, str(tmp_path / "hung")]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=600)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+    wait_until(lambda: (tmp_path / "ended").exists() and not [*tmp_path.glob("micrograd/*.c")])
 
 
-@contextmanager
 def hanging(directory, otherwise):
-    """A compiler that hangs at its first call, as long as the block lasts, and does its work from the second on."""
-    script, hung, over = directory / "cc", directory / "hung", directory / "over"
-    hang = f"touch {hung}; until [ -e {over} ]; do sleep 0.05; done"
-    script.write_text(f'#!/bin/sh\n[ -e {hung} ] && exec {shlex.join(otherwise)} "$@"\n{hang}\n')
+    """A compiler that starts a process and hangs at its first call, and does its work from the second on."""
+    script, hung, ended = directory / "cc", directory / "hung", directory / "ended"
+    started = f'(trap "touch {ended}; exit" TERM; touch {hung}; sleep 60 & wait) & wait'
+    script.write_text(f'#!/bin/sh\n[ -e {hung} ] && exec {shlex.join(otherwise)} "$@"\n{started}\n')
     script.chmod(0o700)
-    yield str(script)
-    over.touch()
+    return str(script)
 
 
 @needs_compiler
@@ -113,14 +110,14 @@ def test_after_ctrl_c_in_a_step_that_waits_for_the_compiler_the_next_step_compil
     compiler, w = toolchain.require_compiler(), Value(2.0)
     fast = compile(lambda x: w * x, (1.0,), parameters=[w], backend="c")
     optimizer = SGD([w], 0.5)
+    script = hanging(tmp_path, otherwise=compiler.command)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with hanging(tmp_path, otherwise=compiler.command) as script:
-        monkeypatch.setattr(toolchain, "find_compiler", lambda *_: compiler._replace(command=(script,)))
-        with fast.training(optimizer) as step:
-            wait_until((tmp_path / "hung").exists)
-            threading.Timer(0.5, signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT]).start()
-            with pytest.raises(KeyboardInterrupt):
-                step([1.0])
-            assert w.data == 2.0
-            assert step([1.0]) == 2.0
+    monkeypatch.setattr(toolchain, "find_compiler", lambda *_: compiler._replace(command=(script,)))
+    with fast.training(optimizer) as step:
+        wait_until((tmp_path / "hung").exists)
+        threading.Timer(0.5, signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT]).start()
+        with pytest.raises(KeyboardInterrupt):
+            step([1.0])
+        assert w.data == 2.0
+        assert step([1.0]) == 2.0
     assert w.data == 1.5
