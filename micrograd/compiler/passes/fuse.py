@@ -41,7 +41,7 @@ def _partner(
         before = found[at]
         if isinstance(before, Loop) and joins(before) and _may_join(before, loop, around, is_next=at == last):
             return at, before
-        if _meet(before, loop, around, ever=True):
+        if meet(before, loop, around, ever=True):
             break
     return None
 
@@ -63,7 +63,7 @@ def _may_join(first: Loop, second: Loop, around: tuple[int, ...], is_next: bool)
         return False
     if not (is_next or _is_flat((first, second))) or any(loop.parallel or loop.may_skip for loop in (first, second)):
         return False
-    return not _meet(first, second, around)
+    return not meet(first, second, around)
 
 
 def is_parallel(loop: Loop, around: tuple[int, ...] = ()) -> bool:
@@ -75,7 +75,7 @@ def is_parallel(loop: Loop, around: tuple[int, ...] = ()) -> bool:
         if any(is_variable(ref) and ref not in known for ref, _ in refs(step.value)):
             return False  # a sum carried from round to round
         known.add(step.target)
-    return not _meet(loop, loop, around)
+    return not meet(loop, loop, around)
 
 
 class _Access(NamedTuple):
@@ -96,7 +96,7 @@ def _accesses(part: Step, around: tuple[int, ...]) -> Iterator[_Access]:
                 yield _Access(ref, rounds, i == 0, *span(ref, rounds))
 
 
-def _meet(first: Step, second: Loop, around: tuple[int, ...], ever: bool = False) -> bool:
+def meet(first: Step, second: Loop, around: tuple[int, ...], ever: bool = False) -> bool:
     """Whether a round of the second loop accesses what a later round of the first does, and one of them sets it.
 
     With `ever`, this may be any round of the first, not only a later one.

@@ -11,7 +11,7 @@ from micrograd.compiler.passes.interchange import interchanged
 from micrograd.compiler.passes.jam import jam
 from micrograd.compiler.passes.layers import with_layers
 from micrograd.compiler.passes.products import Product, argument, split
-from micrograd.compiler.passes.rounds import in_lanes
+from micrograd.compiler.passes.rounds import in_lanes, with_sums
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
 
@@ -39,7 +39,7 @@ def lower(program: Program, kind: str, precision: Precision = DOUBLE, shared: Se
         kernel, products, block = split(kernel, program.sizes)
         kernel = [_for_all(step, program.sizes, shared) for step in kernel] if any(shared) else kernel
     vectors = kind in ("lanes", "once")
-    layers = kernel if kind == "once" else with_layers(kernel) if vectors else interchanged(in_lanes(kernel))
+    layers = kernel if kind == "once" else with_layers(kernel) if vectors else interchanged(in_lanes(with_sums(kernel)))
     parts, temporaries = allocate(layers, LINES)
     parts = list(map(_needed, parts)) if kind == "file" else parts  # elsewhere, a step may set `failed`
     steps = [in_steps(part, dots=kind == "one", totals=kind == "lanes") for part in parts]

@@ -312,16 +312,17 @@ static inline W most(W a, W b)
 
 static inline real max(real start, const real *a, long n)
 {
-    W even = {start, start, start, start, start, start, start, start}, odd = even; /* two take 0.65 of the time */
-    const long whole = n / 16 * 16;
-    for (long i = 0; i < whole; i += 16) {
-        even = most(even, *(const W *)(a + i));
-        odd = most(odd, *(const W *)(a + i + 8));
-    }
-    even = most(even, odd);
+    W found = {start, start, start, start, start, start, start, start}, each[] = {found, found, found, found};
+    long i = 0;
+    for (; i + 32 <= n; i += 32) /* of 160,000 numbers: four at once take 0.6 of the time of two */
+        _Pragma("GCC unroll 4") for (long k = 0; k < 4; k++)
+            each[k] = most(each[k], *(const W *)(a + i + 8 * k));
+    found = most(most(each[0], each[1]), most(each[2], each[3]));
+    for (; i + 8 <= n; i += 8)
+        found = most(found, *(const W *)(a + i));
     for (long l = 0; l < 8; l++)
-        start = even[l] > start || even[l] != even[l] ? even[l] : start;
-    for (long i = whole; i < n; i++)
+        start = found[l] > start || found[l] != found[l] ? found[l] : start;
+    for (; i < n; i++)
         start = a[i] > start || a[i] != a[i] ? a[i] : start;
     return start;
 }

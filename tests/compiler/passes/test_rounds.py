@@ -1,7 +1,9 @@
-"""Lanes: rounds of a loop in strips, with sums in parts."""
+"""Lanes: rounds of a loop in strips, with sums in parts; and sums in the loops that compute their terms."""
 
-from micrograd.compiler.ir import Assign, Call, Loop, Ref, Sum, Term, show
-from micrograd.compiler.passes.rounds import in_lanes
+import pytest
+
+from micrograd.compiler.ir import Assign, Call, Loop, Ref, Sum, Switch, Term, show
+from micrograd.compiler.passes.rounds import MANY, in_lanes, with_sums
 
 OWN, TOTAL = Ref("t1", 0, (0,)), Ref("t2", 3, (0,))
 STEPS = (
@@ -10,20 +12,20 @@ STEPS = (
 )
 IN_LANES = """\
 for i in 8:
-    t2p[24+i] = -0.0
+    tt2p[24+i] = -0.0
 for i in 1:
     for j in 16:
         t1[j] = neg(x[5+32i+2j])
     t2[3] = t2[3] + p[1] * 16.0
     for j in 8:
-        t2p[24+j] = t2p[24+j] - t1[j] * p[1] - t1[8+j] * p[1]
+        tt2p[24+j] = tt2p[24+j] - t1[j] * p[1] - t1[8+j] * p[1]
 for i in 1:
     for j in 5:
         t1[j] = neg(x[37+10i+2j])
-        t2p[24+j] = t2p[24+j] - t1[j] * p[1]
+        tt2p[24+j] = tt2p[24+j] - t1[j] * p[1]
     t2[3] = t2[3] + p[1] * 5.0
 for i in 1:
-    t2[3+i] = t2[3+i] + sum(t2p[24+8i+j] for j in 8)
+    t2[3+i] = t2[3+i] + sum(tt2p[24+8i+j] for j in 8)
 """
 
 
@@ -33,3 +35,61 @@ def test_a_sum_in_lanes_has_parts_and_neighbouring_steps_share_a_loop_over_lanes
 
 def test_few_rounds_are_not_in_lanes():
     assert in_lanes([loop := Loop(15, STEPS, parallel=True)]) == [loop]
+
+
+def at(array, base, *strides):
+    return Ref(array, base, strides)
+
+
+def exps(to, of, *more, rounds=MANY):
+    return Loop(rounds, (Assign(to, Call("exp", (of,))), *more))
+
+
+def total(to, *factors, sign="+", first=(), rounds=MANY):
+    return Assign(to, Sum((*first, Loop(rounds, (Term(sign, factors),)))))
+
+
+X, A, B, C = at("x", 0, 1), at("t0", 0, 1), at("t0", MANY, 1), at("t1", 0, 1)
+BOTH = exps(A, X, Assign(B, Call("neg", (A,))))
+
+
+def test_sums_of_many_numbers_join_the_loop_that_computes_them():
+    later = [total(at("t2", 0), A, X, first=(Term("-", (at("p", 0),)),)), Loop(2, (Assign(C, Call("sin", (X,))),))]
+    kernel = [BOTH, *later, total(at("t2", 1), B), exps(at("y", 0, 1), B)]
+    assert (
+        show(with_sums(kernel))
+        == f"""\
+t2[0] = - p[0]
+t2[1] = -0.0
+for i in {MANY}:
+    t0r[0] = exp(x[i])
+    t0[{MANY}+i] = neg(t0r[0])
+    t2[0] = t2[0] + t0r[0] * x[i]
+    t2[1] = t2[1] + t0[{MANY}+i]
+for i in 2:
+    t1[i] = sin(x[i])
+for i in {MANY}:
+    y[i] = exp(t0[{MANY}+i])
+"""
+    )
+
+
+SUM = total(at("t2", 0), A)
+APART = {
+    "few numbers": [exps(A, X, rounds=MANY - 1), total(at("t2", 0), A, rounds=MANY - 1)],
+    "other numbers": [exps(A, X), total(at("t2", 0), X)],
+    "numbers of later rounds": [exps(A, X), total(at("t2", 0), at("t0", 1, 1))],
+    "a round reads the one before": [exps(at("t0", 1, 1), A), total(at("t2", 0), at("t0", 1, 1))],
+    "a step between sets a factor": [exps(A, X), exps(C, X, rounds=2 * MANY), total(at("t2", 0), A, C)],
+    "one of several cases sets a factor": [exps(A, X), Switch((0, 0), ((Assign(C, X),),)), total(at("t2", 0), A, C)],
+    "it adds to a number that was computed": [exps(A, X), total(at("t2", 0), A, first=(Term("+", (at("t1", 9),)),))],
+    "it multiplies by another sum": [exps(A, X), SUM, total(at("t2", 1), A, at("t2", 0, 0))],
+    "the largest": [exps(A, X), total(at("t2", 0), A, sign=">")],
+    "operations that take one number": [exps(A, X, Assign(B, Call("sin", (X,)))), SUM],
+}
+
+
+@pytest.mark.parametrize("kernel", APART.values(), ids=APART)
+def test_other_sums_stay_apart(kernel):
+    *_, last = with_sums(kernel)
+    assert last == kernel[-1]

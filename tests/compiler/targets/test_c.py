@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 from functools import reduce
 from itertools import accumulate
 
@@ -100,6 +101,19 @@ def test_sums_are_added_up_in_order_in_lanes_and_in_eight_parts_for_few_examples
         value.data = number
     assert fast.map([[1.0] * 50] * 5) == [0.25 + 1e308 - 1e308] * 5
     assert not math.isfinite(fast([1.0] * 50))
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "of", [micrograd.logsumexp, lambda xs: dot(micrograd.losses.softmax(xs), xs)], ids=["logsumexp", "softmax"]
+)
+def test_long_rows_are_added_up_where_they_are_computed(of):
+    xs = [math.sin(i) for i in range(1100)]
+    fast = micrograd.compile(of, (xs,), backend="c")
+    loops = re.findall(r"    (?:PARALLEL )?for .*? i0 < (\d+)", library_text(fast, "forward", 0))
+    assert "8" in loops
+    assert "1100" not in loops
+    assert_close(flat(list(fast.value_and_grad(xs))), flat(list(eager(of, xs))))
 
 
 @needs_compiler
