@@ -419,7 +419,8 @@ class Trace:
 
     def reached(self, ends: Iterable[int], is_end: Callable[[int], bool] | None = None) -> list[int]:
         """The lines, in order, that a walk from some lines to their operands meets. It stops where `is_end` holds."""
-        found, waiting = bytearray(len(self.ops)), [*ends]
+        waiting = [*ends]  # first: an end that is a constant may add its line
+        found = bytearray(len(self.ops))
         while waiting:
             line = waiting.pop()
             if not found[line]:
