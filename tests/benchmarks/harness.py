@@ -221,10 +221,12 @@ def _start(contestant: Contestant) -> subprocess.Popen[str]:
     """A process that waits for its turns; leaving its context closes its input, which ends it."""
     function = contestant.prepare
     order = [str(contestant.path or ""), function.__module__, function.__qualname__, *contestant.arguments]
+    variables = dict(os.environ)
+    variables.pop("OPENBLAS_CORETYPE", None)  # NumPy's BLAS chooses the best kernels for the processor
     return subprocess.Popen(
         [sys.executable, "-m", __spec__.name, json.dumps(order)],
         cwd=CHECKOUT,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},  # one thread, as ours has
+        env={**variables, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},  # one thread, as ours has
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
