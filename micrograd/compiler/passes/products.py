@@ -30,17 +30,11 @@ class Product(NamedTuple):
         return _loops(self.rounds, Accumulate(self.target, Sum((Term("+", (self.a, self.b)),))))
 
 
-class Split(NamedTuple):
-    """A kernel in two: what it computes for each example, and the products; and how many numbers these read of each."""
+def split(kernel: Sequence[Step], sizes: Sequence[int]) -> tuple[Kernel, list[Product], int]:
+    """What the kernel computes for each example, the products, and how many numbers in "block" they read of each.
 
-    kernel: Kernel
-    products: list[Product]
-    size: int
-
-
-def split(kernel: Sequence[Step], sizes: Sequence[int]) -> Split:
-    """The kernel without its products. If b reads one argument (they have these `sizes`), it is not copied:
-    with copies, a step of 784-128-10 takes 1.04 times as long.
+    If b reads one argument (they have these `sizes`), it is not copied: with copies, a step of 784-128-10 takes 1.04
+    times as long.
     """
     left: Kernel = []
     products: list[Product] = []
@@ -68,7 +62,7 @@ def split(kernel: Sequence[Step], sizes: Sequence[int]) -> Split:
             rounds, _, a, b = product
             in_place = argument(b, rounds, sizes)
             products.append(product._replace(a=in_block(a, rounds), b=b if in_place else in_block(b, rounds)))
-    return Split(left, products, size)
+    return left, products, size
 
 
 def argument(ref: Ref, rounds: Sequence[int], sizes: Sequence[int]) -> tuple[int, int] | None:
