@@ -142,13 +142,8 @@ def everything(graph: Graph) -> Ends:
 
 def interpreted(made: Program, parameters: Sequence[Any], example: Sequence[Any]) -> Computed:
     """What a kernel computes for an example, if the gradients are 0.25 before."""
-    memory = {
-        "p": [parameter.data for parameter in parameters],
-        "x": list(map(float, flatten(list(example)))),
-        "c": made.constants,
-        "seed": [1.0],
-    }
-    machine = Machine(memory, [0.25] * len(parameters))
+    numbers = [parameter.data for parameter in parameters], list(map(float, flatten(list(example))))
+    machine = Machine({"p": numbers[0], "x": numbers[1], "c": made.constants, "seed": [1.0]}, [0.25] * len(parameters))
     machine.run(made.kernel)
     return Computed(machine.results(made.n_results), machine.gradients)
 

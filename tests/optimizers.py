@@ -31,10 +31,8 @@ ROWS = (
         SGD,
         {"learning_rate": 1e-3, "momentum": 0.0, "dampening": 0.0, "weight_decay": 0.0, "nesterov": False},
         [
-            {"learning_rate": 0.1},
-            {"learning_rate": 0.1, "weight_decay": 0.2},
-            {"learning_rate": 0.1, "momentum": 0.9},
-            {"learning_rate": 0.1, "momentum": 0.9, "dampening": 0.3},
+            {"learning_rate": 0.1}, {"learning_rate": 0.1, "weight_decay": 0.2},
+            {"learning_rate": 0.1, "momentum": 0.9}, {"learning_rate": 0.1, "momentum": 0.9, "dampening": 0.3},
             {"learning_rate": 0.1, "momentum": 0.9, "nesterov": True},
             {"learning_rate": 0.1, "momentum": 0.9, "weight_decay": 0.2},
             {"learning_rate": 0.1, "momentum": 0.9, "dampening": 0.3, "weight_decay": 0.2},
@@ -46,12 +44,9 @@ ROWS = (
         Adam,
         {"learning_rate": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.0},
         [
-            {"learning_rate": 0.1},
-            {"learning_rate": 0.1, "betas": (0.5, 0.75)},
-            {"learning_rate": 0.1, "betas": (0.0, 0.0)},
-            {"learning_rate": 0.1, "eps": 0.1},
-            {"learning_rate": 0.1, "weight_decay": 0.2},
-            {"learning_rate": 0.1, "eps": 0.1, "clip_grad_norm": 0.05},
+            {"learning_rate": 0.1}, {"learning_rate": 0.1, "betas": (0.5, 0.75)},
+            {"learning_rate": 0.1, "betas": (0.0, 0.0)}, {"learning_rate": 0.1, "eps": 0.1},
+            {"learning_rate": 0.1, "weight_decay": 0.2}, {"learning_rate": 0.1, "eps": 0.1, "clip_grad_norm": 0.05},
         ],
     ),
     Row(
@@ -74,4 +69,4 @@ ROWS = (
             {"learning_rate": 0.1, "alpha": 0.5, "eps": 0.1, "weight_decay": 0.2, "momentum": 0.9},
         ],
     ),
-)
+)  # fmt: skip

@@ -60,11 +60,7 @@ def recurrent() -> tuple[Any, ...]:
 
 
 CASES = {
-    "a network": network(20, 20, 16),
-    "a small network": network(2, 7, 3),
-    "a matrix used twice, and elsewhere": used_twice(),
-    "several products over one row": several(),
-    "steps": recurrent(),
-    "a difference": difference(),
-    "a row that spans two arguments": spanning(),
-}
+    "a network": network(20, 20, 16), "a small network": network(2, 7, 3),
+    "a matrix used twice, and elsewhere": used_twice(), "several products over one row": several(),
+    "steps": recurrent(), "a difference": difference(), "a row that spans two arguments": spanning(),
+}  # fmt: skip

@@ -75,15 +75,12 @@ class Setting:
             history = getattr(raised, "history", None)
         every = [*model.parameters(), *getattr(optimizer, "parameters", ())]
         return {
-            "error": error,
-            "history": history and plain(history),
-            "data": [parameter.data for parameter in every],
-            "grad": [parameter.grad for parameter in every],
-            "optimizer": optimizer.state_dict() if optimizer else None,
+            "error": error, "history": history and plain(history), "data": [parameter.data for parameter in every],
+            "grad": [parameter.grad for parameter in every], "optimizer": optimizer.state_dict() if optimizer else None,
             "rng": rng.getstate() if hasattr(rng, "getstate") else rng,
             "kinds": [(type(parameter), type(parameter.data), type(parameter.grad)) for parameter in every],
             "lists": [name for name in vars(optimizer or rng) if isinstance(getattr(optimizer or rng, name), list)],
-        }
+        }  # fmt: skip
 
 
 def plain(history):

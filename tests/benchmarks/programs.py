@@ -409,20 +409,15 @@ class Sized(NamedTuple):
 
 
 TABLE = {
-    "heat equation": Sized(heat, (50, 100), (9, 4)),
-    "bodies in a plane": Sized(bodies, (4, 100), (4, 3)),
-    "LSTM": Sized(lstm, (16, 50), (4, 6)),
-    "two convolutions, taps skipped": Sized(convolutions, (12, 8), (5, 3)),
+    "heat equation": Sized(heat, (50, 100), (9, 4)), "bodies in a plane": Sized(bodies, (4, 100), (4, 3)),
+    "LSTM": Sized(lstm, (16, 50), (4, 6)), "two convolutions, taps skipped": Sized(convolutions, (12, 8), (5, 3)),
     "Hessian of predators and prey": Sized(differentiated, (predators, "hessian", 100), (predators, "hessian", 2)),
     "gradient of predators and prey": Sized(differentiated, (predators, "grad", 500), (predators, "grad", 8)),
     "Jacobian of residuals": Sized(differentiated, (residuals, "jacobian", 1000), (residuals, "jacobian", 12)),
-}
+}  # fmt: skip
 UNTUNED = {
-    "filter": Sized(filtered, (16, 400), (4, 20)),
-    "mixture of Gaussians": Sized(mixture, (200, 5), (9, 4)),
-    "springs": Sized(springs, (30, 100), (6, 5)),
-    "soft clusters": Sized(clusters, (150, 6), (8, 4)),
-    "arm of many joints": Sized(arm, (300,), (8,)),
-    "polynomial": Sized(powers, (100, 12), (8, 5)),
-}
+    "filter": Sized(filtered, (16, 400), (4, 20)), "mixture of Gaussians": Sized(mixture, (200, 5), (9, 4)),
+    "springs": Sized(springs, (30, 100), (6, 5)), "soft clusters": Sized(clusters, (150, 6), (8, 4)),
+    "arm of many joints": Sized(arm, (300,), (8,)), "polynomial": Sized(powers, (100, 12), (8, 5)),
+}  # fmt: skip
 PROGRAMS = TABLE | UNTUNED

@@ -4,13 +4,13 @@ import math
 import random
 import re
 import struct
+from functools import partial
 
 import numpy as np
 import pytest
 
 import micrograd
 from micrograd import Backend, Value, fit, scalar
-from micrograd.compiler import CompilerError
 from micrograd.compiler.native import toolchain
 from micrograd.losses import cross_entropy
 from micrograd.nn import MLP
@@ -80,11 +80,7 @@ def test_lanes_and_single_examples_agree_with_doubles(network, n):
 
 
 @pytest.mark.parametrize(
-    "make",
-    [
-        lambda parameters: Adam(parameters, learning_rate=0.01, weight_decay=0.01),
-        lambda parameters: SGD(parameters, learning_rate=0.1, momentum=0.9),
-    ],
+    "make", [partial(Adam, learning_rate=0.01, weight_decay=0.01), partial(SGD, learning_rate=0.1, momentum=0.9)]
 )
 def test_fit_learns_what_it_learns_in_doubles(network, make):
     model, _, xs, ys = network
@@ -143,7 +139,7 @@ def test_what_overflows_on_the_way_goes_on_as_infinity_and_is_an_error_where_tha
     monkeypatch.undo()
     with pytest.raises(OverflowError):  # by the gradient, which is an infinity times 0
         single.value_and_grad(-100.0)
-    for fast in squared(), both(lambda x: x.exp(), (1.0,))[1]:
+    for fast in in_single(), both(lambda x: x.exp(), (1.0,))[1]:
         for call in (lambda fast=fast: fast(1e30), lambda fast=fast: fast.map([1e30] * 40)):
             with pytest.raises(OverflowError):
                 call()
@@ -186,47 +182,24 @@ def test_a_number_of_an_optimizer_that_is_too_large_is_an_error():
         pass
 
 
-def test_without_a_compiler_python_computes_in_doubles(monkeypatch, network, caplog):
-    toolchain.warn_once.cache_clear()
-
-    def none(*_):
-        raise CompilerError("none works here")
-
-    model, loss, xs, ys = network
-    monkeypatch.setattr(toolchain, "find_compiler", none)
-    backend = Backend("auto", precision="single")
-    fast = micrograd.compile(loss, (xs[0], ys[0]), parameters=model.parameters(), backend=backend)
-    expected = [loss(x, y).data for x, y in zip(xs[:3], ys, strict=False)]
-    assert fast.map(xs[:3], ys[:3]) == pytest.approx(expected, rel=1e-12)
-    assert "compiled to Python instead of C, in double precision: none works here" in caplog.text
-    with pytest.raises(CompilerError):
-        micrograd.compile(loss, (xs[0], ys[0]), backend=SINGLE)
-
-
 # Errors
 
 HUGE = 1e39
 
 
-def squared():
-    return micrograd.compile(lambda x: x * x, (1.0,), backend=SINGLE)
+def in_single(function=lambda x: x * x):
+    return micrograd.compile(function, (1.0,), backend=SINGLE)
 
 
 @pytest.mark.parametrize(
     ("ask", "error", "message"),
     [
-        (lambda: squared().export_c("model.c", precision="float"), ValueError, "unknown precision 'float'"),
-        (lambda: squared().map([HUGE]), OverflowError, r"argument 1: number 0 is 1e\+39, beyond .*, 3.4e\+38"),
-        (lambda: squared().map(np.array([HUGE])), OverflowError, r"argument 1: a number is 1e\+39"),
-        (
-            lambda: micrograd.compile(Value.exp, (1.0,), backend=SINGLE)(100.0),
-            OverflowError, "an intermediate number is beyond the range of single precision",
-        ),
-        (lambda: squared()(-HUGE), OverflowError, r"-1e\+39"),
-        (
-            lambda: micrograd.compile(lambda x: x * HUGE, (1.0,), backend=SINGLE),
-            OverflowError, r"a constant is 1e\+39",
-        ),
+        (lambda: in_single().export_c("model.c", precision="float"), ValueError, "unknown precision 'float'"),
+        (lambda: in_single().map([HUGE]), OverflowError, r"argument 1: number 0 is 1e\+39, beyond .*, 3.4e\+38"),
+        (lambda: in_single().map(np.array([HUGE])), OverflowError, r"argument 1: a number is 1e\+39"),
+        (lambda: in_single(Value.exp)(100.0), OverflowError, "an intermediate number is beyond the range of single"),
+        (lambda: in_single()(-HUGE), OverflowError, r"-1e\+39"),
+        (lambda: in_single(lambda x: x * HUGE), OverflowError, r"a constant is 1e\+39"),
         (
             lambda: micrograd.compile(lambda x: x * HUGE, (1.0,), backend="python").export_c("x.c", precision="single"),
             OverflowError, r"a constant is 1e\+39",
@@ -242,9 +215,7 @@ def test_a_parameter_beyond_single_precision_is_named(tmp_path):
     small, large = Value(1.0), Value(HUGE)
     fast = micrograd.compile(lambda x: x * small + large, (1.0,), parameters=[small, large], backend=SINGLE)
     for use in (lambda: fast(1.0), lambda: fast.export_c(tmp_path / "model.c")):
-        with pytest.raises(
-            OverflowError, match=r"parameter 1 is 1e\+39, beyond the range of single precision, 3.4e\+38"
-        ):
+        with pytest.raises(OverflowError, match=r"parameter 1 is 1e\+39, beyond the range of single .*, 3.4e\+38"):
             use()
     with pytest.raises(OverflowError, match=r"1e\+39"), fast.training(SGD([small], learning_rate=0.1)):
         pass
@@ -275,7 +246,7 @@ def test_a_step_that_single_precision_cannot_take_is_taken_in_doubles_and_said(c
 
 
 def test_infinities_and_nan_are_accepted_as_examples():
-    fast = squared()
+    fast = in_single()
     for examples in ([math.inf, -math.inf, 2.0], np.array([math.inf, -math.inf, 2.0])):
         assert list(fast.map(examples)) == [math.inf, math.inf, 4.0]
     assert math.isnan(fast.map(np.array([math.nan]))[0])

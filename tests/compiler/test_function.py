@@ -177,13 +177,11 @@ def test_a_function_may_assign_to_the_data_of_a_leaf_only_before_it_reads_it(nam
 @pytest.mark.parametrize(
     "use",
     [
-        lambda total, leaf, x: where(total > leaf, 1.0, -1.0) * total,
-        lambda total, leaf, x: total * leaf.detach(),
-        lambda total, leaf, x: total * leaf.data,
-        lambda total, leaf, x: take(x, leaf) * total,
+        lambda total, leaf, x: where(total > leaf, 1.0, -1.0) * total, lambda total, leaf, x: total * leaf.detach(),
+        lambda total, leaf, x: total * leaf.data, lambda total, leaf, x: take(x, leaf) * total,
     ],
     ids=["condition", "detach", "data", "index"],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("are_given", [True, False])
 def test_a_leaf_is_read_at_each_call_however_the_function_uses_its_number(use, are_given, backend):
     ws, leaf = [Value(1.0), Value(-2.0), Value(3.0)], Value(1.0)
@@ -234,14 +232,10 @@ def test_a_function_may_have_no_arguments_or_no_parameters(backend):
 
 
 RESULTS = {
-    "nested": lambda x: [x, [x * 2, [x, 1.0]], []],
-    "square": lambda x: [[x, x], [x, 2 * x]],
-    "deep": lambda x: [[[x], [2 * x]], [[x], [x * x]]],
-    "ragged": lambda x: [[x, x], [x], [[x]]],
-    "ragged tables": lambda x: [[[x], [x, x]], [[x], [x, x]]],
-    "empty": lambda x: [],
-    "empty rows": lambda x: [[], []],
-}
+    "nested": lambda x: [x, [x * 2, [x, 1.0]], []], "square": lambda x: [[x, x], [x, 2 * x]],
+    "deep": lambda x: [[[x], [2 * x]], [[x], [x * x]]], "ragged": lambda x: [[x, x], [x], [[x]]],
+    "ragged tables": lambda x: [[[x], [x, x]], [[x], [x, x]]], "empty": lambda x: [], "empty rows": lambda x: [[], []],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", RESULTS)
@@ -335,9 +329,7 @@ def test_a_batch_in_place_of_an_example_is_answered_with_map():
     with pytest.raises(ValueError, match=r"\(\(3, 2\), \(3,\)\), expected .*: for a batch .* fast\.map\(xs, ys\)"):
         fast(xs, ys)
     assert fast.map(xs, ys) == [fast(x, y) for x, y in zip(xs, ys, strict=True)]
-    with pytest.raises(
-        ValueError, match=r"\(\(3,\), \(\)\), expected \(\(2,\), \(\)\): Layer.* takes a list of length 2"
-    ):
+    with pytest.raises(ValueError, match=r"\(\(3,\), \(\)\), expected \(\(2,\), \(\)\): .* takes a list of length 2"):
         fast([1.0, 2.0, 3.0], 1.0)
 
 

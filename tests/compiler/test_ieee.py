@@ -23,21 +23,15 @@ UNARY = {
     and function.arity == found.nin == 1
 }
 CONSTANT = {
-    "square": lambda x: x**2,
-    "cube": lambda x: x**3,
-    "inverse": lambda x: x**-1,
-    "third root": lambda x: x ** (1 / 3),
+    "square": lambda x: x**2, "cube": lambda x: x**3, "inverse": lambda x: x**-1, "third root": lambda x: x ** (1 / 3),
     "of a constant": lambda x: 1.0 / x,
-}
+}  # fmt: skip
 UNARY |= {name: (function, function) for name, function in CONSTANT.items()}
 BINARY = {
-    "product": lambda x, y: x * y,
-    "difference": lambda x, y: x - y,
-    "quotient": lambda x, y: x / y,
-    "power": lambda x, y: x**y,
-    "remainder": lambda x, y: x % y,
+    "product": lambda x, y: x * y, "difference": lambda x, y: x - y, "quotient": lambda x, y: x / y,
+    "power": lambda x, y: x**y, "remainder": lambda x, y: x % y,
     "overflow on the way": lambda x, y: (x * 1e300) ** 2 / y,
-}
+}  # fmt: skip
 
 
 def same(found, expected):
@@ -67,13 +61,10 @@ def test_operations_are_those_of_numpy(backend, name):
 
 
 SMOOTH = [
-    lambda x, y: x.log() * y,
-    lambda x, y: (x * y).sqrt(),
-    lambda x, y: x.exp() / y,
-    lambda x, y: (x.exp() * y).sigmoid() + (x * y).relu(),
-    lambda x, y: x**3 / y + y**-2.0,
+    lambda x, y: x.log() * y, lambda x, y: (x * y).sqrt(), lambda x, y: x.exp() / y,
+    lambda x, y: (x.exp() * y).sigmoid() + (x * y).relu(), lambda x, y: x**3 / y + y**-2.0,
     lambda x, y: (x / y).atanh() + x.log1p(),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("function", SMOOTH)

@@ -149,20 +149,11 @@ def test_sums_in_a_loop_that_begin_with_results_of_earlier_rounds():
 
 
 LINES = {
-    "heat equation": 36,
-    "bodies in a plane": 201,
-    "LSTM": 255,
-    "two convolutions, taps skipped": 101,
-    "Hessian of predators and prey": 550,
-    "gradient of predators and prey": 156,
-    "Jacobian of residuals": 35,
-    "filter": 24,
-    "mixture of Gaussians": 44,
-    "springs": 98,
-    "soft clusters": 34,
-    "arm of many joints": 18,
+    "heat equation": 36, "bodies in a plane": 201, "LSTM": 255, "two convolutions, taps skipped": 101,
+    "Hessian of predators and prey": 550, "gradient of predators and prey": 156, "Jacobian of residuals": 35,
+    "filter": 24, "mixture of Gaussians": 44, "springs": 98, "soft clusters": 34, "arm of many joints": 18,
     "polynomial": 16,
-}
+}  # fmt: skip
 """At most, in either phrasing, at the small size."""
 
 
@@ -234,11 +225,10 @@ def shuffled(graph, rng):
 @pytest.mark.parametrize("name", UNTUNED)
 def test_shuffled_operations_give_the_same_numbers(name):
     phrased = PROGRAMS[name].make(*PROGRAMS[name].small)
-    expected = straight(
-        graph_of(phrased.first, phrased.example, phrased.parameters), phrased.parameters, phrased.example
-    )
+    traced = phrased.first, phrased.example, phrased.parameters
+    expected = straight(graph_of(*traced), phrased.parameters, phrased.example)
     for seed in range(3):
-        graph = graph_of(phrased.first, phrased.example, phrased.parameters)
+        graph = graph_of(*traced)
         shuffled(graph, random.Random(seed))
         made = program(graph, everything(graph))
         computed = interpreted(made, phrased.parameters, phrased.example)
@@ -253,15 +243,11 @@ def test_the_largest_of_many_numbers():
 
 
 KINDS = {
-    "product": lambda a, b, c: 0.5 * (a * b),
-    "sum": lambda a, b, c: 0.3 * (a + b * c - c),
-    "tanh": lambda a, b, c: (a + b).tanh(),
-    "quotient": lambda a, b, c: a / (1 + b * b),
-    "where": lambda a, b, c: where(a > b, b * c, a),
-    "dot": lambda a, b, c: dot([0.2 * a, b, c], [b, c, 0.1 * a]),
-    "logsumexp": lambda a, b, c: 0.3 * logsumexp([a, b, c]),
-    "difference": lambda a, b, c: 0.5 * (a - b),
-}
+    "product": lambda a, b, c: 0.5 * (a * b), "sum": lambda a, b, c: 0.3 * (a + b * c - c),
+    "tanh": lambda a, b, c: (a + b).tanh(), "quotient": lambda a, b, c: a / (1 + b * b),
+    "where": lambda a, b, c: where(a > b, b * c, a), "dot": lambda a, b, c: dot([0.2 * a, b, c], [b, c, 0.1 * a]),
+    "logsumexp": lambda a, b, c: 0.3 * logsumexp([a, b, c]), "difference": lambda a, b, c: 0.5 * (a - b),
+}  # fmt: skip
 
 
 @st.composite

@@ -130,15 +130,10 @@ def test_structural_zeros_of_finite_numbers_vanish(function, share, backend):
 
 
 ZEROS = {
-    "x * 0.0": (lambda x: x * 0.0, 0.0),
-    "0.0 * x": (lambda x: 0.0 * x, 0.0),
-    "x * -0.0": (lambda x: x * -0.0, 0.0),
-    "0.0 / x": (lambda x: 0.0 / x, 0.0),
-    "x - x": (lambda x: x - x, 0.0),
-    "x + 0.0": (lambda x: x + 0.0, 3.0),
-    "0.0 + x": (lambda x: 0.0 + x, 3.0),
-    "0.0 - x": (lambda x: 0.0 - x, -3.0),
-}
+    "x * 0.0": (lambda x: x * 0.0, 0.0), "0.0 * x": (lambda x: 0.0 * x, 0.0), "x * -0.0": (lambda x: x * -0.0, 0.0),
+    "0.0 / x": (lambda x: 0.0 / x, 0.0), "x - x": (lambda x: x - x, 0.0), "x + 0.0": (lambda x: x + 0.0, 3.0),
+    "0.0 + x": (lambda x: 0.0 + x, 3.0), "0.0 - x": (lambda x: 0.0 - x, -3.0),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ZEROS)

@@ -85,9 +85,7 @@ def test_a_large_graph_has_a_limit_of_its_own_where_every_value_is_drawn():
     assert draw_dot(root, folded=False, limit=10_000).source.count("data") > 2000
 
 
-@pytest.mark.parametrize(
-    ("option", "name"), [({"rankdir": "XY"}, "rankdir 'XY'"), ({"format": "abc"}, "format: 'abc'")]
-)
+@pytest.mark.parametrize(("option", "name"), [({"rankdir": "X"}, "rankdir 'X'"), ({"format": "abc"}, "format: 'abc'")])
 def test_an_unknown_option_is_refused_by_its_name(option, name):
     with pytest.raises(ValueError, match=name):
         draw_dot(example(), **option)
@@ -103,9 +101,8 @@ def test_graphviz_draws_where_it_is_installed(format, tmp_path):
     assert (tmp_path / "name").read_text() == drawing.source
     drawing.render(outfile=tmp_path / "other.svg")
     [shown] = drawing._repr_mimebundle_().values()
-    assert (
-        words(*texts(shown)) == words(*texts((tmp_path / "other.svg").read_text())) == words(*texts(to_svg(example())))
-    )
+    for svg in shown, (tmp_path / "other.svg").read_text():
+        assert words(*texts(svg)) == words(*texts(to_svg(example())))
 
 
 @pytest.fixture

@@ -15,11 +15,9 @@ from tests.operations import OPERATIONS
 
 DIGITS = 50
 REAL = {
-    "lgamma": lambda x: mp.loggamma(x).real,
-    "exp2": lambda x: mpf(2) ** x,
-    "log2": lambda x: mp.log(x, 2),
+    "lgamma": lambda x: mp.loggamma(x).real, "exp2": lambda x: mpf(2) ** x, "log2": lambda x: mp.log(x, 2),
     "cbrt": lambda x: mp.sign(x) * mp.cbrt(abs(x)),
-}
+}  # fmt: skip
 OF_INTERVALS = {name: getattr(iv, name) for name in ("exp", "log", "sqrt", "sin", "cos", "tan")}
 OF_INTERVALS["log1p"] = lambda x: iv.log(1 + x)
 OF_DECIMALS = {"sqrt": Decimal.sqrt, "exp": Decimal.exp, "log": Decimal.ln}
@@ -206,13 +204,11 @@ def test_networks_and_optimizers_compute_with_the_kind(optimizer, kind):
 @pytest.mark.parametrize(
     "f",
     [
-        lambda x: x.leaky_relu(),
-        lambda x: Value(scalar.leaky_relu(x.data)),
-        lambda x: x.clip(-0.1, math.inf),
+        lambda x: x.leaky_relu(), lambda x: Value(scalar.leaky_relu(x.data)), lambda x: x.clip(-0.1, math.inf),
         lambda x: losses.huber_loss([x], [1], delta=0.1),
         lambda x: losses.cross_entropy([x, x * 0], 0, label_smoothing=0.5, weight=[0.5, 0.25]),
     ],
-)
+)  # fmt: skip
 def test_a_float_that_is_given_beside_decimals_is_the_decimal_as_it_is_written(f):
     results = []
     for kind in Decimal, float:

@@ -499,11 +499,7 @@ class TestWhatPythonAsksOfANumber:
         with pytest.raises(ValueError, match="format code"):
             format(v, "s")
 
-    @pytest.mark.parametrize(
-        "duplicate",
-        [copy.copy, copy.deepcopy, lambda v: pickle.loads(pickle.dumps(v))],
-        ids=["copy", "deepcopy", "pickle"],
-    )
+    @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda v: pickle.loads(pickle.dumps(v))])
     def test_a_leaf_is_copied_whole(self, duplicate):
         v = Value(2.5, label="w")
         v.grad = 0.5
@@ -647,9 +643,7 @@ class TestNumPy:
             assert [v.data for v in operation.apply(values, other)] == [operation.apply(x, 2.0) for x in (1.5, 2.5)]
             assert [v.data for v in operation.apply(other, values)] == [operation.apply(2.0, x) for x in (1.5, 2.5)]
 
-    @pytest.mark.parametrize(
-        "row", [row for row in FUNCTIONS if type(getattr(np, row.name, 0)) is np.ufunc], ids=lambda row: row.name
-    )
+    @pytest.mark.parametrize("row", [f for f in FUNCTIONS if type(getattr(np, f.name, 0)) is np.ufunc], ids=NAME)
     def test_functions_of_arrays(self, row):
         function, operands = getattr(np, row.name), [*zip(*row.points, strict=True)]
         arrays = [np.array(list(map(Value, numbers))) for numbers in operands]
@@ -786,15 +780,10 @@ class TestConstants:
     @pytest.mark.parametrize(
         "constant",
         [
-            Value(3.0).detach(),
-            promote(Value(1.0), 3.0)[1],
-            (Value(1.0) * 3.0)._prev[1],
-            (3.0 - Value(1.0))._prev[0],
-            sum([Value(1.0), 3.0])._prev[1],
-            dot([Value(1.0)], [3.0])._prev[1],
-            maximum(Value(1.0), 3.0)._prev[1],
+            Value(3.0).detach(), promote(Value(1.0), 3.0)[1], (Value(1.0) * 3.0)._prev[1], (3.0 - Value(1.0))._prev[0],
+            sum([Value(1.0), 3.0])._prev[1], dot([Value(1.0)], [3.0])._prev[1], maximum(Value(1.0), 3.0)._prev[1],
         ],
-    )
+    )  # fmt: skip
     def test_they_get_no_gradient(self, constant):
         for result in (constant**2, Value(2.0) * constant, dot([Value(2.0)], [constant]), -constant):
             result.backward()
@@ -881,12 +870,10 @@ def test_what_has_no_numbers_in_order_is_refused_by_operations_on_lists(items):
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (1.5, "1.5"),
-        ("x" * 78, repr("x" * 78)),
-        ("x" * 79, "'" + "x" * 76 + "..."),
+        (1.5, "1.5"), ("x" * 78, repr("x" * 78)), ("x" * 79, "'" + "x" * 76 + "..."),
         ([0.123456789] * 20, "[" + "0.123456789, " * 5 + "..."),
     ],
-)
+)  # fmt: skip
 def test_a_value_that_is_too_long_to_show_ends_in_dots_after_a_whole_item(value, text):
     assert errors.shown(value) == text
     assert len(text) <= 80

@@ -515,9 +515,7 @@ ROUNDED = [own(lambda x, digits=digits: round(math.sin(x), digits), math.cos) fo
     ("f", "x", "options"),
     [
         pytest.param(RIGHT, Value(2), {"rtol": 0.0, "atol": 1e-12}, id="a right closure"),
-        pytest.param(
-            lambda x: 2 * x, [Fraction(1, 3)], {"rtol": 0.0, "atol": 0.0}, id="what is exactly at the tolerance"
-        ),
+        pytest.param(lambda x: 2 * x, [Fraction(1, 3)], {"rtol": 0.0, "atol": 0.0}, id="exactly at the tolerance"),
         pytest.param(NEARLY, 2.0, {"rtol": 1e-5}, id="an error of less than rtol"),
         pytest.param(NEARLY, 2.0, {"atol": 1e-4}, id="an error of less than atol"),
         pytest.param(lambda x: 1.5e308 * x, 0.5, {}, id="a gradient near the largest float"),

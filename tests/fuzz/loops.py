@@ -74,20 +74,15 @@ class Loop(NamedTuple):
 Program = tuple[Line | Loop, ...]
 
 KINDS: dict[str, Callable[..., Any]] = {
-    "product": lambda u, v, a, b: u * a,
-    "difference": lambda u, v, a, b: 0.5 * a - u * b,
-    "sum of products": lambda u, v, a, b: u * a + v * b + 0.1 * u,
-    "squashed": lambda u, v, a, b: (a + b).tanh(),
-    "quotient": lambda u, v, a, b: a / (1 + b * b),
-    "branch": lambda u, v, a, b: micrograd.where(a > b, u * a, v * b),
-}
+    "product": lambda u, v, a, b: u * a, "difference": lambda u, v, a, b: 0.5 * a - u * b,
+    "sum of products": lambda u, v, a, b: u * a + v * b + 0.1 * u, "squashed": lambda u, v, a, b: (a + b).tanh(),
+    "quotient": lambda u, v, a, b: a / (1 + b * b), "branch": lambda u, v, a, b: micrograd.where(a > b, u * a, v * b),
+}  # fmt: skip
 """What goes to the end of "m"."""
 CELL_KINDS: dict[str, Callable[..., Any]] = {
-    "total": lambda cell, u, v, a, b: cell + u * a,
-    "total of sums": lambda cell, u, v, a, b: cell + (u * a + v * b),
-    "carried": lambda cell, u, v, a, b: 0.5 * cell + u * a,
-    "reset": lambda cell, u, v, a, b: u * a,
-}
+    "total": lambda cell, u, v, a, b: cell + u * a, "total of sums": lambda cell, u, v, a, b: cell + (u * a + v * b),
+    "carried": lambda cell, u, v, a, b: 0.5 * cell + u * a, "reset": lambda cell, u, v, a, b: u * a,
+}  # fmt: skip
 """What a cell becomes."""
 DOT = "dot"
 """A fused sum of products of neighbours, forwards or backwards, which goes to the end of "m"."""

@@ -91,17 +91,12 @@ def scanned(w: list[Any], choice: tuple[Body, int], first: Any, second: Any, *ca
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
-    "+": lambda w, _, a, b: a + b,
-    "-": lambda w, _, a, b: a - b,
-    "*": lambda w, _, a, b: a * b,
+    "+": lambda w, _, a, b: a + b, "-": lambda w, _, a, b: a - b, "*": lambda w, _, a, b: a * b,
     "unary": lambda w, name, a: getattr(Value, name)(a + 0.0 * w[0]),
-    "where": lambda w, _, a, b, c, d: where(a > b, c, d),
-    "dot": lambda w, start, *xs: dot(w[start : start + 4], xs),
-    "logsumexp": lambda w, _, *xs: logsumexp(xs),
-    "sum": lambda w, _, *xs: sum(x * 0.5 for x in xs),
-    "take": lambda w, _, a: take(w[:4], where(a > 0, 1, 2)),
-    "scan": scanned,
-}
+    "where": lambda w, _, a, b, c, d: where(a > b, c, d), "dot": lambda w, start, *xs: dot(w[start : start + 4], xs),
+    "logsumexp": lambda w, _, *xs: logsumexp(xs), "sum": lambda w, _, *xs: sum(x * 0.5 for x in xs),
+    "take": lambda w, _, a: take(w[:4], where(a > 0, 1, 2)), "scan": scanned,
+}  # fmt: skip
 
 
 def run(program: Program, w: list[Value], s: list[Any], xs: list[Any]) -> Any:

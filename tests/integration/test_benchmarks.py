@@ -119,21 +119,10 @@ def test_both_phrasings_compute_the_same(monkeypatch, name):
 
 
 SMALL = {
-    "gmm": (2, 3, 20),
-    "gmm, gradient: d 10, k 5": (3, 2, 40),
-    "ht": (3,),
-    "ba": (2, 3, 5),
-    "lstm": (2, 9),
-    "ode, value": (5, 9, 0),
-    "ode, gradient": (5, 9, 1),
-    "kmeans": (3, 20, 2),
-    "llsq": (3, 20),
-    "lse": (20,),
-    "det": (3,),
-    "saddle": (),
-    "particle": (),
-    "hello": (),
-}
+    "gmm": (2, 3, 20), "gmm, gradient: d 10, k 5": (3, 2, 40), "ht": (3,), "ba": (2, 3, 5), "lstm": (2, 9),
+    "ode, value": (5, 9, 0), "ode, gradient": (5, 9, 1), "kmeans": (3, 20, 2), "llsq": (3, 20), "lse": (20,),
+    "det": (3,), "saddle": (), "particle": (), "hello": (),
+}  # fmt: skip
 
 
 @needs_compiler

@@ -95,14 +95,9 @@ def reading(seed):
 
 def test_eight_neurons_read_nearly_as_many_digits_as_sixteen():
     for known in map(reading, SEEDS):
-        right = [
-            known["accuracy"](
-                known["trained"](known["train_xs"], known["train_ys"], epochs=24, hidden=hidden)[0],
-                known["test_xs"],
-                known["test_ys"],
-            )
-            for hidden in ((16,), (8,))
-        ]
+        old, new = ((known[f"{name}_xs"], known[f"{name}_ys"]) for name in ("train", "test"))
+        models = [known["trained"](*old, epochs=24, hidden=hidden)[0] for hidden in ((16,), (8,))]
+        right = [known["accuracy"](model, *new) for model in models]
         assert 0.935 < right[1] < right[0] < 0.975
 
 
@@ -201,10 +196,8 @@ def test_a_transformer_does_worse_on_new_names_than_one_that_sees_the_last_lette
         pairs = Counter(pair for text in old for pair in pairwise(text))
         starts = Counter(first for text in old for first in text[:-1])
         size = len(names["alphabet"])
-        found["table"] -= (
-            mean(log((pairs[pair] + 0.3) / (starts[pair[0]] + 0.3 * size)) for text in new for pair in pairwise(text))
-            / 10
-        )
+        asked = [pair for text in new for pair in pairwise(text)]
+        found["table"] -= mean(log((pairs[pair] + 0.3) / (starts[pair[0]] + 0.3 * size)) for pair in asked) / 10
     assert {name: round(loss, 2) for name, loss in found.items()} == {"table": 2.53, 1: 2.40, 16: 2.48}
 
 
@@ -225,12 +218,9 @@ def test_a_transformer_does_better_on_new_names_if_it_learns_from_thousands(name
 
 
 LOSSES = {
-    "xor": [(0.69, 0.70), (0, 0.01)],
-    "circles": [(0.4, 0.5), (0, 0.03)],
-    "relus": [(0.2, 0.23), (0.45, 0.6)],
-    "rate": [(0.33, 0.40), (5, 100)],
-    "overfitting": [(0, 0.001), (0.18, 0.22)],
-}
+    "xor": [(0.69, 0.70), (0, 0.01)], "circles": [(0.4, 0.5), (0, 0.03)], "relus": [(0.2, 0.23), (0.45, 0.6)],
+    "rate": [(0.33, 0.40), (5, 100)], "overfitting": [(0, 0.001), (0.18, 0.22)],
+}  # fmt: skip
 """Between which numbers the loss is after 3,000 steps, in each part of the lessons."""
 SOON = {("circles", 1): (200, 0.15)}
 """The steps after which the loss of a part is below a number, where what is said of it says so."""

@@ -395,11 +395,7 @@ EXERCISES = {
         ((lambda logits, target: part_4.cross_entropy(logits, 0),), "is 0.41703: expected 2.31703"),
         ((lambda logits, target: part_4.cross_entropy(logits, target).detach(),), "is 0, where nudging finds"),
         ("logits[target] - largest", "logits[target].data - largest", "the gradient with respect to logits[0] is 0.65"),
-        (
-            "max(logit.data for logit in logits)",
-            "0",
-            "cross_entropy([1000.0, 0.0], 0) raises OverflowError: exp(1000.0)",
-        ),
+        ("max(logit.data for logit in logits)", "0", "cross_entropy([1000.0, 0.0], 0) raises OverflowError: exp"),
     ],
     "memory": [
         ((part_3.mean_loss,),),

@@ -21,15 +21,10 @@ Level1 = type("Level1", (Value,), {"__slots__": (), "_level": 1})
 
 NAN, INF = math.nan, math.inf
 LOGITS = {
-    "ordinary": [0.3, -1.2, 2.5, 0.0],
-    "equal": [0.7, 0.7, 0.7],
-    "one": [3.0],
-    "large": [1000.0, -1000.0, 999.0],
-    "very large": [1e300, -1e300, 0.0],
-    "far apart": [-1000.0, 1000.0],
-    "small": [-1000.0, -1001.0, -1002.0],
+    "ordinary": [0.3, -1.2, 2.5, 0.0], "equal": [0.7, 0.7, 0.7], "one": [3.0], "large": [1000.0, -1000.0, 999.0],
+    "very large": [1e300, -1e300, 0.0], "far apart": [-1000.0, 1000.0], "small": [-1000.0, -1001.0, -1002.0],
     "masked": [-math.inf, 1.0, 2.0],
-}
+}  # fmt: skip
 
 close = pytest.approx
 
@@ -113,12 +108,10 @@ def test_cross_entropies_are_exact_at_extreme_logits(xs, target, loss, grad):
 @pytest.mark.parametrize("xs", [[0, NAN, -1000], [NAN, 1, 2], [1000, -1000, NAN], [-INF, NAN], [INF, NAN, NAN, 0.5]])
 def test_a_nan_among_the_logits_makes_everything_nan(name, xs, backend):
     of_logits = {
-        "softmax": lambda xs: softmax(xs)[0],
-        "log_softmax": lambda xs: log_softmax(xs)[0],
-        "logsumexp": micrograd.logsumexp,
-        "cross_entropy": lambda xs: cross_entropy(xs, 0),
+        "softmax": lambda xs: softmax(xs)[0], "log_softmax": lambda xs: log_softmax(xs)[0],
+        "logsumexp": micrograd.logsumexp, "cross_entropy": lambda xs: cross_entropy(xs, 0),
         "smoothed": lambda xs: cross_entropy(xs, 0, label_smoothing=0.1),
-    }[name]
+    }[name]  # fmt: skip
     logits = values(list(map(float, xs)))
     output = of_logits(logits)
     output.backward()
@@ -165,6 +158,7 @@ def test_l2_penalty_of_a_model_asks_for_its_parameters():
 
 
 MASS = 0.9 * 2.0 + 0.1 / 4 * (1.0 + 2.0 + 0.5 + 0.25)  # of a smoothed target with weights
+SMOOTHED = {"weight": [1.0, 2.0, 0.5, 0.25], "label_smoothing": 0.1}
 
 
 def textbook_logsumexp(xs):
@@ -175,10 +169,7 @@ def textbook_logsumexp(xs):
     ("f", "textbook"),
     [
         (lambda xs: cross_entropy(xs, 0), textbook_logsumexp),
-        (
-            lambda xs: cross_entropy(xs, 1, weight=[1.0, 2.0, 0.5, 0.25], label_smoothing=0.1),
-            lambda xs: MASS * textbook_logsumexp(xs),
-        ),
+        (lambda xs: cross_entropy(xs, 1, **SMOOTHED), lambda xs: MASS * textbook_logsumexp(xs)),
         *[(lambda xs, k=k: log_softmax(xs)[k], lambda xs: -textbook_logsumexp(xs)) for k in range(4)],
         (lambda xs: softmax(xs)[1], lambda xs: (xs[1] - textbook_logsumexp(xs)).exp()),
         (
@@ -236,8 +227,7 @@ NO_NUMBER = "(prediction|target) is '.*': expected a number, or a list or an arr
         (OF_NUMBERS, [[1.0]] * 2, [1, 1], ValueError, "the prediction is a list of 1, but its target is a single num"),
         (OF_NUMBERS, [], [], ValueError, "at least one value"),
         (OF_NUMBERS, values([1.0, 2.0]), {1.0, 2.0}, TypeError, "is of type set: expected a list or an array"),
-        (OF_NUMBERS, "ab", "cd", TypeError, NO_NUMBER),
-        (OF_NUMBERS, [Value(1.0)], "1", TypeError, NO_NUMBER),
+        (OF_NUMBERS, "ab", "cd", TypeError, NO_NUMBER), (OF_NUMBERS, [Value(1.0)], "1", TypeError, NO_NUMBER),
         (OF_CLASSES, [0.0, 0.0], 2, ValueError, "target index is 2: expected a whole number from 0 to 1"),
         (OF_CLASSES, [0.0, 0.0], np.array([0, 1]), ValueError, r"the target index is array\(\[0, 1\]\): expected a wh"),
         (OF_CLASSES, [[0.0, 0.0]], 1, ValueError, "1 examples need a list"),
@@ -245,12 +235,11 @@ NO_NUMBER = "(prediction|target) is '.*': expected a number, or a list or an arr
         (OF_CLASSES, [[1.0, 2.0]], "1", TypeError, NO_NUMBER),
         (OF_CLASSES, [[1.0, 2.0], 3.0], [0, 1], TypeError, r"a list with a number for each class, not float: 3\.0"),
         (OF_LOGITS, Value(1.0), 0, TypeError, "a number for each class, not Value"),
-        (OF_LOGITS, [], 0, ValueError, "not an empty one"),
-        (OF_LOGITS, [[]], [0], ValueError, "not an empty one"),
+        (OF_LOGITS, [], 0, ValueError, "not an empty one"), (OF_LOGITS, [[]], [0], ValueError, "not an empty one"),
         (OF_LOGITS, "ab", [0, 1], TypeError, NO_NUMBER),
         (OF_LOGITS, {0: 1.0, 1: 2.0}, 0, TypeError, "is of type dict: expected a list or an array"),
     ],
-)
+)  # fmt: skip
 def test_inputs_and_targets_that_do_not_fit_are_errors(of, input, target, error, message):
     for loss in of:
         with pytest.raises(error, match=message):

@@ -219,10 +219,8 @@ OUT_OF_RANGE = [
             (lambda use=use, parameters=parameters: use(parameters), error, message)
             for use in [*(row.kind for row in ROWS), lambda ps: optim.clip_grad_norm(ps, 1.0)]
             for parameters, error, message in [
-                ([], ValueError, "parameters is empty"),
-                ([("w", W)], TypeError, "parameters holds \\("),
-                ({W}, TypeError, UNORDERED.format("set")),
-                ({W: "w"}, TypeError, UNORDERED.format("dict")),
+                ([], ValueError, "parameters is empty"), ([("w", W)], TypeError, "parameters holds \\("),
+                ({W}, TypeError, UNORDERED.format("set")), ({W: "w"}, TypeError, UNORDERED.format("dict")),
             ]
         ],
         (lambda: SGD(Neuron(2)), TypeError, r"parameters is Neuron\(2, tanh\): expected a list of Values, such"),
@@ -248,7 +246,7 @@ OUT_OF_RANGE = [
         (lambda: optim.warmup(optim.constant(0.1), 0), ValueError, "steps is 0"),
         (lambda: optim.warmup(0.1, 10), TypeError, r"schedule is 0\.1: expected a schedule, such as constant\(0\.1\)"),
     ],
-)
+)  # fmt: skip
 def test_invalid_arguments_raise_errors_that_name_them(call, error, message):
     with pytest.raises(error, match=message):
         call()
@@ -324,10 +322,8 @@ def test_clipping_scales_the_gradients_to_the_norm_and_returns_what_it_was(gradi
 @pytest.mark.parametrize(
     ("schedule", "expected"),
     [
-        (optim.constant(0.3), [0.3, 0.3, 0.3]),
-        (optim.step(8.0, every=2, factor=0.5), [8.0, 8.0, 4.0, 4.0, 2.0]),
-        (optim.step(1.0, every=3), [1.0, 1.0, 1.0, 0.1]),
-        (optim.exponential(8.0, 0.5), [8.0, 4.0, 2.0, 1.0]),
+        (optim.constant(0.3), [0.3, 0.3, 0.3]), (optim.step(8.0, every=2, factor=0.5), [8.0, 8.0, 4.0, 4.0, 2.0]),
+        (optim.step(1.0, every=3), [1.0, 1.0, 1.0, 0.1]), (optim.exponential(8.0, 0.5), [8.0, 4.0, 2.0, 1.0]),
         (optim.linear(1.0, steps=4), [1.0, 0.75, 0.5, 0.25, 0.0, 0.0]),
         (optim.linear(1.0, steps=2, final=3.0), [1.0, 2.0, 3.0, 3.0]),
         (optim.cosine(1.0, steps=4), [*(0.5 + 0.5 * math.cos(math.pi * n / 4) for n in range(5)), 0.0]),
@@ -335,7 +331,7 @@ def test_clipping_scales_the_gradients_to_the_norm_and_returns_what_it_was(gradi
         (optim.warmup(optim.linear(4.0, steps=4), steps=3), [1.0, 2.0, 3.0, 4.0, 3.0, 2.0, 1.0, 0.0]),
     ],
     ids=repr,
-)
+)  # fmt: skip
 def test_schedules_are_those_of_their_formulas(schedule, expected):
     assert list(map(schedule, range(len(expected)))) == close(expected, rel=1e-15, abs=1e-16)
 

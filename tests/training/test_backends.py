@@ -27,10 +27,7 @@ class Signed(Optimizer):
         return lambda x, grad: (x - self.learning_rate * scalar.where(grad > 0, 1, -1),)
 
 
-OPTIMIZERS = [
-    (Signed, {}),
-    *[(row.kind, {**options, "learning_rate": 0.02}) for row in ROWS for options in row.options],
-]
+OPTIMIZERS = [(Signed, {}), *[(row.kind, options | {"learning_rate": 0.02}) for row in ROWS for options in row.options]]
 
 
 @pytest.mark.parametrize(("kind", "options"), OPTIMIZERS)

@@ -99,14 +99,8 @@ def hand(n: int) -> tuple[Any, ...]:
     relative, back = uniform(BONES, 3, 4, low=-1, seed=1), uniform(BONES, 3, 4, low=-1, seed=2)
     weights = uniform(n, 3, BONES, seed=6) * (uniform(n, 3, BONES, seed=7) < 0.2)
     return (
-        uniform(26),
-        relative,
-        back,
-        uniform(n, 2, high=0.5, seed=3),
-        uniform(n, 3, seed=4),
-        uniform(n, 3, 3),
-        weights,
-    )
+        uniform(26), relative, back, uniform(n, 2, high=0.5, seed=3), uniform(n, 3, seed=4), uniform(n, 3, 3), weights,
+    )  # fmt: skip
 
 
 def angles(theta: Sequence[Any]) -> list[tuple[Any, Any]]:

@@ -44,9 +44,7 @@ def test_check_names_the_first_operation_that_is_not_finite():
     with pytest.raises(FloatingPointError, match=r"forward pass, exp of \[nan\] is nan"):
         fast.check(math.nan)
     root = micrograd.compile(lambda x: x.sqrt(), (1.0,), backend="python")
-    with pytest.raises(
-        FloatingPointError, match=r"^the derivative of sqrt\(0.0\) .* / of \[1.0, 0.0\]: .*division by zero"
-    ):
+    with pytest.raises(FloatingPointError, match=r"^the derivative of sqrt\(0.0\) .* / of \[1.0, 0.0\]: .*by zero"):
         root.check(0.0)
 
 

@@ -16,11 +16,8 @@ from tests.helpers import assert_as_engine, eager, flat, needs_compiler, own
 WEIGHTS = [0.5, -1.0, 2.0, 2.0, 0.25, -3.0, 0.75, 1.5, -0.5, 1.0]
 
 FUNCTIONS: dict[str, Any] = {
-    "sum": lambda x, ws: total(x),
-    "mean": lambda x, ws: mean(x),
-    "logsumexp": lambda x, ws: logsumexp(x),
-    "sum of weights": lambda x, ws: total(ws) * x[0],
-    "mean of weights": lambda x, ws: mean(ws) * x[0],
+    "sum": lambda x, ws: total(x), "mean": lambda x, ws: mean(x), "logsumexp": lambda x, ws: logsumexp(x),
+    "sum of weights": lambda x, ws: total(ws) * x[0], "mean of weights": lambda x, ws: mean(ws) * x[0],
     "logsumexp of weights": lambda x, ws: logsumexp(ws) * x[0],
     "every second weight": lambda x, ws: logsumexp(ws[::2]) * mean(ws[1::2]) * total(x[::2]),
     "computed numbers": lambda x, ws: logsumexp([w * x[0] for w in ws]) + mean([w * w for w in ws]),
@@ -33,7 +30,7 @@ FUNCTIONS: dict[str, Any] = {
     "an item and its row": lambda x, ws: take(ws, 3) * logsumexp(ws) + x[2] * total(x),
     "a mean of losses": lambda x, ws: mean([(w - y) ** 2 for w, y in zip(ws, x, strict=False)]),
     "few and many": lambda x, ws: logsumexp(x[:3]) + logsumexp(x[:8]) + logsumexp(x[1:]),
-}
+}  # fmt: skip
 
 
 def assert_same(found: Any, expected: Any) -> None:
@@ -54,18 +51,12 @@ def test_reductions_give_the_engines_results(name: str, backend: str) -> None:
 
 
 SPECIAL = {
-    "ties": [1.0, 3.0, 3.0, 3.0],
-    "an infinity": [1.0, math.inf, 0.0, 2.0],
-    "two infinities": [math.inf, 1.0, math.inf, 2.0],
-    "only -inf": [-math.inf] * 4,
-    "some -inf": [-math.inf, 0.5, -math.inf, 1.0],
-    "both infinities": [-math.inf, math.inf, 0.0, 1.0],
-    "a NaN": [1.0, 2.0, math.nan, 0.0],
-    "a NaN first": [math.nan, 2.0, 1.0, 0.0],
-    "large": [1e307, 1e307, -1e307, 0.0],
-    "zeros": [-0.0, 0.0, -0.0, 0.0],
-    "small differences": [700.0, 0.0, -45.0, -10.0],
-}
+    "ties": [1.0, 3.0, 3.0, 3.0], "an infinity": [1.0, math.inf, 0.0, 2.0],
+    "two infinities": [math.inf, 1.0, math.inf, 2.0], "only -inf": [-math.inf] * 4,
+    "some -inf": [-math.inf, 0.5, -math.inf, 1.0], "both infinities": [-math.inf, math.inf, 0.0, 1.0],
+    "a NaN": [1.0, 2.0, math.nan, 0.0], "a NaN first": [math.nan, 2.0, 1.0, 0.0], "large": [1e307, 1e307, -1e307, 0.0],
+    "zeros": [-0.0, 0.0, -0.0, 0.0], "small differences": [700.0, 0.0, -45.0, -10.0],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("times", [1, 3, 5])

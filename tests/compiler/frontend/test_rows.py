@@ -217,12 +217,8 @@ LIKE_THE_ENGINE: dict[str, Any] = {
     "a row of constants and parameters": lambda x, ws: dot([1.0, 2.0, *ws[:2]], [*ws[:2], *x[:2]], 0),
     "constants 0 and 1": lambda x, ws: dot([0.0, 1.0, *ws[:2]], [*ws[:2], *x[:2]], 0.5),
     "zeros of both signs": lambda x, ws: dot([0.0, -0.0, *ws[:2]], [*ws[:2], *x[:2]], -0.0),
-    "numbers of several levels": lambda x, ws: (
-        functional.grad(lambda y: dot([y, ws[0]], [ws[1], y], y * y))(x[0]) * x[0]
-    ),
-    "a sum that where discards": lambda x, ws: plus_products(
-        x, where(True, 0.5, plus_products(x, 0.0, ws[:4])), ws[:4]
-    ),
+    "several levels": lambda x, ws: functional.grad(lambda y: dot([y, ws[0]], [ws[1], y], y * y))(x[0]) * x[0],
+    "a discarded sum": lambda x, ws: plus_products(x, where(True, 0.5, plus_products(x, 0.0, ws[:4])), ws[:4]),
     "the largest, alone": lambda x, ws: maximum(*ws) * x[0] + ws[0] * ws[0],
     "the largest in a sum": lambda x, ws: maximum(*ws) + micrograd.sum(ws),
     "the largest and a dot": lambda x, ws: dot(ws[:4], x) - maximum(*ws[:4]),

@@ -79,12 +79,9 @@ def test_a_zero_has_the_sign_that_the_engine_gives_it(backend, x):
         0 if backend == "python" else -1 :
     ]:
         w.grad = 0.0
-        mean_and_gradient = (
-            micrograd.compile(lambda f=function: f(w), (), parameters=[w], backend=backend).backward(),
-            w.grad,
-        )
+        found = (micrograd.compile(lambda f=function: f(w), (), parameters=[w], backend=backend).backward(), w.grad)
         fast = micrograd.compile(function, (1.0,), backend=backend)
-        assert bits(mean_and_gradient) == bits(fast.value_and_grad(x)) == bits(eager(function, x))
+        assert bits(found) == bits(fast.value_and_grad(x)) == bits(eager(function, x))
 
 
 @pytest.mark.parametrize("n", [1, 5])
@@ -135,9 +132,7 @@ def test_long_conditions_have_names(backend):
     fast = micrograd.compile(function, ([0.0] * n,), backend=backend)
     assert len(fast.source) < 500 * n
     examples = [[1.0] * n, [1.0] * (n - 1) + [-0.5], [1.0, -2.0] * (n // 2), [1.0] * (n - 1) + [0.0], [-1.0] * n]
-    assert (
-        fast.map(examples) == [function([Value(x) for x in xs]).data for xs in examples] == [10.0, 2.0, 10.0, 3.0, 3.0]
-    )
+    assert fast.map(examples) == [function([Value(x) for x in xs]).data for xs in examples] == [10, 2, 10, 3, 3]
 
 
 @pytest.mark.parametrize("exponent", [1.0000001, 2.0000001, 2.9999999, 8.9999999, -1.0000001])

@@ -69,11 +69,8 @@ def noisy(threads=3, n=40, seed=1):
     model, loss, _ = large(6, 5)
     rng = random.Random(seed)
     batch = [[rng.gauss(0, 1) for _ in range(6)] for _ in range(n)]
-    return (
-        model,
-        micrograd.compile(loss, (batch[0],), parameters=model.parameters(), backend=Backend("c", threads=threads)),
-        batch,
-    )
+    fast = micrograd.compile(loss, (batch[0],), parameters=model.parameters(), backend=Backend("c", threads=threads))
+    return model, fast, batch
 
 
 @needs_compiler

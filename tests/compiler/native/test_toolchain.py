@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import micrograd
-from micrograd import Value
+from micrograd import Backend, Value
 from micrograd.compiler import CompilerError
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.passes import lower
@@ -171,8 +171,12 @@ def test_without_a_compiler_c_says_what_to_install_and_auto_is_python(own_cache,
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(CompilerError, match=r'here: install gcc or clang, or pip install ziglang, or .*"python"'):
-        compiled("c")
+    for backend in "c", Backend("c", precision="single"):
+        with pytest.raises(CompilerError, match=r'here: install gcc or clang, or pip install ziglang, or .*"python"'):
+            compiled(backend)
+    assert compiled(Backend("auto", precision="single"))(0.1) == 0.2
+    assert "compiled to Python instead of C, in double precision: no C compiler works here" in caplog.text
+    caplog.clear()
     for _ in range(3):
         fast = compiled("auto")
         assert fast(2.0) == 4.0
@@ -310,7 +314,7 @@ def test_the_cache_is_where_the_system_has_caches(monkeypatch, tmp_path, system,
     assert toolchain._cache_directory() == tmp_path / place / "micrograd"
 
 
-def in_a_process(own_cache, cc, barrier, limit, numbers, results):
+def in_a_process(own_cache, cc, barrier, limit, results, numbers):
     """Build libraries and use them, again after another process may have removed them."""
     os.environ["XDG_CACHE_HOME"], os.environ["CC"], toolchain.LIMIT = str(own_cache.parent), cc, limit
     barrier.wait()
@@ -325,10 +329,8 @@ def test_two_processes_may_build_at_once(own_cache, fake, numbers):
     limit = 3 * files(own_cache)[0].stat().st_size
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(2), context.Queue()
-    processes = [
-        context.Process(target=in_a_process, args=(own_cache, os.environ["CC"], barrier, limit, order, results))
-        for order in numbers
-    ]
+    shared = own_cache, os.environ["CC"], barrier, limit, results
+    processes = [context.Process(target=in_a_process, args=(*shared, order)) for order in numbers]
     for process in processes:
         process.start()
     assert sorted(results.get(timeout=600) for _ in processes) == sorted(order * 2 for order in numbers)

@@ -70,16 +70,12 @@ def noisy(self):
 
 
 REFUSED = {
-    counting: "changes Given.calls",
-    counting_in_a_closure: "is not the same for each parameter",
-    decaying: "self.learning_rate *= 0.9",
-    guarding: "scale = 0.1 if max",
-    summing: "depends on all parameters, gradients or moments",
-    forgetting: "changes Given.kept",
-    halving: "changes the data of a parameter",
-    catching: "if g > 0",
+    counting: "changes Given.calls", counting_in_a_closure: "is not the same for each parameter",
+    decaying: "self.learning_rate *= 0.9", guarding: "scale = 0.1 if max",
+    summing: "depends on all parameters, gradients or moments", forgetting: "changes Given.kept",
+    halving: "changes the data of a parameter", catching: "if g > 0",
     noisy: "is not the same for each parameter and step",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("given", REFUSED)

@@ -77,11 +77,8 @@ def nest(to, of):
 
 
 def test_a_loop_with_loops_within_joins_its_neighbour_only():
-    first, second, between = (
-        nest(at(0, 10, 1), at(0, 0, 1, array="x")),
-        nest(at(50, 10, 1), at(0, 10, 1)),
-        line(at(90), at(91)),
-    )
+    first, second = nest(at(0, 10, 1), at(0, 0, 1, array="x")), nest(at(50, 10, 1), at(0, 10, 1))
+    between = line(at(90), at(91))
     assert fuse([first, between, second]) == [first, between, second]
     assert len(fuse([between, first, second])) == 2
 

@@ -40,13 +40,8 @@ def tied(xs, w):
     """Rows of parameters and of computed numbers, both in the penalty and in the sum over examples."""
     rates = [softplus(each) for each in w[:4]]
     along = rates[0] * w[20] + rates[1] * w[21] + rates[2] * w[22]
-    return (
-        along * xs[0]
-        + dot(rates, xs).sin()
-        + dot(rates, rates) * dot(w[4:8], rates)
-        + dot(w[4:8], xs) ** 2
-        + dot(w[4:8], w[8:12])
-    )
+    penalty = dot(rates, rates) * dot(w[4:8], rates) + dot(w[4:8], w[8:12])
+    return along * xs[0] + dot(rates, xs).sin() + dot(w[4:8], xs) ** 2 + penalty
 
 
 def quantized(xs, w):

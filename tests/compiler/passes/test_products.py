@@ -10,14 +10,9 @@ from tests.kernels import everything, graph_of, interpreted
 from tests.products import CASES
 
 COUNTS = {
-    "a network": 2,
-    "a small network": 0,
-    "a matrix used twice, and elsewhere": 2,
-    "several products over one row": 2,
-    "steps": 20,
-    "a difference": 1,
-    "a row that spans two arguments": 1,
-}
+    "a network": 2, "a small network": 0, "a matrix used twice, and elsewhere": 2, "several products over one row": 2,
+    "steps": 20, "a difference": 1, "a row that spans two arguments": 1,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -59,9 +59,8 @@ def test_operands_may_advance_by_any_stride(stride):
 
 def test_a_round_may_have_several_steps_up_to_a_limit():
     ops = ["neg", "abs", "exp", "tanh"]
-    steps = [
-        Assign(Ref("y", 4 * k + i), Call(op, (Ref("x", 2 * k + i),))) for k in range(5) for i, op in enumerate(ops)
-    ]
+    rounds = [(4 * k + i, op, 2 * k + i) for k in range(5) for i, op in enumerate(ops)]
+    steps = [Assign(Ref("y", to), Call(op, (Ref("x", of),))) for to, op, of in rounds]
     (loop,) = check_rolled(steps, 20)
     assert (loop.rounds, [step.value.op for step in loop.body]) == (5, ops)
     for period, found in ((LONGEST_BODY, 3), (LONGEST_BODY + 1, 1)):

@@ -110,12 +110,11 @@ def test_an_infinity_that_python_does_not_refuse_stays_in_c(monkeypatch, name):
 @needs_compiler
 def test_a_training_on_masked_numbers_stays_in_c(monkeypatch):
     w = Value(0.5)
-    fast = micrograd.compile(
-        lambda y: where(y == y, (w - where(y == y, y, 0.0)) ** 2 + 0.0 * y.log(), 0.0),
-        (1.0,),
-        parameters=[w],
-        backend="c",
-    )
+
+    def masked(y):
+        return where(y == y, (w - where(y == y, y, 0.0)) ** 2 + 0.0 * y.log(), 0.0)
+
+    fast = micrograd.compile(masked, (1.0,), parameters=[w], backend="c")
     with fast.training(SGD([w], 0.1)) as step:
         monkeypatch.setattr("micrograd.compiler.stepping.Engine.take", None)
         assert step([math.nan, 1.0] * 10) == pytest.approx(0.125)

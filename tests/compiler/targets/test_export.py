@@ -145,9 +145,8 @@ def exported(directory, name, factor=2.0):
 
 def compile_and_run(directory, *command):
     """The numbers that a program prints, once it is compiled without a warning."""
-    subprocess.run(
-        [*command, "-Wall", "-Wextra", "-Werror", "-pedantic", "-o", "program", "-lm"], cwd=directory, check=True
-    )
+    flags = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-o", "program", "-lm"]
+    subprocess.run([*command, *flags], cwd=directory, check=True)
     return list(map(float, subprocess.run([directory / "program"], capture_output=True, check=True).stdout.split()))
 
 

@@ -551,9 +551,7 @@ def test_a_step_moves_all_weights_against_their_gradients_as_python_does(visit):
         for parameter in parameters:
             parameter.data -= 0.05 * parameter.grad
         tab.click("#take")
-        assert all(
-            map(close, tab.evaluate("[...trained].map(i => V[i])"), [parameter.data for parameter in parameters])
-        )
+        assert all(map(close, tab.evaluate("[...trained].map(i => V[i])"), [p.data for p in parameters]))
         before, after = map(number, re.search(r"loss (\S+) → (\S+)\.", tab.inner_text("#outcome")).groups())
         assert close(before, result.data, 1e-3)
         assert after < before

@@ -72,12 +72,8 @@ def test_a_neuron_is_one_card_with_its_weights_and_bias_and_an_expression_is_as_
     rows = ["0.5", "w0", "−2", "w1"]
     assert cards(dot(w, x, b).tanh()) == [["x1", "1"], ["x2", "2"], ["out", "tanh", "−0.997", *rows, "0.25", "b"]]
     assert cards(dot(w, x).exp()) == [["x1", "1"], ["x2", "2"], ["out", "exp", "0.0302", *rows]]
-    assert cards(example()) == [
-        ["x", "3", "grad", "5"],
-        ["y", "1", "grad", "−3"],
-        ["−", "2", "grad", "3"],
-        ["×", "6", "grad", "1"],
-    ]
+    found = list(map(" ".join, cards(example())))
+    assert found == ["x 3 grad 5", "y 1 grad −3", "− 2 grad 3", "× 6 grad 1"]
 
 
 def test_a_neuron_that_is_written_out_is_one_card_too_unless_its_parts_have_names():
@@ -89,13 +85,9 @@ def test_a_neuron_that_is_written_out_is_one_card_too_unless_its_parts_have_name
     assert len(cards((w[0] * x[0] + w[1] * x[1]).tanh())) == 3
     named = w[0] * x[0]
     named.label = "w1x1"
-    for total_of in (
-        named + w[1] * x[1],
-        w[0] * x[0] + b,
-        w[0] * x[0] + b + w[1] * x[1] + b,
-        w[0] * x[0] + x[1] * x[1],
-    ):
-        assert len(cards(total_of.tanh())) >= 5
+    product = w[0] * x[0]
+    for root in named + w[1] * x[1], product + b, product + b + w[1] * x[1] + b, product + x[1] * x[1]:
+        assert len(cards(root.tanh())) >= 5
 
 
 def test_what_is_used_again_or_named_or_of_the_user_s_own_making_is_no_part_of_a_neuron():
@@ -163,11 +155,8 @@ def test_weights_have_their_sign_as_colour_and_as_dashes_and_their_size_as_thick
 
 
 def test_a_graph_of_any_size_is_a_drawing_that_can_be_read():
-    for root in (
-        recurrence(1000),
-        nn.MLP(100, [50, 30, 1])([0.0] * 100),
-        total(Value(1.0).exp() * i for i in range(99)),
-    ):
+    network = nn.MLP(100, [50, 30, 1])
+    for root in recurrence(1000), network([0.0] * 100), total(Value(1.0).exp() * i for i in range(99)):
         assert 1 < len(boxes(to_svg(root))) <= 2 * 16 * 16
         assert float(ElementTree.fromstring(to_svg(root)).get("width")) < 3000
 

@@ -20,11 +20,9 @@ def softsign(answer: Callable) -> None:
         if len(node._prev) != 1 or node._prev[0] is not x:
             raise NotYet("it has the right number, but it is not a single node with x as its operand")
     for name, formula in [
-        ("softsign(x)", answer),
-        ("softsign(x) * 3", lambda x: answer(x) * 3),
-        ("softsign(x) + x", lambda x: answer(x) + x),
-        ("the derivative of softsign", micrograd.grad(answer)),
-    ]:
+        ("softsign(x)", answer), ("softsign(x) * 3", lambda x: answer(x) * 3),
+        ("softsign(x) + x", lambda x: answer(x) + x), ("the derivative of softsign", micrograd.grad(answer)),
+    ]:  # fmt: skip
         for number in -0.5, 2.0, -3.0, 0.25:
             try:
                 gradcheck(formula, number)
