@@ -85,6 +85,7 @@ class UpdateKernel:
     def _lines(self, precision: Precision, *, head: bool) -> Iterator[str]:
         """The statements in the loop, or those before it."""
         words, name = templates(precision, vectors=False), partial(self._name, precision=precision, head=head)
+        words |= {op: f"row_{op}({{0}})" for op in ("exp", "tanh") if not head and precision == DOUBLE}  # in vectors
         for id, text in self.computed(name, words, head=head):
             yield f"const {'double' if head else 'real'} t{id} = {text};"
             if self.trace.ops[id] not in TOTAL:
