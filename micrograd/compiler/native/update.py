@@ -4,7 +4,7 @@ What depends only on the learning rate, the number of steps and the norm of the 
 in doubles. gcc makes vectors of the loop.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from functools import partial
 from types import FunctionType
@@ -71,36 +71,36 @@ class UpdateKernel:
 
         A step fails if a parameter is not finite then, or in single precision, a moment.
         """
+        name, words = partial(self.name, literal=precision.literal, cast="(real)"), templates(precision, vectors=False)
+        if precision == DOUBLE:
+            words |= {"exp": "row_exp({0})", "tanh": "row_tanh({0})"}  # in vectors
         places = [f"p[{k} * all + i]" for k in range(1 + len(self.moments))]
         lines = [f"const real x{i} = {place};" for i, place in enumerate([places[0], "g[i]", *places[1:]])]
-        lines += self._lines(precision, head=False)
+        lines += self._lines("real", self.computed(name, words, head=False))
         for k, (place, id) in enumerate(zip(places, self.results, strict=True)):
-            lines.append(f"const real r{k} = {self._name(id, precision, head=False)};")
+            lines.append(f"const real r{k} = {name(id)};")
             if k <= self.n_changed:  # the others are moments that stay as they are
                 lines += [f"before{place[1:]} = x{k + (k > 0)};", f"{place} = r{k};"]
                 lines += [f"failed |= r{k} - r{k} != 0;"] * (k > 0 and precision != DOUBLE)
-        head = "".join(f"    {line}\n" for line in self._lines(DOUBLE, head=True))
+        before = self.computed(partial(self.name, literal=DOUBLE.literal), templates(vectors=False), head=True)
+        head = "".join(f"    {line}\n" for line in self._lines("double", before))
         return source("update.c", HEAD=head, RULE="".join(f"        {line}\n" for line in lines)), head
 
-    def _lines(self, precision: Precision, *, head: bool) -> Iterator[str]:
-        """The statements in the loop, or those before it."""
-        words, name = templates(precision, vectors=False), partial(self._name, precision=precision, head=head)
-        words |= {op: f"row_{op}({{0}})" for op in ("exp", "tanh") if not head and precision == DOUBLE}  # in vectors
-        for id, text in self.computed(name, words, head=head):
-            yield f"const {'double' if head else 'real'} t{id} = {text};"
+    def _lines(self, type: str, computed: Iterable[tuple[int, str]]) -> Iterator[str]:
+        """Statements that compute numbers of a type, and note whether an operation fails."""
+        for id, text in computed:
+            yield f"const {type} t{id} = {text};"
             if self.trace.ops[id] not in TOTAL:
                 yield f"failed |= t{id} - t{id} != 0;"
 
-    def name(self, id: int, literal: Callable[[float], str]) -> str:
-        """A line as generated code calls it; a constant as `literal` writes it."""
+    def name(self, id: int, literal: Callable[[float], str], cast: str = "") -> str:
+        """A line as generated code calls it, after a cast if it is the same for all parameters; a constant as `literal`
+        writes it.
+        """
         if id in self.trace.constants:
             return literal(float(self.trace.constants[id]))
         array, i = self.trace.leaves.get(id, ("t", id))
-        return f"{array}{i}" if array in ("x", "t") else array
-
-    def _name(self, id: int, precision: Precision, *, head: bool) -> str:
-        name = self.name(id, precision.literal)
-        return f"(real){name}" if not head and id in self.uniform - self.trace.constants.keys() else name
+        return (cast if id in self.uniform else "") + (f"{array}{i}" if array in ("x", "t") else array)
 
 
 def check_rule(optimizer: Any) -> None:
