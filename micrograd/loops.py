@@ -1,11 +1,10 @@
 """Loops: `scan` carries a state from round to round."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from micrograd.core.errors import require_ordered, shown
+from micrograd.core.gradients import hooks
 from micrograd.support.validation import count
 
 __all__ = ["scan"]
@@ -53,19 +52,6 @@ class Rounds(NamedTuple):
         return state, None if self.until else ys
 
 
-_by: ContextVar[Callable[[Rounds], tuple[Any, Any]]] = ContextVar("by", default=Rounds.run)
-
-
-@contextmanager
-def rounds_by(by: Callable[[Rounds], tuple[Any, Any]]) -> Iterator[None]:
-    """Within the block, and in this thread alone, scan() returns what `by` makes of its rounds."""
-    before = _by.set(by)
-    try:
-        yield
-    finally:
-        _by.reset(before)
-
-
 def scan(
     step: Step, state: Any, xs: Any = None, length: int | None = None, until: Until | None = None
 ) -> tuple[Any, Any]:
@@ -86,7 +72,8 @@ def scan(
     Raises TypeError if `xs` has no order or length, ValueError if the numbers of rows and rounds differ. An error in a
     round has a note that names the round.
     """
-    return _by.get()(Rounds(step, state, xs, _length(xs, length), until))
+    found: tuple[Any, Any] = (hooks.scan or Rounds.run)(Rounds(step, state, xs, _length(xs, length), until))
+    return found
 
 
 def _length(xs: Any, length: int | None) -> int:

@@ -14,11 +14,12 @@ Order = tuple[list[Any], list[Any]]
 """The nodes that a Value was computed from, each after its operands, with itself as the last; and the leaves."""
 
 
-class _Thread(threading.local):
-    order: Callable[[Any], Order] | None = None  # that sorts its graphs
+class _Hooks(threading.local):
+    order: Callable[[Any], Order] | None = None  # sorts graphs
+    scan: Callable[[Any], Any] | None = None  # takes the Rounds of a scan, and returns what it returns
 
 
-_thread = _Thread()
+hooks = _Hooks()
 
 
 def nothing(grad: Any) -> None:
@@ -27,18 +28,19 @@ def nothing(grad: Any) -> None:
 
 def topological_order(root: Any) -> Order:
     """The graph of a Value, sorted for a backward pass."""
-    order: Order = root._topological_order() if _thread.order is None else _thread.order(root)
+    order: Order = hooks.order(root) if hooks.order else root._topological_order()
     return order
 
 
 @contextmanager
-def ordered_by(order: Callable[[Any], Order]) -> Iterator[None]:
-    """Within the block, and in this thread alone, `order` sorts graphs. The compiler does so while it traces."""
-    before, _thread.order = _thread.order, order
+def hooked(**by: Callable[[Any], Any]) -> Iterator[None]:
+    """Within the block, and in this thread alone, these take the places of hooks, as while the compiler traces."""
+    before = {name: getattr(hooks, name) for name in by}
+    vars(hooks).update(by)
     try:
         yield
     finally:
-        _thread.order = before
+        vars(hooks).update(before)
 
 
 @contextmanager

@@ -12,8 +12,8 @@ ROOMS = """
     _version  core.display  scalar  support.arrays  support.signals
     core.errors
     core.levels  support.validation
-    core.gradients  loops  support.files
-    core.number
+    core.gradients  support.files
+    core.number  loops
     functions
     engine
     reductions  support.collector  support.emscripten  support.generators  support.trees

@@ -14,13 +14,13 @@ from weakref import ref
 
 from micrograd.compiler.frontend.redirect import Node, Table, assign, is_free, symbols
 from micrograd.compiler.frontend.rounds import escapes, have_own_closures, inside, is_linear, looped, order_of
-from micrograd.compiler.frontend.rows import Rows, RowSymbol, join_products
+from micrograd.compiler.frontend.rows import ALL, PASSED_ON, Rows, RowSymbol, join_products
 from micrograd.compiler.frontend.tracer import NO_NUMBER, Argument, Slice, Symbol, Trace, TraceError
 from micrograd.compiler.options import DEFAULTS, Options
 from micrograd.core.errors import PlainNumberError, shown, users_line
-from micrograd.core.gradients import Order, ordered_by
+from micrograd.core.gradients import Order, hooked
 from micrograd.engine import Value
-from micrograd.loops import rounds_by
+from micrograd.loops import Rounds
 from micrograd.support.trees import Shape, flat, shape_of, size, unflatten
 
 CallSpec = str | tuple[int, ...]
@@ -145,20 +145,24 @@ def _trace(
         try:
             inputs = [Value(trace.leaf("x", i)) for i in range(sum(graph.sizes))]
             values = _results(graph, function, inputs)
-            nodes, leaves = order_of(operands := tuple([value for value in values if isinstance(value, Value)]))
+            operands = tuple([value for value in values if isinstance(value, Value)])
+            rows.kept = ALL if graph.is_differentiable else PASSED_ON
+            nodes, leaves = order_of(operands)
             _check_symbolic(nodes)
             is_own = have_own_closures(nodes)
-            for change in (_merge_equal, partial(join_products, trace, operands)) if is_own else (rows.pass_on,):
-                if graph.is_differentiable and change(nodes):
+            if not is_own:
+                rows.kept = PASSED_ON
+                nodes, leaves = order_of(operands)  # Rows lead to their values now
+            for change in (_merge_equal, partial(join_products, trace, operands)) if rows.kept else ():
+                if change(nodes):
                     nodes, leaves = order_of(operands)
             graph.has_where = any(node._op == "where" for node in nodes)
             graph.outputs = [trace.result(_number(value)) for value in values]
             graph.forward_end = len(trace.ops)
             _check_assigned(trace, table, n_trained)
             if graph.is_differentiable:
-                rows.final = is_own
                 order = _in_order(nodes, leaves) if is_own else nodes
-                with ordered_by(lambda _: (order, leaves)):
+                with hooked(order=lambda _: (order, leaves)):
                     _differentiate(graph, values[0], [*nodes, *inputs], inputs, table, n_trained)
         finally:
             rows.clear()
@@ -173,14 +177,14 @@ def _results(graph: Graph, function: Callable[..., Any], inputs: Sequence[Value]
     trace, remaining = graph.trace, iter(inputs)
     arguments = [unflatten(remaining, shape) for shape in graph.shapes]
     assign(inputs, "__class__", repeat(Argument))
-    with ordered_by(_order):
-        with rounds_by(partial(looped, trace)):
+    with hooked(order=_order, scan=partial(looped, trace)):
+        result = _called(function, arguments)
+    if trace.loops and escapes(trace, map(_number, flat(result))):
+        with hooked(order=_order, scan=Rounds.run):
             result = _called(function, arguments)
-        if trace.loops and escapes(trace, map(_number, flat(result))):
-            result = _called(function, arguments)  # round by round
     assign(inputs, "__class__", repeat(Node))  # from here on, hashed as fast as others
     graph.output_shape = shape_of(result)
-    graph.is_differentiable = trace.rows.add_up = graph.output_shape == ()
+    graph.is_differentiable = graph.output_shape == ()
     return flat(result)
 
 
@@ -229,7 +233,7 @@ def _differentiate(
         for number, grad in reversed(of_nodes)
         if type(number) is type(grad) is Symbol and number.id not in trace.constants
     }
-    graph.scales_with_seed = (trace.rows.final and not begun) or _scales_with_seed(graph)
+    graph.scales_with_seed = bool(trace.rows.kept and not begun) or _scales_with_seed(graph)
 
 
 def _scales_with_seed(graph: Graph) -> bool:

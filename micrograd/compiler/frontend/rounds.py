@@ -14,7 +14,7 @@ from functools import partial
 from itertools import accumulate, chain, compress, islice
 from typing import Any, NamedTuple
 
-from micrograd.compiler.frontend.rows import Row, RowSymbol, spread
+from micrograd.compiler.frontend.rows import AXPYS, Row, RowSymbol, spread
 from micrograd.compiler.frontend.tracer import Argument, Slice, Symbol, Trace
 from micrograd.core.errors import PACKAGE
 from micrograd.core.gradients import Order
@@ -258,8 +258,8 @@ class _Body:
     def _gradients(self, seeds: Sequence[Any]) -> dict[Value, Any]:
         """What the closures of the round add to the gradients of its inputs and of Values from outside, if anything."""
         values, rows = (*self.nodes, *self.inputs, *self.receivers), self.trace.rows
-        before, options = [value.grad for value in values], (rows.add_up, rows.final)
-        rows.add_up, rows.final = True, False
+        before, kept = [value.grad for value in values], rows.kept
+        rows.kept = AXPYS
         try:
             for value in values:
                 value.grad = 0
@@ -269,7 +269,7 @@ class _Body:
                 node._backward(node.grad)
             return {value: value.grad for value in values if type(value.grad) in (Symbol, RowSymbol)}
         finally:
-            rows.add_up, rows.final = options  # first: a Row keeps what it kept under these
+            rows.kept = kept  # first: a Row keeps what it kept under these
             for value, grad in zip(values, before, strict=True):
                 value.grad = grad
 

@@ -33,6 +33,7 @@ from micrograd.engine import Value
 SHORTEST_SUM = 4  # products: with 3, tracing 100 bodies in space takes 1.4 times as long, and a call is as fast
 """With 8, a GPT of numbers, whose heads have 4, takes 1.1 times as long to compile."""
 SHORTEST_ROW = 3  # values: a shorter row saves next to nothing
+PASSED_ON, AXPYS, ALL = set[str](), {"axpy"}, {"axpy", "scatter"}  # the operations whose results a Row keeps
 _new = object.__new__  # takes half the time of calling the class
 
 
@@ -145,7 +146,7 @@ class Row(Value):
     @property
     def _prev(self) -> tuple[Value, ...]:
         """What it passes its gradient on to."""
-        return () if self.place and self._rows.add_up else self.values
+        return () if self.place and self._rows.kept else self.values
 
     @_prev.setter
     def _prev(self, values: tuple[Value, ...]) -> None:
@@ -161,7 +162,8 @@ class Row(Value):
 
     @grad.setter
     def grad(self, total: Any) -> None:
-        if type(total) is int or self._rows.keeps(self, total):
+        op = self._rows.trace.ops[total.id] if type(total) is RowSymbol else "axpy"
+        if type(total) is int or (op in self._rows.kept and (self.place or op != "scatter")):
             self._sum = total
         else:
             self._send(total)
@@ -180,12 +182,13 @@ class Row(Value):
 class Rows:
     """The Rows of a trace, of Values in the table and of computed ones.
 
-    If they `add_up`, the gradients sent to a Row become one row. Otherwise each is passed on at once, for closures that
-    read gradients midway. What `take` sends to a slice of parameters stays there in the `final` backward pass only.
+    Gradients that are sent to a Row add up to one row if their operation is among those that are `kept`: AXPYS, and in
+    the last backward pass what `take` sends to a slice of parameters. All others are passed on at once, for closures
+    that read gradients midway.
     """
 
     def __init__(self, trace: Trace, table: Table, n_trained: int) -> None:
-        self.trace, self.add_up, self.final = trace, False, False
+        self.trace, self.kept = trace, PASSED_ON
         self._table, self._n_trained = table, n_trained
         self._found: dict[Any, Row] = {}  # slices, and stacks by their lines
 
@@ -234,17 +237,6 @@ class Rows:
                 return None
             row = self._found[lines] = Row(self, values, trace.stack(lines))
         return row
-
-    def keeps(self, row: Row, total: Any) -> bool:
-        """Whether a Row adds up what is sent to it, instead of passing it on at once."""
-        if type(total) is RowSymbol and self.trace.ops[total.id] == "scatter":
-            return self.final and row.place is not None
-        return self.add_up
-
-    def pass_on(self, _: Any) -> bool:
-        """From here on, add nothing up. Returns whether this changes which Values the nodes lead to."""
-        was, self.add_up = self.add_up, False
-        return was
 
     def clear(self) -> None:
         """Forget the Rows, since they refer to this object."""
