@@ -10,6 +10,7 @@ import uuid
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -21,7 +22,7 @@ from micrograd.compiler.frontend.graph import CallSpec, Graph, traced
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.redirect import any_block, data_buffer, is_free
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
-from micrograd.compiler.frontend.wrappers import Elsewhere, Entries, on_arrays
+from micrograd.compiler.frontend.wrappers import Entries, elsewhere, on_arrays
 from micrograd.compiler.native.library import CBackend
 from micrograd.compiler.native.toolchain import CompilerError, notice, require_compiler, warn_once
 from micrograd.compiler.options import Options, each_axis
@@ -85,8 +86,8 @@ class Function:
 
     def __getstate__(self) -> dict[str, Any]:
         """The state for a copy or a pickle, without the function: it has been traced, and may not be picklable."""
-        fresh = {"_singles": defaultdict(list), "_function": Elsewhere(self._name), "_backends": dict(self._backends)}
-        return vars(self) | fresh
+        stand_in = partial(elsewhere, self._name)
+        return vars(self) | {"_singles": defaultdict(list), "_function": stand_in, "_backends": dict(self._backends)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)

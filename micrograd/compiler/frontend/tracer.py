@@ -21,7 +21,7 @@ elementwise and gives a row. rows.py says which operands become rows.
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from copy import copy
 from functools import cached_property
 from itertools import compress, repeat
@@ -429,9 +429,10 @@ class Trace:
                     waiting += self.operands[line]
         return [*compress(range(len(found)), found)]
 
-    def live(self, results: Iterable[int]) -> list[int]:
-        """The operations, in order, that these results depend on; all others are dead code."""
-        return [line for line in self.reached(results) if self.operands[line]]
+    def live(self, results: Iterable[int], given: Set[int] = frozenset()) -> list[int]:
+        """The operations, in order, that these results depend on, except for given ones; all others are dead code."""
+        found = self.reached(results, given.__contains__ if given else None)
+        return [line for line in found if self.operands[line] and line not in given]
 
 
 def _no_more() -> NoReturn:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from itertools import chain, repeat
 from operator import is_not
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from micrograd.compiler.frontend.tracer import Symbol
 from micrograd.core.errors import shown
@@ -70,18 +70,12 @@ def _with_arrays(tree: Any, kinds: Any) -> Any:
     return np.array(numbers, dtype).reshape(shape).view(kinds or np.ndarray)
 
 
-class Elsewhere:
-    """Stands in for the user's function in copies of the compiled one: a lambda cannot be pickled."""
-
-    def __init__(self, name: str) -> None:
-        self.__name__ = name
-
-    def __call__(self, *args: Any) -> Any:
-        """Raise TypeError."""
-        raise TypeError(
-            f"{self.__name__} was compiled elsewhere and cannot be traced here: to call it with Values, compile "
-            "it here; to call it with this shape, do so once before you copy or pickle it"
-        )
+def elsewhere(name: str, *args: Any) -> NoReturn:
+    """Stands in for the user's function in copies of the compiled one, since a lambda cannot be pickled."""
+    raise TypeError(
+        f"{name} was compiled elsewhere and cannot be traced here: to call it with Values, compile it here; to call it "
+        "with this shape, do so once before you copy or pickle it"
+    )
 
 
 class Pattern(NamedTuple):

@@ -6,7 +6,7 @@ written. A condition is part of the expressions that it decides.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
 from itertools import chain, repeat
 from typing import Any, NamedTuple
 
@@ -104,16 +104,16 @@ class Expressions(NamedTuple):
 
 def expressions(
     trace: Trace, results: Sequence[int], rows: Sequence[tuple[Slice, int]] = (), *,
-    named: Collection[int] = (), backward: float = math.inf,
+    named: Collection[int] = (), given: Set[int] = frozenset(), backward: float = math.inf,
 ) -> Expressions:  # fmt: skip
     """The lines of a trace as expressions.
 
-    The lines in `results` and `named` are nodes of their own; `rows` are added to slices of gradients. From the line
-    `backward` on, several sums may multiply the same numbers again: if products were stored, 32 examples of bodies in a
-    plane would take 1.15 times as long.
+    The lines in `results` and `named` are nodes of their own; `rows` are added to slices of gradients; lines that are
+    `given` are not computed. From the line `backward` on, several sums may multiply the same numbers again: if products
+    were stored, 32 examples of bodies in a plane would take 1.15 times as long.
     """
     ops, operands = trace.ops, trace.operands
-    live = trace.live([*results, *(line for _, line in rows)])
+    live = trace.live([*results, *(line for _, line in rows)], given)
     loops = {line: trace.loops[line] for line in live if line in trace.loops}
     kept: dict[int, set[int]] = defaultdict(set)
     for loop in loops.values():
@@ -245,13 +245,12 @@ class _Merger:
         if outside:
             columns.append(tuple(map(self._number, outside)))
         outputs = {j: end for j, end in enumerate(loop.outputs) if not items.keys().isdisjoint(loop.of_output(j))}
-        known = (*outside, *(kept if loop.forward >= 0 else ()))
-        inner = trace.reopened(dict.fromkeys([each for each in known if trace.operands[each]], ("", 0)))
         sums = [each for i, each in zip(loop.added, loop.sums, strict=False) if i in items]
         rows = [(row, each) for row, each in loop.rows if any(loop.added[i] in items for i in row.indices)]
         needed = kept if loop.forward < 0 else ()
         results = [*loop.following, *outputs.values(), *needed, *sums, *[loop.over] * (loop.over >= 0 > loop.forward)]
-        found = expressions(inner, results, rows, backward=backward)
+        given = {*outside, *(kept if loop.forward >= 0 else ())}
+        found = expressions(trace, results, rows, given=given, backward=backward)
         its = Round(loop, found.nodes, outputs, tuple(kept))
         lines = tuple(map(items.get, range(loop.size)))
         self.nodes.append(Node(line, Call(f"scan {line}", ()), tuple(columns), items=lines, round=its))
