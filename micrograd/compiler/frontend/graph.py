@@ -62,7 +62,6 @@ class Graph:
     outputs: Sequence[int] = ()
     forward_end: int = 0
     has_where: bool = False
-    is_differentiable: bool = False  # True if it returns a single number
     parameter_gradients: dict[int, int] = field(default_factory=dict)  # lines of those that change, by their indices
     rows: list[tuple[Slice, int]] = field(default_factory=list)  # slices of these gradients, and what is added to each
     argument_gradients: list[int] = field(default_factory=list)
@@ -73,6 +72,11 @@ class Graph:
     def sizes(self) -> list[int]:
         """How many numbers each argument has."""
         return list(map(size, self.shapes))
+
+    @property
+    def is_differentiable(self) -> bool:
+        """Whether it returns a single number."""
+        return self.output_shape == ()
 
     @property
     def kinds(self) -> list[CallSpec]:
@@ -184,7 +188,6 @@ def _results(graph: Graph, function: Callable[..., Any], inputs: Sequence[Value]
             result = _called(function, arguments)
     assign(inputs, "__class__", repeat(Node))  # from here on, hashed as fast as others
     graph.output_shape = shape_of(result)
-    graph.is_differentiable = graph.output_shape == ()
     return flat(result)
 
 
@@ -261,7 +264,8 @@ def _merge_equal(nodes: Sequence[Value]) -> bool:
     So the derivative of what a program computes twice is computed once, as the trace computes its number once. Nodes
     are equal if their numbers are the same line, and their closures, all this package's own, have equal contents.
     """
-    n_nodes = Counter([node.data.id for node in nodes if type(node.data) is Symbol])
+    counts = Counter([node.data.id for node in nodes if type(node.data) is Symbol])
+    repeated = {line for line, n in counts.items() if n > 1}
     groups: dict[Any, list[Value]] = defaultdict(list)
     first: dict[Value, Value] = {}
 
@@ -272,8 +276,8 @@ def _merge_equal(nodes: Sequence[Value]) -> bool:
             return tuple(map(key, part))
         return ("line", part.id) if type(part) is Symbol else repr(part) if type(part) is float else id(part)
 
-    for node in nodes:
-        if type(node.data) is Symbol and n_nodes[node.data.id] > 1:
+    for node in nodes if repeated else ():
+        if type(node.data) is Symbol and node.data.id in repeated:
             closure: Any = node._backward
             contents = tuple([cell.cell_contents for cell in closure.__closure__ or ()])
             group = groups[node.data.id, closure.__code__, key(contents)]

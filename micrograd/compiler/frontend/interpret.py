@@ -58,7 +58,7 @@ def evaluate(trace: Trace, lines: Sequence[int], numbers: dict[Any, Any]) -> Ite
 def _loop(trace: Trace, line: int, operands: Sequence[Any], numbers: dict[Any, Any]) -> Iterator[Step]:
     """Carry out a loop. For a backward one, the round is computed forward again."""
     loop, (state, *columns) = trace.loops[line], operands
-    its = [each for each in trace.live(loop.ends) if each not in numbers]
+    its = trace.live(loop.ends, numbers.keys())
     totals = [0.0] * len(loop.added)
     begun = []  # the leaves of each round
     ys: list[Any] = [()] * loop.rounds
