@@ -290,14 +290,6 @@ FUSED = (
         smooth=lambda x, y: abs(x - y) > 0.01 and abs(x) > 0.01),
 )  # fmt: skip
 
-OPERATIONS = (
-    FUNCTIONS
-    + OPERATORS
-    + tuple(
-        beside_a_number(operation, side)
-        for operation in FUNCTIONS + OPERATORS
-        if operation.arity == 2
-        for side in (0, 1)
-    )
-    + FUSED
-)
+OF_TWO_NUMBERS = [each for each in FUNCTIONS + OPERATORS if each.arity == 2]
+BESIDE_A_NUMBER = [beside_a_number(operation, side) for operation in OF_TWO_NUMBERS for side in (0, 1)]
+OPERATIONS = (*FUNCTIONS, *OPERATORS, *BESIDE_A_NUMBER, *FUSED)

@@ -17,14 +17,11 @@ from micrograd.compiler.dataset import pack
 from tests.helpers import Table
 
 
-@pytest.mark.parametrize(
-    ("batch", "came"),
-    [
-        ([[1.0, 2.0], [1.0]], r"\(1,\)"), ([[1.0, 2.0], [1.0, 2.0, 3.0]], r"\(3,\)"), ([[1.0, 2.0], 3.0], r"\(\)"),
-        ([[1.0, 2.0], [1.0, [2.0]]], "ragged"), ([[1.0, 2.0], [[1.0], [2.0]]], r"\(2, 1\)"),
-        ([[1.0, 2.0], np.ones((2, 3))], r"\(2, 3\)"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("batch", "came"), [
+    ([[1.0, 2.0], [1.0]], r"\(1,\)"), ([[1.0, 2.0], [1.0, 2.0, 3.0]], r"\(3,\)"), ([[1.0, 2.0], 3.0], r"\(\)"),
+    ([[1.0, 2.0], [1.0, [2.0]]], "ragged"), ([[1.0, 2.0], [[1.0], [2.0]]], r"\(2, 1\)"),
+    ([[1.0, 2.0], np.ones((2, 3))], r"\(2, 3\)"),
+])  # fmt: skip
 def test_examples_of_another_shape_than_the_first_are_named_with_both_shapes(batch, came):
     fast = micrograd.compile(lambda x: x[0] + x[1], ([1.0, 2.0],), backend="python")
     with pytest.raises(ValueError, match=rf"{came}.*, expected \(2,\): all examples must have the shape of the "):

@@ -191,21 +191,18 @@ def in_single(function=lambda x: x * x):
     return micrograd.compile(function, (1.0,), backend=SINGLE)
 
 
-@pytest.mark.parametrize(
-    ("ask", "error", "message"),
-    [
-        (lambda: in_single().export_c("model.c", precision="float"), ValueError, "unknown precision 'float'"),
-        (lambda: in_single().map([HUGE]), OverflowError, r"argument 1: number 0 is 1e\+39, beyond .*, 3.4e\+38"),
-        (lambda: in_single().map(np.array([HUGE])), OverflowError, r"argument 1: a number is 1e\+39"),
-        (lambda: in_single(Value.exp)(100.0), OverflowError, "an intermediate number is beyond the range of single"),
-        (lambda: in_single()(-HUGE), OverflowError, r"-1e\+39"),
-        (lambda: in_single(lambda x: x * HUGE), OverflowError, r"a constant is 1e\+39"),
-        (
-            lambda: micrograd.compile(lambda x: x * HUGE, (1.0,), backend="python").export_c("x.c", precision="single"),
-            OverflowError, r"a constant is 1e\+39",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("ask", "error", "message"), [
+    (lambda: in_single().export_c("model.c", precision="float"), ValueError, "unknown precision 'float'"),
+    (lambda: in_single().map([HUGE]), OverflowError, r"argument 1: number 0 is 1e\+39, beyond .*, 3.4e\+38"),
+    (lambda: in_single().map(np.array([HUGE])), OverflowError, r"argument 1: a number is 1e\+39"),
+    (lambda: in_single(Value.exp)(100.0), OverflowError, "an intermediate number is beyond the range of single"),
+    (lambda: in_single()(-HUGE), OverflowError, r"-1e\+39"),
+    (lambda: in_single(lambda x: x * HUGE), OverflowError, r"a constant is 1e\+39"),
+    (
+        lambda: micrograd.compile(lambda x: x * HUGE, (1.0,), backend="python").export_c("x.c", precision="single"),
+        OverflowError, r"a constant is 1e\+39",
+    ),
+])  # fmt: skip
 def test_what_is_asked_for_wrongly_is_said(ask, error, message):
     with pytest.raises(error, match=message):
         ask()

@@ -328,6 +328,5 @@ def test_a_small_program_s_kernel(name):
 
 def test_a_power_to_any_constant_is_shown_as_a_power():
     for exponent in 2, 0.5, 1e-05, -3.5:
-        assert (
-            f"x[0] ** {float(exponent)!r}" in micrograd.compile(lambda x, n=exponent: x**n, (1.5,), backend="python").ir
-        )
+        fast = micrograd.compile(lambda x, n=exponent: x**n, (1.5,), backend="python")
+        assert f"x[0] ** {float(exponent)!r}" in fast.ir

@@ -23,26 +23,23 @@ def test_in_a_browsers_python_auto_is_python_and_no_compiler_is_looked_for(monke
     assert (fast(3.0), caplog.messages) == (9.0, [])
 
 
-@pytest.mark.parametrize(
-    ("backend", "message"),
-    [
-        ({"name": "numpy"}, "^backend is 'numpy': expected 'auto', 'c', 'python' or, for fit, 'eager'$"),
-        ({"name": None}, "^backend is None: expected 'auto', "),
-        ({"threads": 0}, "^threads is 0: expected an int, 1 or greater$"),
-        ({"precision": "half"}, "^unknown precision 'half': expected \"double\" or \"single\"$"),
-        ({"precision": 4}, "^unknown precision 4: expected"),
-        (
-            {"name": "python", "threads": 2, "precision": "single"},
-            r'^backend "python" computes in doubles and in one thread: give '
-            r"Backend\(\"c\", threads=2, precision='single'\)$",
-        ),
-        (
-            {"name": "eager", "executor": ThreadPoolExecutor},
-            r'^backend "eager" computes in doubles and in one thread of this process: give '
-            r'Backend\("c", executor=.*ThreadPoolExecutor',
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("backend", "message"), [
+    ({"name": "numpy"}, "^backend is 'numpy': expected 'auto', 'c', 'python' or, for fit, 'eager'$"),
+    ({"name": None}, "^backend is None: expected 'auto', "),
+    ({"threads": 0}, "^threads is 0: expected an int, 1 or greater$"),
+    ({"precision": "half"}, "^unknown precision 'half': expected \"double\" or \"single\"$"),
+    ({"precision": 4}, "^unknown precision 4: expected"),
+    (
+        {"name": "python", "threads": 2, "precision": "single"},
+        r'^backend "python" computes in doubles and in one thread: give '
+        r"Backend\(\"c\", threads=2, precision='single'\)$",
+    ),
+    (
+        {"name": "eager", "executor": ThreadPoolExecutor},
+        r'^backend "eager" computes in doubles and in one thread of this process: give '
+        r'Backend\("c", executor=.*ThreadPoolExecutor',
+    ),
+])  # fmt: skip
 def test_what_a_backend_cannot_do_is_refused(backend, message):
     with pytest.raises(ValueError, match=message):
         Backend(**backend)

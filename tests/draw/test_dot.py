@@ -34,14 +34,11 @@ def test_a_leaf_alone_is_drawn_and_equal_numbers_are_two_nodes():
     assert nodes(draw_graph(Value(2.0, label="x"))) == ([("n0", "{x|data 2}")], [])
 
 
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (2.0, "2"), (-0.123456, "−0.1235"), (1e-9, "1e−9"), (1.23456e12, "1.235e12"), (float("nan"), "nan"),
-        (float("-inf"), "−inf"), (7, "7"), (10**400, "1.000e400"), (Fraction(-1, 3), "−1/3"),
-        (Fraction(10**20, 3), "3.333e19"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("number", "text"), [
+    (2.0, "2"), (-0.123456, "−0.1235"), (1e-9, "1e−9"), (1.23456e12, "1.235e12"), (float("nan"), "nan"),
+    (float("-inf"), "−inf"), (7, "7"), (10**400, "1.000e400"), (Fraction(-1, 3), "−1/3"),
+    (Fraction(10**20, 3), "3.333e19"),
+])  # fmt: skip
 def test_numbers_are_readable(number, text):
     assert nodes(draw_graph(Value(number)))[0] == [("n0", f"{{data {text}}}")]
 

@@ -20,13 +20,10 @@ class Wrapped(nn.Module):
 MLP = nn.MLP(3, [2, 1], rng=1)
 
 
-@pytest.mark.parametrize(
-    ("model", "units"),
-    [
-        (MLP, ["x0 x1 x2", "h1[0] h1[1]", "out"]), (Wrapped(MLP), ["x0 x1 x2", "h1[0] h1[1]", "out"]),
-        (nn.Layer(1, 3, "relu", rng=1), ["x0", "out[0] out[1] out[2]"]), (nn.Neuron(2, rng=1), ["x0 x1", "out"]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("model", "units"), [
+    (MLP, ["x0 x1 x2", "h1[0] h1[1]", "out"]), (Wrapped(MLP), ["x0 x1 x2", "h1[0] h1[1]", "out"]),
+    (nn.Layer(1, 3, "relu", rng=1), ["x0", "out[0] out[1] out[2]"]), (nn.Neuron(2, rng=1), ["x0 x1", "out"]),
+])  # fmt: skip
 def test_a_model_of_layers_has_a_picture_of_its_units_at_inputs_of_0(model, units):
     assert [" ".join(name for name, _ in column) for column in columns(model)] == units
     picture = model._repr_mimebundle_()["image/svg+xml"]

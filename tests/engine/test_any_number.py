@@ -201,14 +201,11 @@ def test_networks_and_optimizers_compute_with_the_kind(optimizer, kind):
         nn.save(model, "unwritten.json")
 
 
-@pytest.mark.parametrize(
-    "f",
-    [
-        lambda x: x.leaky_relu(), lambda x: Value(scalar.leaky_relu(x.data)), lambda x: x.clip(-0.1, math.inf),
-        lambda x: losses.huber_loss([x], [1], delta=0.1),
-        lambda x: losses.cross_entropy([x, x * 0], 0, label_smoothing=0.5, weight=[0.5, 0.25]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("f", [
+    lambda x: x.leaky_relu(), lambda x: Value(scalar.leaky_relu(x.data)), lambda x: x.clip(-0.1, math.inf),
+    lambda x: losses.huber_loss([x], [1], delta=0.1),
+    lambda x: losses.cross_entropy([x, x * 0], 0, label_smoothing=0.5, weight=[0.5, 0.25]),
+])  # fmt: skip
 def test_a_float_that_is_given_beside_decimals_is_the_decimal_as_it_is_written(f):
     results = []
     for kind in Decimal, float:

@@ -702,14 +702,11 @@ class TestMaximumOfMany:
 
 
 class TestLogsumexp:
-    @pytest.mark.parametrize(
-        ("xs", "value", "gradients"),
-        [
-            ([1e308, -1e308], 1e308, [1.0, 0.0]), ([-1e308, -1e308], -1e308, [0.5, 0.5]), ([3.0], 3.0, [1.0]),
-            ([INF, 1e308, -INF], INF, [1.0, 0.0, 0.0]), ([-INF, 1.0], 1.0, [0.0, 1.0]),
-            ([-INF, -INF], -INF, [0.5, 0.5]), ([INF, INF], INF, [0.5, 0.5]),
-        ],
-    )  # fmt: skip
+    @pytest.mark.parametrize(("xs", "value", "gradients"), [
+        ([1e308, -1e308], 1e308, [1.0, 0.0]), ([-1e308, -1e308], -1e308, [0.5, 0.5]), ([3.0], 3.0, [1.0]),
+        ([INF, 1e308, -INF], INF, [1.0, 0.0, 0.0]), ([-INF, 1.0], 1.0, [0.0, 1.0]),
+        ([-INF, -INF], -INF, [0.5, 0.5]), ([INF, INF], INF, [0.5, 0.5]),
+    ])  # fmt: skip
     def test_the_largest_numbers_and_infinities(self, xs, value, gradients):
         operands = list(map(Value, xs))
         result = micrograd.logsumexp(operands)
@@ -777,13 +774,10 @@ class Tagged(Value):
 class TestConstants:
     """Plain numbers in operations, those that `promote` was given, and what `detach` returns: no gradients."""
 
-    @pytest.mark.parametrize(
-        "constant",
-        [
-            Value(3.0).detach(), promote(Value(1.0), 3.0)[1], (Value(1.0) * 3.0)._prev[1], (3.0 - Value(1.0))._prev[0],
-            sum([Value(1.0), 3.0])._prev[1], dot([Value(1.0)], [3.0])._prev[1], maximum(Value(1.0), 3.0)._prev[1],
-        ],
-    )  # fmt: skip
+    @pytest.mark.parametrize("constant", [
+        Value(3.0).detach(), promote(Value(1.0), 3.0)[1], (Value(1.0) * 3.0)._prev[1], (3.0 - Value(1.0))._prev[0],
+        sum([Value(1.0), 3.0])._prev[1], dot([Value(1.0)], [3.0])._prev[1], maximum(Value(1.0), 3.0)._prev[1],
+    ])  # fmt: skip
     def test_they_get_no_gradient(self, constant):
         for result in (constant**2, Value(2.0) * constant, dot([Value(2.0)], [constant]), -constant):
             result.backward()
@@ -867,13 +861,10 @@ def test_what_has_no_numbers_in_order_is_refused_by_operations_on_lists(items):
             use(items)
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (1.5, "1.5"), ("x" * 78, repr("x" * 78)), ("x" * 79, "'" + "x" * 76 + "..."),
-        ([0.123456789] * 20, "[" + "0.123456789, " * 5 + "..."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("value", "text"), [
+    (1.5, "1.5"), ("x" * 78, repr("x" * 78)), ("x" * 79, "'" + "x" * 76 + "..."),
+    ([0.123456789] * 20, "[" + "0.123456789, " * 5 + "..."),
+])  # fmt: skip
 def test_a_value_that_is_too_long_to_show_ends_in_dots_after_a_whole_item(value, text):
     assert errors.shown(value) == text
     assert len(text) <= 80

@@ -197,16 +197,13 @@ def test_perturbation_confusion_does_not_happen():
     assert grad(lambda x: x * jvp(lambda y: x * y)(2.0, 1.0)[1])(3.0) == 6.0
 
 
-@pytest.mark.parametrize(
-    ("mixed", "right"),
-    [
-        (lambda x, y: dot([x, y], [y, 2.0], x), 1.0), (lambda x, y: mean([x * y, y, x]), 1 / 3),
-        (lambda x, y: sum([x * y, y, x, 1]), 1.0), (lambda x, y: where(x > y, x * y, 0.0), 1.0),
-        (lambda x, y: where(x > y, x * x, x) * y, 6.0), (lambda x, y: y**x, 4 * (1 + 3 * math.log(2))),
-        (lambda x, y: x**y, 3 + 6 * math.log(3)), (lambda x, y: x * y % 5.0 * y, 4.0),
-        (lambda x, y: x / y - y / x, -1 / 4 + 1 / 9), (lambda x, y: x - y + x * y, 1.0),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("mixed", "right"), [
+    (lambda x, y: dot([x, y], [y, 2.0], x), 1.0), (lambda x, y: mean([x * y, y, x]), 1 / 3),
+    (lambda x, y: sum([x * y, y, x, 1]), 1.0), (lambda x, y: where(x > y, x * y, 0.0), 1.0),
+    (lambda x, y: where(x > y, x * x, x) * y, 6.0), (lambda x, y: y**x, 4 * (1 + 3 * math.log(2))),
+    (lambda x, y: x**y, 3 + 6 * math.log(3)), (lambda x, y: x * y % 5.0 * y, 4.0),
+    (lambda x, y: x / y - y / x, -1 / 4 + 1 / 9), (lambda x, y: x - y + x * y, 1.0),
+])  # fmt: skip
 def test_operands_of_different_levels_mix_in_every_operation(mixed, right):
     """The derivative by x = 3 of that by y = 2."""
 
@@ -534,25 +531,22 @@ REPLACING = [own(lambda x, s=s: x * s, lambda x, s=s: s, lambda before, grad, s:
 SHARES = [lambda grad: 1, abs, lambda grad: grad * grad, lambda grad: grad > 0, lambda grad: grad**3]
 
 
-@pytest.mark.parametrize(
-    ("f", "inputs", "message"),
-    [
-        (NEARLY, 2.0, r"a relative error of 3\.3e-07"),
-        (lambda x: cube(lambda x: 2 * x * x)(x[1]), [np.array([1.0, 2.0])], r"with respect to inputs\[0\]\[1\] is 8.0"),
-        *[(cube(lambda x, y=y: y), 1.0, rf"with respect to inputs\[0\] is {y}") for y in (math.nan, math.inf)],
-        (own(lambda x: math.inf + x, lambda x: 0.0), 1.0, "is 0.0, but .* gives nan: a relative error of nan"),
-        (scalar.relu, 0.0, "is 0.0, but the central difference gives 0.5"),
-        *[
-            (lambda x, ys, f=f: [x, f(ys[0]) + x], [1.0, [0.5]], r"1\]\[0\] is .* not added to what .* `x.grad \+= ")
-            for f in REPLACING
-        ],
-        *[
-            (cube(lambda x: 3 * x * x, lambda before, grad, slope, share=share: before + share(grad) * slope), x,
-             r"inputs\[0\] is not multiplied by .* `x.grad \+= grad \* ...`$")
-            for share in SHARES for x in (2.0, 1e-3)
-        ],
+@pytest.mark.parametrize(("f", "inputs", "message"), [
+    (NEARLY, 2.0, r"a relative error of 3\.3e-07"),
+    (lambda x: cube(lambda x: 2 * x * x)(x[1]), [np.array([1.0, 2.0])], r"with respect to inputs\[0\]\[1\] is 8.0"),
+    *[(cube(lambda x, y=y: y), 1.0, rf"with respect to inputs\[0\] is {y}") for y in (math.nan, math.inf)],
+    (own(lambda x: math.inf + x, lambda x: 0.0), 1.0, "is 0.0, but .* gives nan: a relative error of nan"),
+    (scalar.relu, 0.0, "is 0.0, but the central difference gives 0.5"),
+    *[
+        (lambda x, ys, f=f: [x, f(ys[0]) + x], [1.0, [0.5]], r"1\]\[0\] is .* not added to what .* `x.grad \+= ")
+        for f in REPLACING
     ],
-)  # fmt: skip
+    *[
+        (cube(lambda x: 3 * x * x, lambda before, grad, slope, share=share: before + share(grad) * slope), x,
+         r"inputs\[0\] is not multiplied by .* `x.grad \+= grad \* ...`$")
+        for share in SHARES for x in (2.0, 1e-3)
+    ],
+])  # fmt: skip
 def test_gradcheck_refuses_what_is_wrong(f, inputs, message):
     with pytest.raises(GradientError, match=message):
         gradcheck(f, inputs)
@@ -565,37 +559,31 @@ def test_gradcheck_sees_a_wrong_gradient_of_every_operation(operation):
             gradcheck(lambda *xs: own(lambda x: x, lambda x: 2)(operation.apply(*xs) + 0.01 * sum(xs)), point)
 
 
-@pytest.mark.parametrize(
-    ("f", "x"),
-    [
-        (lambda x: 1 / x.erf(), 0.01), (lambda x: 1 / x.erf(), 1e-9),
-        (lambda x: 1 / x, 1e-15), (lambda x: 1 / x, -1e-9),
-        (lambda x: x.log(), 1e-300),
-        (lambda x: x.acosh(), 1 + 2**-30), (lambda x: x / 3 + x.sigmoid() + 2.0**x, 1e-308),
-        (lambda x: x / 3 + x.log(), 1e300),
-        (lambda x: (-((1000 * x) ** 2)).exp(), 5e-4),
-        (lambda x: x.relu() + abs(x) + x.clip(-1, 0.02), 0.01), (lambda x: x.relu() + x.clip(-1, 1e-13), -1e-12),
-        (lambda x: (x + 1e9) - 1e9 + 0.0, 0.3), (lambda x: x * x + 1 / (2 * (x + math.inf)), 2.0),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("f", "x"), [
+    (lambda x: 1 / x.erf(), 0.01), (lambda x: 1 / x.erf(), 1e-9),
+    (lambda x: 1 / x, 1e-15), (lambda x: 1 / x, -1e-9),
+    (lambda x: x.log(), 1e-300),
+    (lambda x: x.acosh(), 1 + 2**-30), (lambda x: x / 3 + x.sigmoid() + 2.0**x, 1e-308),
+    (lambda x: x / 3 + x.log(), 1e300),
+    (lambda x: (-((1000 * x) ** 2)).exp(), 5e-4),
+    (lambda x: x.relu() + abs(x) + x.clip(-1, 0.02), 0.01), (lambda x: x.relu() + x.clip(-1, 1e-13), -1e-12),
+    (lambda x: (x + 1e9) - 1e9 + 0.0, 0.3), (lambda x: x * x + 1 / (2 * (x + math.inf)), 2.0),
+])  # fmt: skip
 def test_central_differences_find_the_scale_of_a_function(f, x):
     assert gradcheck(f, x)
     with pytest.raises(GradientError, match="the central difference gives"):
         gradcheck(lambda x: own(lambda x: f(Value(x)).data, lambda x: 0.0)(x), x, atol=0.0)
 
 
-@pytest.mark.parametrize(
-    ("f", "x"),
-    [
-        (lambda x: abs(x) * x, 0.0), (lambda x: x.relu() ** 2, 0.0), (lambda x: x.relu() ** 1.5, 0.0),
-        (lambda x: where(x > 0, x * x, 0), 0.0), (lambda x: where(x > 0, x * x.sin(), x**3), 0.0),
-        (lambda x: where(x < 1, 3 * x * x - 2 * x**3, 1), 1.0), (lambda x: 3 * (x - 2).relu() ** 2 + x * x.exp(), 2.0),
-        *[(lambda x: 1e8 + x * x, x) for x in (1e-9, 0.3, 2.0, 40.0)],
-        *[(lambda x: 1e8 + x.sin(), x) for x in (0.0, 1.0, -0.7)],
-        (lambda x: 1e8 + 0.3 + 0.7 * x.relu() ** 2, 0.0),
-        (lambda x: 1e5 + x.exp() - 1e5, 0.3),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("f", "x"), [
+    (lambda x: abs(x) * x, 0.0), (lambda x: x.relu() ** 2, 0.0), (lambda x: x.relu() ** 1.5, 0.0),
+    (lambda x: where(x > 0, x * x, 0), 0.0), (lambda x: where(x > 0, x * x.sin(), x**3), 0.0),
+    (lambda x: where(x < 1, 3 * x * x - 2 * x**3, 1), 1.0), (lambda x: 3 * (x - 2).relu() ** 2 + x * x.exp(), 2.0),
+    *[(lambda x: 1e8 + x * x, x) for x in (1e-9, 0.3, 2.0, 40.0)],
+    *[(lambda x: 1e8 + x.sin(), x) for x in (0.0, 1.0, -0.7)],
+    (lambda x: 1e8 + 0.3 + 0.7 * x.relu() ** 2, 0.0),
+    (lambda x: 1e5 + x.exp() - 1e5, 0.3),
+])  # fmt: skip
 def test_gradcheck_accepts_where_one_sided_pieces_meet_and_beside_a_large_number(f, x):
     """But not a derivative of 1.0005 for 1."""
     assert gradcheck(f, x)

@@ -268,7 +268,6 @@ EXERCISES = {
     "sqrt": [((part_1.sqrt, Small),), ((part_1.cos, Small), "is 0.877583: expected 0.707107")],
     "slope": [
         ((part_1.slope,),),
-        ((lambda f, x: None,), "returns nothing"),
         ((lambda f, x: [f(x)],), "returns a list: expected a number"),
         ((lambda f, x: 12.0,), "never called"),
         ((lambda f, x: (f(x + 1e-6) - f(x)) / 1e-6,), "on one side of x = 2.0 only"),
@@ -353,11 +352,8 @@ EXERCISES = {
     ],
     "tensor_relu": [
         ((part_5.relu, Tensor),),
-        ((lambda x: None, Tensor), "returns nothing"),
         ((lambda x: np.maximum(x.data, 0), Tensor), "returns an ndarray: expected a Tensor"),
         ((lambda x: Tensor(x.data[0], (x,), print), Tensor), "has the shape (3,): expected (2, 3)"),
-        ((lambda x: Tensor(np.maximum(x.data, 0)), Tensor), "has no operands"),
-        ((lambda x: Tensor(np.maximum(x.data, 0), (x,)), Tensor), "has no _backward"),
         ((lambda x: Tensor(x.data, (x,), print), Tensor), "where x is -1.0, relu(x) is -1: expected 0"),
         ("+=", "=", "and where x is 0.5, 1 arrives: = in place of +="),
         ("grad * (", "(", "2 arrives: does _backward use the gradient it is given?"),
@@ -393,7 +389,6 @@ EXERCISES = {
         ((lambda logits, target: -part_4.cross_entropy(logits, target),), "the larger a loss should be"),
         ((lambda logits, target: (-part_4.cross_entropy(logits, target)).exp(),), "the probability of that class"),
         ((lambda logits, target: part_4.cross_entropy(logits, 0),), "is 0.41703: expected 2.31703"),
-        ((lambda logits, target: part_4.cross_entropy(logits, target).detach(),), "is 0, where nudging finds"),
         ("logits[target] - largest", "logits[target].data - largest", "the gradient with respect to logits[0] is 0.65"),
         ("max(logit.data for logit in logits)", "0", "cross_entropy([1000.0, 0.0], 0) raises OverflowError: exp"),
     ],
@@ -418,7 +413,6 @@ EXERCISES = {
         ((part_7.softsign,),),
         ((lambda x: x / 2,), "is 1: expected 0.666667"),
         ((lambda x: x / (1 + abs(x)),), "not a single node"),
-        ((lambda x: Value(x.data / (1 + abs(x.data)), (x,), "softsign"),), "has no _backward"),
         ("(bound * bound)", "bound", "softsign(x) at -0.5: the gradient with respect to inputs[0] is 0.6666"),
         ("(bound * bound)", "(1 - x.data) ** 2", "softsign(x) at 2.0: the gradient"),
         ("+=", "=", "or not added to what was there before"),
@@ -426,7 +420,6 @@ EXERCISES = {
         ((halved,), "cannot be compiled: "),
         ("(bound * bound)", "math.pow(bound, 2)", "a Value, and a function of `math` takes only plain numbers"),
         ((lambda x: math.sin(x),), "and that raises a PlainNumberError"),
-        ((lambda x: Value(x.data / (1 + abs(x.data)), (x,), print),), "where the operation's name, `_op`, should be"),
     ],
     "minimum": [
         ((part_7.minimum,),),
@@ -540,10 +533,8 @@ class TestAnEngine:
         assert all("right first" in said[name] for name in others) if basic else others <= {"/"}
 
     def test_without_a_line_is_told_so_of_every_operation(self, capsys):
-        [source] = [
-            cell.source for cell in notebooks.read(notebooks.NOTEBOOKS[1]).cells if "class Value" in cell.source
-        ]
-        _, returned, said = compared(source, capsys)
+        sources = [cell.source for cell in notebooks.read(notebooks.NOTEBOOKS[1]).cells]
+        _, returned, said = compared(*[source for source in sources if "class Value" in source], capsys)
         assert returned is Value
         assert all(verdict.startswith("Not yet: ") for verdict in said.values())
 

@@ -19,9 +19,9 @@ import hypothesis
 import pytest
 from coverage import Coverage
 
-from tests.mutation import CHECKOUT
 from tests.mutation.mutants import Mutant
 
+CHECKOUT = Path(__file__).resolve().parents[2]
 SLOW = ("mpmath", "numpy", "scipy.optimize", "sklearn.datasets", "uncertainties")
 """What tests import, and what takes long: it is there before a process is forked for them."""
 LEFT_OUT = ("torch", "playwright")  # to save time, and the memory of a browser

@@ -88,15 +88,12 @@ def test_a_softmax_of_infinity_is_nan_as_in_pytorch():
 TINY = math.exp(-40)
 
 
-@pytest.mark.parametrize(
-    ("xs", "target", "loss", "grad"),
-    [
-        ([1e308], [0], 1e308, [1.0]), ([40.0], [1], TINY, [-TINY]), ([-40.0], [0], TINY, [TINY]),  # the binary one
-        ([1000.0, -1000.0], 0, 0.0, [0.0, 0.0]), ([1000.0, -1000.0], 1, 2000.0, [1.0, -1.0]),
-        ([-1000.0, -1000.0], 1, math.log(2), [0.5, -0.5]), ([1e308, 0.0], 1, 1e308, [1.0, -1.0]),
-        ([-math.inf, 0.0], 1, 0.0, [0.0, 0.0]), ([-math.inf, 0.0], 0, math.inf, [-1.0, 1.0]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("xs", "target", "loss", "grad"), [
+    ([1e308], [0], 1e308, [1.0]), ([40.0], [1], TINY, [-TINY]), ([-40.0], [0], TINY, [TINY]),  # the binary one
+    ([1000.0, -1000.0], 0, 0.0, [0.0, 0.0]), ([1000.0, -1000.0], 1, 2000.0, [1.0, -1.0]),
+    ([-1000.0, -1000.0], 1, math.log(2), [0.5, -0.5]), ([1e308, 0.0], 1, 1e308, [1.0, -1.0]),
+    ([-math.inf, 0.0], 1, 0.0, [0.0, 0.0]), ([-math.inf, 0.0], 0, math.inf, [-1.0, 1.0]),
+])  # fmt: skip
 def test_cross_entropies_are_exact_at_extreme_logits(xs, target, loss, grad):
     logits, is_binary = values(xs), isinstance(target, list)
     result = (binary_cross_entropy_with_logits if is_binary else cross_entropy)(logits, target)
@@ -218,28 +215,25 @@ OF_LOGITS = *OF_CLASSES, lambda logits, _: softmax(logits), lambda logits, _: lo
 NO_NUMBER = "(prediction|target) is '.*': expected a number, or a list or an array of numbers"
 
 
-@pytest.mark.parametrize(
-    ("of", "input", "target", "error", "message"),
-    [
-        (OF_NUMBERS, [1.0, 1.0], [1], ValueError, "the prediction is a list of 2, but its target is a list of 1$"),
-        (OF_NUMBERS, [1.0], 1, ValueError, "the prediction is a list of 1, but its target is a single number$"),
-        (OF_NUMBERS, 1.0, [1], ValueError, r"single .*, but .* a list of 1: give the target as 1, not \[1\]"),
-        (OF_NUMBERS, [[1.0]] * 2, [1, 1], ValueError, "the prediction is a list of 1, but its target is a single num"),
-        (OF_NUMBERS, [], [], ValueError, "at least one value"),
-        (OF_NUMBERS, values([1.0, 2.0]), {1.0, 2.0}, TypeError, "is of type set: expected a list or an array"),
-        (OF_NUMBERS, "ab", "cd", TypeError, NO_NUMBER), (OF_NUMBERS, [Value(1.0)], "1", TypeError, NO_NUMBER),
-        (OF_CLASSES, [0.0, 0.0], 2, ValueError, "target index is 2: expected a whole number from 0 to 1"),
-        (OF_CLASSES, [0.0, 0.0], np.array([0, 1]), ValueError, r"the target index is array\(\[0, 1\]\): expected a wh"),
-        (OF_CLASSES, [[0.0, 0.0]], 1, ValueError, "1 examples need a list"),
-        (OF_CLASSES, [[0.0, 0.0]], [1, 1], ValueError, "1 examples need a list"),
-        (OF_CLASSES, [[1.0, 2.0]], "1", TypeError, NO_NUMBER),
-        (OF_CLASSES, [[1.0, 2.0], 3.0], [0, 1], TypeError, r"a list with a number for each class, not float: 3\.0"),
-        (OF_LOGITS, Value(1.0), 0, TypeError, "a number for each class, not Value"),
-        (OF_LOGITS, [], 0, ValueError, "not an empty one"), (OF_LOGITS, [[]], [0], ValueError, "not an empty one"),
-        (OF_LOGITS, "ab", [0, 1], TypeError, NO_NUMBER),
-        (OF_LOGITS, {0: 1.0, 1: 2.0}, 0, TypeError, "is of type dict: expected a list or an array"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("of", "input", "target", "error", "message"), [
+    (OF_NUMBERS, [1.0, 1.0], [1], ValueError, "the prediction is a list of 2, but its target is a list of 1$"),
+    (OF_NUMBERS, [1.0], 1, ValueError, "the prediction is a list of 1, but its target is a single number$"),
+    (OF_NUMBERS, 1.0, [1], ValueError, r"single .*, but .* a list of 1: give the target as 1, not \[1\]"),
+    (OF_NUMBERS, [[1.0]] * 2, [1, 1], ValueError, "the prediction is a list of 1, but its target is a single num"),
+    (OF_NUMBERS, [], [], ValueError, "at least one value"),
+    (OF_NUMBERS, values([1.0, 2.0]), {1.0, 2.0}, TypeError, "is of type set: expected a list or an array"),
+    (OF_NUMBERS, "ab", "cd", TypeError, NO_NUMBER), (OF_NUMBERS, [Value(1.0)], "1", TypeError, NO_NUMBER),
+    (OF_CLASSES, [0.0, 0.0], 2, ValueError, "target index is 2: expected a whole number from 0 to 1"),
+    (OF_CLASSES, [0.0, 0.0], np.array([0, 1]), ValueError, r"the target index is array\(\[0, 1\]\): expected a wh"),
+    (OF_CLASSES, [[0.0, 0.0]], 1, ValueError, "1 examples need a list"),
+    (OF_CLASSES, [[0.0, 0.0]], [1, 1], ValueError, "1 examples need a list"),
+    (OF_CLASSES, [[1.0, 2.0]], "1", TypeError, NO_NUMBER),
+    (OF_CLASSES, [[1.0, 2.0], 3.0], [0, 1], TypeError, r"a list with a number for each class, not float: 3\.0"),
+    (OF_LOGITS, Value(1.0), 0, TypeError, "a number for each class, not Value"),
+    (OF_LOGITS, [], 0, ValueError, "not an empty one"), (OF_LOGITS, [[]], [0], ValueError, "not an empty one"),
+    (OF_LOGITS, "ab", [0, 1], TypeError, NO_NUMBER),
+    (OF_LOGITS, {0: 1.0, 1: 2.0}, 0, TypeError, "is of type dict: expected a list or an array"),
+])  # fmt: skip
 def test_inputs_and_targets_that_do_not_fit_are_errors(of, input, target, error, message):
     for loss in of:
         with pytest.raises(error, match=message):

@@ -97,25 +97,22 @@ def test_a_model_follows_from_its_seed_or_a_generator_or_the_global_one(make):
     assert random.getstate() == state
 
 
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        *[(lambda nin=nin: Neuron(nin), ValueError, f"nin is {nin!r}: expected an int, 1 or") for nin in (0, 2.0, "3")],
-        (lambda: Layer(2, 0), ValueError, "nout is 0: expected an int, 1 or greater"),
-        (lambda: MLP(2, [2, -1]), ValueError, "nout is -1: expected an int, 1 or greater"),
-        (lambda: MLP(2, []), ValueError, r"nouts is \[\]: expected inputs and layers, as in MLP\(3, \[4, 4, 1\]\)"),
-        (lambda: MLP(2, 4), ValueError, "nin is 2, nouts is 4: expected inputs and layers"),
-        (lambda: MLP([3, 4, 1]), ValueError, r"nin is \[3, 4, 1\], nouts is \(\): expected inputs and layers"),
-        (lambda: Neuron(2, "rellu"), ValueError, "unknown activation 'rellu': expected a function, or one of tanh, "),
-        (lambda: MLP(2, [2, 1], output="Tanh"), ValueError, "unknown activation 'Tanh'"),
-        (lambda: Layer(2, 2, ""), ValueError, "unknown activation ''"),
-        (lambda: Embedding(0, 2), ValueError, "n is 0: expected an int, 1 or greater"),
-        (lambda: Embedding(2, 0), ValueError, "size is 0: expected an int, 1 or greater"),
-        (lambda: MLP(3, [4, 1], activation=math.tanh), TypeError, r"^the activation tanh does not take a Value: float"),
-        (lambda: Neuron(3, 5), TypeError, "^the activation 5 does not take a Value: 'int' object is not callable"),
-        (lambda: Neuron(2, "relu", 1), TypeError, "positional"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("make", "error", "message"), [
+    *[(lambda nin=nin: Neuron(nin), ValueError, f"nin is {nin!r}: expected an int, 1 or") for nin in (0, 2.0, "3")],
+    (lambda: Layer(2, 0), ValueError, "nout is 0: expected an int, 1 or greater"),
+    (lambda: MLP(2, [2, -1]), ValueError, "nout is -1: expected an int, 1 or greater"),
+    (lambda: MLP(2, []), ValueError, r"nouts is \[\]: expected inputs and layers, as in MLP\(3, \[4, 4, 1\]\)"),
+    (lambda: MLP(2, 4), ValueError, "nin is 2, nouts is 4: expected inputs and layers"),
+    (lambda: MLP([3, 4, 1]), ValueError, r"nin is \[3, 4, 1\], nouts is \(\): expected inputs and layers"),
+    (lambda: Neuron(2, "rellu"), ValueError, "unknown activation 'rellu': expected a function, or one of tanh, "),
+    (lambda: MLP(2, [2, 1], output="Tanh"), ValueError, "unknown activation 'Tanh'"),
+    (lambda: Layer(2, 2, ""), ValueError, "unknown activation ''"),
+    (lambda: Embedding(0, 2), ValueError, "n is 0: expected an int, 1 or greater"),
+    (lambda: Embedding(2, 0), ValueError, "size is 0: expected an int, 1 or greater"),
+    (lambda: MLP(3, [4, 1], activation=math.tanh), TypeError, r"^the activation tanh does not take a Value: float"),
+    (lambda: Neuron(3, 5), TypeError, "^the activation 5 does not take a Value: 'int' object is not callable"),
+    (lambda: Neuron(2, "relu", 1), TypeError, "positional"),
+])  # fmt: skip
 def test_a_network_that_could_not_compute_is_refused_when_it_is_made(make, error, message):
     with pytest.raises(error, match=message):
         make()
@@ -458,27 +455,24 @@ def altered(change):
 Imposter = type("MLP", (nn.MLP,), {})
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (Imposter(2, [1]), "nn.save cannot write this MLP: model is .*: expected Neuron, Layer, MLP or Embedding; "),
-        ("model.json", r"model is 'model.json': expected a Module, as in save\(model, 'model.json'\)"),
-        (nn.Module(), "cannot write this Module: model is .*: expected Neuron, Layer, MLP or Embedding"),
-        (nn.Neuron(2, lambda x: x), "model.activation is <function.*expected a name from ACTIVATIONS"),
-        (altered(lambda layers: layers.append(layers)), "recursion"),
-        (altered(lambda layers: layers.append(Imposter(1, [1]))), r"model.layers.2 is .*: expected a Layer"),
-        (altered(lambda layers: layers.clear()), r"model.layers is \[\]: expected a list"),
-        (altered(lambda layers: setattr(layers[0], "scale", Value(1.0))), "parts of your own"),
-        (altered(lambda layers: setattr(layers[0].neurons[0], "b", Value(1.0).detach())), "constants or huge"),
-        (altered(lambda layers: layers[1].neurons.append(layers[1].neurons[0])), "shared parts"),
-        (altered(lambda layers: layers[0].neurons.pop()), r"parts of model take \[2, 2\] numbers: expected \[2, 1\]"),
-        (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", math.nan)), "0.b is nan: expected a finite"),
-        (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", -math.inf)), "-inf: expected a finite"),
-        (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", Fraction(1, 2))), "Fraction.*finite float"),
-        (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", 2**53 + 1)), "huge ints"),
-        (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", 10**400)), "too large"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("model", "message"), [
+    (Imposter(2, [1]), "nn.save cannot write this MLP: model is .*: expected Neuron, Layer, MLP or Embedding; "),
+    ("model.json", r"model is 'model.json': expected a Module, as in save\(model, 'model.json'\)"),
+    (nn.Module(), "cannot write this Module: model is .*: expected Neuron, Layer, MLP or Embedding"),
+    (nn.Neuron(2, lambda x: x), "model.activation is <function.*expected a name from ACTIVATIONS"),
+    (altered(lambda layers: layers.append(layers)), "recursion"),
+    (altered(lambda layers: layers.append(Imposter(1, [1]))), r"model.layers.2 is .*: expected a Layer"),
+    (altered(lambda layers: layers.clear()), r"model.layers is \[\]: expected a list"),
+    (altered(lambda layers: setattr(layers[0], "scale", Value(1.0))), "parts of your own"),
+    (altered(lambda layers: setattr(layers[0].neurons[0], "b", Value(1.0).detach())), "constants or huge"),
+    (altered(lambda layers: layers[1].neurons.append(layers[1].neurons[0])), "shared parts"),
+    (altered(lambda layers: layers[0].neurons.pop()), r"parts of model take \[2, 2\] numbers: expected \[2, 1\]"),
+    (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", math.nan)), "0.b is nan: expected a finite"),
+    (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", -math.inf)), "-inf: expected a finite"),
+    (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", Fraction(1, 2))), "Fraction.*finite float"),
+    (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", 2**53 + 1)), "huge ints"),
+    (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", 10**400)), "too large"),
+])  # fmt: skip
 def test_what_could_not_be_loaded_as_it_was_is_not_saved(tmp_path, model, message):
     path = tmp_path / "model.json"
     path.write_text("the old file")
@@ -500,38 +494,35 @@ def document(content, **changes):
     return json.dumps({"format": "micrograd", "version": 1, "content": content, **changes})
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "Expecting value"),
-        ("\ufeff" + neuron(), "BOM"),
-        ("null", "not written by nn.save"),
-        (document(None, format="other"), "not written by nn.save"),
-        (document(None, version=2), "not written by nn.save of this version"),
-        (neuron() + "{}", "Extra data"),
-        ("[" * 200_000, "recursion"),
-        (neuron(b="HERE").replace('"HERE"', "[" * 300 + "]" * 300), r"model.b is \[\[\["),
-        (document(None), "model is None: expected Neuron, Layer, MLP or Embedding"),
-        (neuron(type="os.system"), "expected Neuron, Layer, MLP or Embedding"),
-        (neuron(type=["MLP"]), "expected Neuron, Layer, MLP or Embedding"),
-        (neuron(nin=10**9), "expected Neuron, Layer, MLP or Embedding"),
-        (document({"type": "MLP", "layers": []}), r"model.layers is \[\]: expected a list"),
-        (document({"type": "MLP", "layers": {"0": 1}}), "model.layers is .*: expected a list"),
-        (document({"type": "MLP", "layers": [{"type": "MLP", "layers": []}]}), "layers.0 is .*: expected a Layer"),
-        (neuron(activation="__import__"), "activation is '__import__': expected a name from ACTIVATIONS"),
-        (neuron(activation=["tanh"]), r"activation is \['tanh'\]: expected a name"),
-        (neuron(w="12"), "model.w is '12': expected a list"),
-        (neuron(w=[1.0, "x" * 100_000]), "model.w.1 is 'xxx.*: expected a finite float"),
-        (neuron(b=True), "model.b is True: expected a finite float"),
-        (neuron(b=math.nan), "model.b is nan: expected a finite float"),
-        (neuron().replace("0.5", "1e999"), "model.b is inf"),
-        (neuron().replace("0.5", "9" * 100_000), "model.b is inf"),
-        (document({"type": "Embedding", "w": [1.0]}), r"model.w.0 is 1\.0: expected a list"),
-        (document({"type": "Embedding", "w": [[1.0], [None]]}), "model.w.1.0 is None: expected a finite float"),
-        (document({"type": "Embedding", "w": [[1.0], [1.0, 2.0]]}), r"model take \[1, 2\] numbers: expected \[1, 1\]"),
-        (document({"type": "Layer", "neurons": [NEURON, {**NEURON, "w": [1.0]}]}), r"take \[2, 1\] .* \[2, 2\]"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "message"), [
+    ("", "Expecting value"),
+    ("\ufeff" + neuron(), "BOM"),
+    ("null", "not written by nn.save"),
+    (document(None, format="other"), "not written by nn.save"),
+    (document(None, version=2), "not written by nn.save of this version"),
+    (neuron() + "{}", "Extra data"),
+    ("[" * 200_000, "recursion"),
+    (neuron(b="HERE").replace('"HERE"', "[" * 300 + "]" * 300), r"model.b is \[\[\["),
+    (document(None), "model is None: expected Neuron, Layer, MLP or Embedding"),
+    (neuron(type="os.system"), "expected Neuron, Layer, MLP or Embedding"),
+    (neuron(type=["MLP"]), "expected Neuron, Layer, MLP or Embedding"),
+    (neuron(nin=10**9), "expected Neuron, Layer, MLP or Embedding"),
+    (document({"type": "MLP", "layers": []}), r"model.layers is \[\]: expected a list"),
+    (document({"type": "MLP", "layers": {"0": 1}}), "model.layers is .*: expected a list"),
+    (document({"type": "MLP", "layers": [{"type": "MLP", "layers": []}]}), "layers.0 is .*: expected a Layer"),
+    (neuron(activation="__import__"), "activation is '__import__': expected a name from ACTIVATIONS"),
+    (neuron(activation=["tanh"]), r"activation is \['tanh'\]: expected a name"),
+    (neuron(w="12"), "model.w is '12': expected a list"),
+    (neuron(w=[1.0, "x" * 100_000]), "model.w.1 is 'xxx.*: expected a finite float"),
+    (neuron(b=True), "model.b is True: expected a finite float"),
+    (neuron(b=math.nan), "model.b is nan: expected a finite float"),
+    (neuron().replace("0.5", "1e999"), "model.b is inf"),
+    (neuron().replace("0.5", "9" * 100_000), "model.b is inf"),
+    (document({"type": "Embedding", "w": [1.0]}), r"model.w.0 is 1\.0: expected a list"),
+    (document({"type": "Embedding", "w": [[1.0], [None]]}), "model.w.1.0 is None: expected a finite float"),
+    (document({"type": "Embedding", "w": [[1.0], [1.0, 2.0]]}), r"model take \[1, 2\] numbers: expected \[1, 1\]"),
+    (document({"type": "Layer", "neurons": [NEURON, {**NEURON, "w": [1.0]}]}), r"take \[2, 1\] .* \[2, 2\]"),
+])  # fmt: skip
 def test_a_damaged_foreign_or_hostile_file_is_refused_by_name(tmp_path, text, message):
     path = tmp_path / "model.json"
     path.write_text(text, encoding="utf-8")

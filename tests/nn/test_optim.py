@@ -208,45 +208,42 @@ OUT_OF_RANGE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        *[
-            (lambda kind=kind, options=options: kind([W], **options), ValueError, message)
-            for kind, options, message in OUT_OF_RANGE
-        ],
-        *[
-            (lambda use=use, parameters=parameters: use(parameters), error, message)
-            for use in [*(row.kind for row in ROWS), lambda ps: optim.clip_grad_norm(ps, 1.0)]
-            for parameters, error, message in [
-                ([], ValueError, "parameters is empty"), ([("w", W)], TypeError, "parameters holds \\("),
-                ({W}, TypeError, UNORDERED.format("set")), ({W: "w"}, TypeError, UNORDERED.format("dict")),
-            ]
-        ],
-        (lambda: SGD(Neuron(2)), TypeError, r"parameters is Neuron\(2, tanh\): expected a list of Values, such"),
-        (lambda: SGD([W, 2 * W]), ValueError, "which is computed from others: expected leaves"),
-        (lambda: SGD([W, W.detach()]), ValueError, r"a constant without gradients: use Value\(v\.data\)"),
-        (lambda: setattr(SGD([W]), "lr", 0.5), AttributeError, "has no attribute lr: set its learning_rate"),
-        (lambda: Optimizer([W], learning_rate=0.1, weight_decay=0.0).step(), NotImplementedError, "does not define ru"),
-        *[
-            (lambda norm=norm: optim.clip_grad_norm([W], norm), ValueError, "max_norm is .*: expected a number, 0")
-            for norm in (-1.0, math.nan, None, True, "1")
-        ],
-        (lambda: optim.constant(-0.1), ValueError, "learning_rate is -0.1: expected a finite number, 0 or greater"),
-        (lambda: optim.step(math.nan, 1), ValueError, "learning_rate is nan"),
-        (lambda: optim.step(0.1, 0), ValueError, "every is 0: expected an int, 1 or greater"),
-        (lambda: optim.step(0.1, 1, -0.5), ValueError, "factor is -0.5"),
-        (lambda: optim.exponential(math.inf, 0.5), ValueError, "learning_rate is inf"),
-        (lambda: optim.exponential(0.1, math.inf), ValueError, "factor is inf"),
-        (lambda: optim.linear(0.1, -1), ValueError, "steps is -1"),
-        (lambda: optim.linear(0.1, 1, -1.0), ValueError, "final is -1.0"),
-        (lambda: optim.cosine(-1, 1), ValueError, "learning_rate is -1"),
-        (lambda: optim.cosine(0.1, None), ValueError, "steps is None"),
-        (lambda: optim.cosine(0.1, 1, math.nan), ValueError, "final is nan"),
-        (lambda: optim.warmup(optim.constant(0.1), 0), ValueError, "steps is 0"),
-        (lambda: optim.warmup(0.1, 10), TypeError, r"schedule is 0\.1: expected a schedule, such as constant\(0\.1\)"),
+@pytest.mark.parametrize(("call", "error", "message"), [
+    *[
+        (lambda kind=kind, options=options: kind([W], **options), ValueError, message)
+        for kind, options, message in OUT_OF_RANGE
     ],
-)  # fmt: skip
+    *[
+        (lambda use=use, parameters=parameters: use(parameters), error, message)
+        for use in [*(row.kind for row in ROWS), lambda ps: optim.clip_grad_norm(ps, 1.0)]
+        for parameters, error, message in [
+            ([], ValueError, "parameters is empty"), ([("w", W)], TypeError, "parameters holds \\("),
+            ({W}, TypeError, UNORDERED.format("set")), ({W: "w"}, TypeError, UNORDERED.format("dict")),
+        ]
+    ],
+    (lambda: SGD(Neuron(2)), TypeError, r"parameters is Neuron\(2, tanh\): expected a list of Values, such"),
+    (lambda: SGD([W, 2 * W]), ValueError, "which is computed from others: expected leaves"),
+    (lambda: SGD([W, W.detach()]), ValueError, r"a constant without gradients: use Value\(v\.data\)"),
+    (lambda: setattr(SGD([W]), "lr", 0.5), AttributeError, "has no attribute lr: set its learning_rate"),
+    (lambda: Optimizer([W], learning_rate=0.1, weight_decay=0.0).step(), NotImplementedError, "does not define ru"),
+    *[
+        (lambda norm=norm: optim.clip_grad_norm([W], norm), ValueError, "max_norm is .*: expected a number, 0")
+        for norm in (-1.0, math.nan, None, True, "1")
+    ],
+    (lambda: optim.constant(-0.1), ValueError, "learning_rate is -0.1: expected a finite number, 0 or greater"),
+    (lambda: optim.step(math.nan, 1), ValueError, "learning_rate is nan"),
+    (lambda: optim.step(0.1, 0), ValueError, "every is 0: expected an int, 1 or greater"),
+    (lambda: optim.step(0.1, 1, -0.5), ValueError, "factor is -0.5"),
+    (lambda: optim.exponential(math.inf, 0.5), ValueError, "learning_rate is inf"),
+    (lambda: optim.exponential(0.1, math.inf), ValueError, "factor is inf"),
+    (lambda: optim.linear(0.1, -1), ValueError, "steps is -1"),
+    (lambda: optim.linear(0.1, 1, -1.0), ValueError, "final is -1.0"),
+    (lambda: optim.cosine(-1, 1), ValueError, "learning_rate is -1"),
+    (lambda: optim.cosine(0.1, None), ValueError, "steps is None"),
+    (lambda: optim.cosine(0.1, 1, math.nan), ValueError, "final is nan"),
+    (lambda: optim.warmup(optim.constant(0.1), 0), ValueError, "steps is 0"),
+    (lambda: optim.warmup(0.1, 10), TypeError, r"schedule is 0\.1: expected a schedule, such as constant\(0\.1\)"),
+])  # fmt: skip
 def test_invalid_arguments_raise_errors_that_name_them(call, error, message):
     with pytest.raises(error, match=message):
         call()

@@ -133,9 +133,7 @@ TRAININGS = {
     "a model that remembers within a call": Setting(
         Recurrent, xs=[[0.5] * n for n in range(1, 6)], ys=[1.0] * 5, batch_size=2
     ),
-    "shared and unused parameters, and constants": Setting(
-        Shared, optimizer=lambda model: AdamW(model.parameters(), 0.05)
-    ),
+    "shared and unused parameters, constants": Setting(Shared, optimizer=lambda model: AdamW(model.parameters(), 0.05)),
     "a parameter that is given twice": Setting(Twice, xs=[1.0, 2.0], ys=[1.0, 3.0], batch_size=1),
     "parameters that stay, whose gradients add up": Setting(
         optimizer=lambda model: Adam(model.parameters()[2:7], 0.1, clip_grad_norm=0.5)

@@ -148,14 +148,11 @@ class Sloped(Line):
         return super().__call__(x) * self.slope + self.table["offset"]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda model: setattr(model, "slope", 3.0), lambda model: model.table.update(offset=1.0),
-        lambda model: setattr(model, "b", 0.5), lambda model: setattr(model, "slope", Value(4.0)),
-        lambda model: setattr(model, "__dict__", {**vars(model), "slope": 3.0}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("change", [
+    lambda model: setattr(model, "slope", 3.0), lambda model: model.table.update(offset=1.0),
+    lambda model: setattr(model, "b", 0.5), lambda model: setattr(model, "slope", Value(4.0)),
+    lambda model: setattr(model, "__dict__", {**vars(model), "slope": 3.0}),
+])  # fmt: skip
 @pytest.mark.parametrize("copied", [lambda model: model, copy.copy, copy.deepcopy])
 def test_a_model_that_has_changed_since_it_was_trained_trains_as_it_is(change, copied, backend):
     def trained():

@@ -39,18 +39,15 @@ def with_gradient(of):
     return own(lambda x: x * 2, lambda x, grad: x.grad + of(grad, x.data))
 
 
-@pytest.mark.parametrize(
-    ("of", "scales"),
-    [
-        (lambda grad, x: -(grad * 2) - grad / x, True), (lambda grad, x: scalar.where(x > 2, grad, 0.0) + grad, True),
-        (lambda grad, x: 0 * grad * x, True), (lambda grad, x: abs(grad), False), (lambda grad, x: grad * grad, False),
-        (lambda grad, x: scalar.where(grad > 0.1, 0.0, grad), False), (lambda grad, x: grad / (1 + grad), False),
-        (lambda grad, x: 1.0, False), (lambda grad, x: grad + x, False), (lambda grad, x: x - grad, False),
-        (lambda grad, x: x / (1 + grad), False), (lambda grad, x: scalar.where(grad > 0, 1.0, -1.0), False),
-        (lambda grad, x: scalar.where(x > 2, grad, x), False), (lambda grad, x: scalar.exp(grad), False),
-        (lambda grad, x: grad**0, False),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("of", "scales"), [
+    (lambda grad, x: -(grad * 2) - grad / x, True), (lambda grad, x: scalar.where(x > 2, grad, 0.0) + grad, True),
+    (lambda grad, x: 0 * grad * x, True), (lambda grad, x: abs(grad), False), (lambda grad, x: grad * grad, False),
+    (lambda grad, x: scalar.where(grad > 0.1, 0.0, grad), False), (lambda grad, x: grad / (1 + grad), False),
+    (lambda grad, x: 1.0, False), (lambda grad, x: grad + x, False), (lambda grad, x: x - grad, False),
+    (lambda grad, x: x / (1 + grad), False), (lambda grad, x: scalar.where(grad > 0, 1.0, -1.0), False),
+    (lambda grad, x: scalar.where(x > 2, grad, x), False), (lambda grad, x: scalar.exp(grad), False),
+    (lambda grad, x: grad**0, False),
+])  # fmt: skip
 def test_whatever_a_users_closure_adds_counts_once_for_each_example(backend, of, scales):
     """Lanes of the last tile may share an example, and its gradient."""
     own, w = with_gradient(of), Value(0.5)

@@ -99,11 +99,8 @@ def test_all_examples_may_share_a_row(axis):
     example = tuple([NUMBERS[:20] if i == axis else 0.5 for i in range(2)])
     shared = [[*example[axis]] if i == axis else [0.01 * k for k in range(140)] for i in range(2)]
     parameters = [w for row in rows for w in row]
-    in_axes = tuple([None if i == axis else 0 for i in range(2)])
-    results = [
-        gradients(function, example, parameters, shared, backend, in_axes=in_axes) for backend in ("c", "python")
-    ]
-    assert_close(*results)
+    options = {"in_axes": tuple([None if i == axis else 0 for i in range(2)])}
+    assert_close(*[gradients(function, example, parameters, shared, way, **options) for way in ("c", "python")])
 
 
 def test_batches_of_a_training_are_drawn_by_index():

@@ -198,24 +198,18 @@ class Own(nn.Module):
         return self.neuron(self.table(x[0])) * self.scale
 
 
-@pytest.mark.parametrize(
-    ("loss", "kinds", "at"),
-    [
-        (losses.mse_loss, [0, 1], 0.5), (LOGITS, [0, 1], 0.0), (losses.hinge_loss, [-1, 1], 0.0),
-        (losses.mse_loss, [2, 5], 3.5), (losses.cross_entropy, [0, 1, 2], 1.5),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("loss", "kinds", "at"), [
+    (losses.mse_loss, [0, 1], 0.5), (LOGITS, [0, 1], 0.0), (losses.hinge_loss, [-1, 1], 0.0),
+    (losses.mse_loss, [2, 5], 3.5), (losses.cross_entropy, [0, 1, 2], 1.5),
+])  # fmt: skip
 def test_the_boundary_is_where_both_classes_cost_the_same(loss, kinds, at):
     assert boundary(loss, kinds) == at
 
 
-@pytest.mark.parametrize(
-    ("targets", "outputs", "kinds"),
-    [
-        ([0, 1, 1], 1, [0, 1]), ([-1.0, 1.0], 1, [-1.0, 1.0]), ([0.1, 0.2, 0.3], 1, []), ([0, 2, 1], 3, [0, 1, 2]),
-        ([0, 3], 3, None), ([[0.0, 1.0], [1.0, 1.0]], 1, None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("targets", "outputs", "kinds"), [
+    ([0, 1, 1], 1, [0, 1]), ([-1.0, 1.0], 1, [-1.0, 1.0]), ([0.1, 0.2, 0.3], 1, []), ([0, 2, 1], 3, [0, 1, 2]),
+    ([0, 3], 3, None), ([[0.0, 1.0], [1.0, 1.0]], 1, None),
+])  # fmt: skip
 def test_targets_are_classes_or_heights_or_not_for_the_plane(targets, outputs, kinds):
     assert kinds_of([flat(target) for target in targets], outputs) == kinds
 
