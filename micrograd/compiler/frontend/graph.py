@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from micrograd.compiler.frontend.redirect import Node, Table, assign, is_free, symbols
-from micrograd.compiler.frontend.rounds import escapes, have_own_closures, inside, is_linear, looped, order_of
+from micrograd.compiler.frontend.rounds import escapes, have_own_closures, is_linear, looped, order_of
 from micrograd.compiler.frontend.rows import ALL, PASSED_ON, Rows, RowSymbol, join_products
 from micrograd.compiler.frontend.tracer import NO_NUMBER, Argument, Slice, Symbol, Trace, TraceError
 from micrograd.compiler.options import DEFAULTS, Options
@@ -243,7 +243,7 @@ def _scales_with_seed(graph: Graph) -> bool:
     """Whether the gradients that a call adds to the parameters are proportional to the seed."""
     trace = graph.trace
     leaves = [line for line, (array, _) in trace.leaves.items() if array in ("seed", "g")]
-    varying = inside(trace, leaves, len(trace.ops))
+    varying = trace.dependent(leaves)
     uniform = {*range(len(trace.ops))} - varying
     needed = varying.intersection(trace.live(graph.parameter_gradients.values()))
     return not graph.rows and all(is_linear(trace, line, uniform) for line in needed)

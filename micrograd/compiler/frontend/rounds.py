@@ -159,7 +159,7 @@ class _Body:
     ) -> None:
         self.trace, self.n, self.columns, self.inputs, self.results = trace, n, columns, inputs, results
         self.state, self.x = inputs[: len(columns[0])], inputs[len(columns[0]) :]
-        its, own = inside(trace, _ids(inputs), len(trace.ops)), {*inputs}
+        its, own = trace.dependent(_ids(inputs)), {*inputs}
         self.nodes: list[Value] = []
         for node in order_of(results)[0]:
             if getattr(node.data, "id", None) in its or not own.isdisjoint(node._prev):  # even 0 times the state
@@ -177,7 +177,7 @@ class _Body:
         operands = [trace.stack(tuple(map(trace.result, column))) for column in columns]
         operands += [loop.forward] * (loop.forward >= 0)
         line = len(trace.ops)
-        its = inside(trace, [*_ids(self.inputs), *loop.state, *loop.xs], line)
+        its = trace.dependent([*_ids(self.inputs), *loop.state, *loop.xs])
 
         def is_outside(each: int) -> bool:
             return each not in its and (each in trace.slices or not trace.size(each))
@@ -274,19 +274,10 @@ class _Body:
                 value.grad = grad
 
 
-def inside(trace: Trace, leaves: Iterable[int], end: int) -> set[int]:
-    """The lines, up to the end, that may differ from round to round: those that need these leaves."""
-    found = {*leaves}
-    for line in range(min(found), end):
-        if not found.isdisjoint(trace.operands[line]):
-            found.add(line)
-    return found
-
-
 def _only_adds(trace: Trace, state: Sequence[int], results: Sequence[int]) -> bool:
     """Whether a round adds numbers to its state that do not depend on the state, and uses it for nothing else."""
     sums = {line: result for line, result in zip(state, results, strict=False) if line != result}
-    found = inside(trace, sums, len(trace.ops)) if sums else set()
+    found = trace.dependent(sums)
 
     def adds(line: int, of: int) -> bool:
         op, operands = trace.ops[line], trace.operands[line]

@@ -429,6 +429,14 @@ class Trace:
                     waiting += self.operands[line]
         return [*compress(range(len(found)), found)]
 
+    def dependent(self, leaves: Iterable[int], end: int | None = None) -> set[int]:
+        """The lines, up to the end, that depend on some leaves, these included: they may differ from round to round."""
+        found, end = {*leaves}, len(self.ops) if end is None else end
+        for line in range(min(found, default=end), end):
+            if not found.isdisjoint(self.operands[line]):
+                found.add(line)
+        return found
+
     def live(self, results: Iterable[int], given: Set[int] = frozenset()) -> list[int]:
         """The operations, in order, that these results depend on, except for given ones; all others are dead code."""
         found = self.reached(results, given.__contains__ if given else None)

@@ -43,7 +43,8 @@ class UpdateKernel:
             self.trace, self.results = _traced(copy(optimizer))
         except TraceError as error:
             raise TraceError(f"the rule of {type(optimizer).__name__} cannot be traced, {error}; {ONLY}") from error
-        operands, self.uniform = self.trace.operands, _uniform(self.trace)
+        operands, xs = self.trace.operands, [line for line, (array, _) in self.trace.leaves.items() if array == "x"]
+        self.uniform = {*range(len(operands))} - self.trace.dependent(xs)
         varying = [id for id in self.trace.live(self.results) if id not in self.uniform]
         used = {*self.results, *[i for id in varying for i in operands[id]]}
         self.before = sorted(id for id in used & self.uniform if operands[id])
@@ -117,15 +118,6 @@ def check_rule(optimizer: Any) -> None:
             raise TypeError(
                 f"{kind} defines its own {name}(): compiled training takes only steps that are all in rule()"
             )
-
-
-def _uniform(trace: Trace) -> set[int]:
-    """The lines that are the same for all parameters."""
-    uniform: set[int] = set()
-    for id, operands in enumerate(trace.operands):
-        if uniform.issuperset(operands) and trace.leaves.get(id, ("", 0))[0] != "x":
-            uniform.add(id)
-    return uniform
 
 
 def _traced(optimizer: Optimizer) -> tuple[Trace, list[int]]:

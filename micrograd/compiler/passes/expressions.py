@@ -11,7 +11,7 @@ from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.operations import CONDITIONS
-from micrograd.compiler.frontend.rounds import Loop, inside
+from micrograd.compiler.frontend.rounds import Loop
 from micrograd.compiler.frontend.tracer import Slice, Trace
 from micrograd.compiler.ir import Call
 
@@ -155,7 +155,7 @@ def _kept(trace: Trace, loop: Loop) -> list[int]:
     if loop.forward < 0 or loop.is_sum:
         return []
     forward = trace.loops[loop.forward]
-    its = inside(trace, (*forward.state, *forward.xs), loop.forward)
+    its = trace.dependent((*forward.state, *forward.xs), loop.forward)
 
     def is_kept(line: int) -> bool:
         is_state = forward.over >= 0 and line in forward.state  # the next round sets it in place
