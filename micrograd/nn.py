@@ -11,6 +11,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from micrograd import scalar
@@ -260,6 +261,13 @@ _ATTRIBUTES: dict[Any, dict[str, Any]] = {
     Embedding: {"w": [[float]]},
 }
 """The attributes of each part, each with its class; in brackets if it is a list of that class."""
+_SIZES: dict[Any, Callable[[Any], list[tuple[int, int]]]] = {
+    Neuron: lambda part: [],
+    Layer: lambda part: [(len(neuron.w), len(part.neurons[0].w)) for neuron in part.neurons],
+    MLP: lambda part: [(len(after.neurons[0].w), len(layer.neurons)) for layer, after in pairwise(part.layers)],
+    Embedding: lambda part: [(len(row), len(part.w[0])) for row in part.w],
+}
+"""How many numbers the parts of a part take, each with how many it should."""
 _EXPECTED = {str: "a name from ACTIVATIONS", float: "a finite float", Module: "Neuron, Layer, MLP or Embedding"}
 
 
@@ -328,25 +336,9 @@ def _decoded(part: Any, kind: Any, path: str = "model") -> Any:
             module = found.__new__(found)
             for name, member in members.items():
                 setattr(module, name, _decoded(part[name], member, f"{path}.{name}"))
-            _require_fit(module, path)
+            for given, fitting in _SIZES[found](module):
+                if given != fitting:
+                    raise ValueError(f"the size of a part of {path} is {given}: expected {fitting}")
             return module
     expected = "a list" if isinstance(kind, list) else _EXPECTED.get(kind) or f"a {kind.__name__}"
     raise ValueError(f"{path} is {shown(part)}: expected {expected}")
-
-
-def _require_fit(module: Module, path: str) -> None:
-    """Raise ValueError unless each layer takes what the one before gives, and the rows of a part are equally long."""
-    match module:
-        case MLP(layers=layers):
-            sizes = [len(layer.neurons[0].w) for layer in layers]
-            expected = sizes[:1] + [len(layer.neurons) for layer in layers[:-1]]
-        case Layer(neurons=neurons):
-            sizes = [len(neuron.w) for neuron in neurons]
-            expected = sizes[:1] * len(sizes)
-        case Embedding(w=rows):
-            sizes = list(map(len, rows))
-            expected = sizes[:1] * len(sizes)
-        case _:
-            return
-    if sizes != expected:
-        raise ValueError(f"the parts of {path} take {shown(sizes)} numbers: expected {shown(expected)}")
