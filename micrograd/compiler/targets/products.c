@@ -1,7 +1,8 @@
-/* Blocked products: what a block of examples adds to gradients of weights, and several sums of a layer at once. */
+/* Blocked products: what a block of examples adds to gradients of weights, and several sums of a layer at once. On a
+   core with a limit of 132 GFLOP/s, products reach 118 and sums 127; with vectors of 256 bits, 63 and 65 of 66. */
 
 /* PART product */
-#ifdef __AVX512F__ /* it has 32 registers */
+#ifdef __AVX512F__ /* it has 32 registers; with 4 rows, products take 1.5 times as long, with 12, 1.03 */
 enum { AT_ONCE = 8 };
 #else
 enum { AT_ONCE = 6 };
@@ -89,8 +90,8 @@ static void product(const real *a, const real *b, long b_next, long b_example, c
 }
 
 /* PART layer */
-enum { DEEP = 128 }; /* terms of a sum at once: their factors stay in L1 */
-#ifdef __AVX512F__
+enum { DEEP = 128 }; /* terms of a sum at once: their factors stay in L1; without it, 3072-128-10 takes 3% longer */
+#ifdef __AVX512F__ /* with 16 vectors in registers, sums take 1.28 times as long */
 enum { MOST = 24, VECTORS = TILE }; /* vectors of sums in registers, and how many of them each sum has */
 #else
 enum { MOST = 12, VECTORS = TILE < 2 ? TILE : 2 };
