@@ -47,6 +47,30 @@ def test_kept_apart(pair):
     assert fuse(pair) == list(pair)
 
 
+N = 5000
+NEXT = [Ref("t", base + N - 1) for base in (0, 2 * N, 4 * N)]
+ALMOST = {
+    "the first is longer": (
+        (loop(at(0, 1), X, N), loop(at(2 * N, 1), at(0, 1), N - 1)),
+        [Assign(NEXT[0], Call("exp", (Ref("x", N - 1),)))],
+    ),
+    "the second is longer, and needs a number between": (
+        (loop(at(0, 1), X, N - 1), Assign(NEXT[0], Ref("x")), loop(at(2 * N, 1), at(0, 1), N)),
+        [Assign(NEXT[0], Ref("x")), Assign(NEXT[1], Call("exp", (NEXT[0],)))],
+    ),
+    "no": ((loop(at(0, 1), X, N), loop(at(2 * N, 1), at(0, 1), N - 3)), None),
+    "few rounds": ((loop(at(0, 1), X, 50), loop(at(2 * N, 1), at(0, 1), 49)), None),
+    "the rest is read first": ((loop(at(0, 1), X, N), loop(at(2 * N, 1), at(1, 1), N - 1)), None),
+    "a number between": ((loop(at(0, 1), X, N - 1), Assign(Ref("t", 5), X), loop(at(2 * N, 1), at(0, 1), N)), None),
+}
+
+
+@pytest.mark.parametrize(("steps", "rest"), ALMOST.values(), ids=ALMOST)
+def test_loops_join_that_have_almost_the_same_number_of_rounds(steps, rest):
+    joined = Loop(N - 1, (*steps[0].body, *steps[-1].body))
+    assert fuse(steps) == (list(steps) if rest is None else [joined, *rest])
+
+
 def line(to, of):
     return Assign(to, Call("exp", (of,)))
 
