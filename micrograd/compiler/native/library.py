@@ -145,7 +145,7 @@ class Library:
     def __init__(self, graph: Graph, precision: Precision, text: str) -> None:
         self.graph, self.precision, self.text = graph, precision, text
         numbers = struct.Struct(f"={graph.n_parameters}{precision.code}")  # of parameters
-        self.pack_into, self.size = numbers.pack_into, max(1, numbers.size)
+        self.pack_into, self._size = numbers.pack_into, numbers.size
         self.run: Any = None
         self.free: list[Any] = []
         self._wait: Callable[[], ctypes.CDLL] | None = None  # once it is being built
@@ -168,11 +168,11 @@ class Library:
         self.text, self._wait = "", None
 
     def workspace(self) -> Any:
-        """A workspace that is not in use."""
+        """A workspace that is not in use; behind its `room`, numbers of the parameters have a place."""
         try:
             return self.free.pop()
         except IndexError:
-            return ctypes.create_string_buffer(self.room)
+            return ctypes.create_string_buffer(self.room + self._size)
 
 
 class NativeCall:
@@ -187,13 +187,13 @@ class NativeCall:
     ) -> None:
         self._work, self.library = library.workspace(), library
         self._used = packed, results, gradients, indices
-        self._numbers = ctypes.create_string_buffer(library.size)
-        self._fill = partial(library.pack_into, self._numbers, 0)
+        self._fill = partial(library.pack_into, self._work, library.room)
         self._in_place: Any = None  # a buffer of parameters that C reads directly
         g = None if gradients is None else address(gradients) or address(results)  # NULL if it is empty
         at, n = (None, packed.n) if indices is None else (address(indices), len(indices))
-        p, work = ctypes.addressof(self._numbers), ctypes.addressof(self._work)
-        self._arguments = CallArguments(p, packed.address, at, seed, g, address(results), work, n)
+        work = ctypes.addressof(self._work)
+        self._own = work + library.room
+        self._arguments = CallArguments(self._own, packed.address, at, seed, g, address(results), work, n)
         self._go: Callable[[], int] = partial(library.run, ctypes.addressof(self._arguments))
 
     @property
@@ -215,7 +215,7 @@ class NativeCall:
             else:
                 self._fill(*parameters)
                 if self._in_place is not None:
-                    self._in_place, self._arguments.p = None, ctypes.addressof(self._numbers)
+                    self._in_place, self._arguments.p = None, self._own
         if (failed := self._go()) and self.library.precision != DOUBLE and not self.library.graph.trace.ieee:
             _, results, gradients, _ = self._used
             if not all(map(math.isfinite, chain(results, gradients or ()))):
