@@ -221,8 +221,8 @@ def _start(contestant: Contestant) -> subprocess.Popen[str]:
     """A process that waits for its turns; leaving its context closes its input, which ends it."""
     function = contestant.prepare
     order = [str(contestant.path or ""), function.__module__, function.__qualname__, *contestant.arguments]
-    variables = dict(os.environ)
-    variables.pop("OPENBLAS_CORETYPE", None)  # NumPy's BLAS chooses the best kernels for the processor
+    # NumPy's BLAS chooses the best kernels and blocks for the processor.
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS_")}
     return subprocess.Popen(
         [sys.executable, "-m", __spec__.name, json.dumps(order)],
         cwd=CHECKOUT,
