@@ -33,6 +33,14 @@ def test_a_sum_in_lanes_has_parts_and_neighbouring_steps_share_a_loop_over_lanes
     assert show(in_lanes([Loop(21, STEPS, parallel=True)])) == IN_LANES
 
 
+def test_a_sum_in_a_round_has_its_lanes_inside():
+    step = Assign(TOTAL, Sum((Term("+", (TOTAL,)), Loop(3, (Term("+", (Ref("x", 5, (2, 50)),)),)))))
+    _, strips, _ = in_lanes([Loop(32, (step,), parallel=True)])
+    terms = " + ".join([f"x[{5 + 2 * 8 * i}+64i+50j+2k]" for i in range(4)])
+    expected = f"for i in 1:\n    for j in 3:\n        for k in 8:\n            tt2p[24+k] = tt2p[24+k] + {terms}\n"
+    assert show([strips]) == expected
+
+
 def test_few_rounds_are_not_in_lanes():
     assert in_lanes([loop := Loop(15, STEPS, parallel=True)]) == [loop]
 
