@@ -39,7 +39,7 @@ def penalized(xs, w):
 def tied(xs, w):
     """Rows of parameters and of computed numbers, both in the penalty and in the sum over examples."""
     rates = [softplus(each) for each in w[:4]]
-    along = rates[0] * w[20] + rates[1] * w[21] + rates[2] * w[22]
+    along = rates[0] * w[20] + rates[1] * w[21] + rates[2] * w[22] + rates[3] * w[23]
     penalty = dot(rates, rates) * dot(w[4:8], rates) + dot(w[4:8], w[8:12])
     return along * xs[0] + dot(rates, xs).sin() + dot(w[4:8], xs) ** 2 + penalty
 
