@@ -198,8 +198,16 @@ def replace(part: Any, change: Callable[[Ref], Any], change_rounds: Callable[[An
     if type(part) is Loop:
         rounds = change_rounds(part.rounds) if change_rounds and type(part.body[0]) is not Ref else part.rounds
         return Loop(rounds, replace(part.body, change, change_rounds), part.parallel, part.in_order)
-    parts = [replace(inner, change, change_rounds) if isinstance(inner, tuple) else inner for inner in part]
-    return tuple(parts) if type(part) is tuple else type(part)(*parts)
+    parts = [
+        # A call less for each reference: the passes spend a tenth of their time here
+        change(inner)
+        if type(inner) is Ref
+        else replace(inner, change, change_rounds)
+        if isinstance(inner, tuple)
+        else inner
+        for inner in part
+    ]
+    return tuple.__new__(type(part), parts)
 
 
 def of_round(ref: Ref, i: int, depth: int) -> Ref:

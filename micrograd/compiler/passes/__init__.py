@@ -131,8 +131,8 @@ def _constants(graph: Graph, nodes: Sequence[Node], lines: Sequence[int]) -> tup
         each for each in read if len(each) > MANY_CONSTANTS and len({*each}) > 1 and numbers.keys() >= {*each}
     )
     others = [each for each in read if each not in tables]
-    lines = [*chain(*[node.operands for node in every if not node.round], *others), *lines]
-    used = dict.fromkeys(filter(numbers.__contains__, lines))
+    columns = [column for node in every if not node.round for column in node.columns if type(column) is tuple]
+    used = dict.fromkeys(filter(numbers.__contains__, chain(*columns, *others, lines)))
     ordered = sorted(used, key=lambda id: numbers[id] if float(numbers[id]).is_integer() else math.inf)
     return ordered if len(ordered) > MANY_CONSTANTS else [], tables
 

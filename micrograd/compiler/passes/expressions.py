@@ -7,6 +7,7 @@ written. A condition is part of the expressions that it decides.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence, Set
+from functools import lru_cache
 from itertools import chain, repeat
 from typing import Any, NamedTuple
 
@@ -330,14 +331,19 @@ class _Merger:
         elif op == "take_at":
             of = self._trace.slices[operands[1]]
             self.nodes.append(Node(line, Call(f"take_at {of.step} {of.size}", (0, 1)), (tuple(operands),)))
-        else:
+        elif op == "where" or not self.conditions.keys().isdisjoint(operands):
             decides = op == "where"
             parts = [self._operand(o, decides and not i) for i, o in enumerate(operands)]
             self._add_tree(line, Call(self.special(op, operands), tuple(parts)))
+        else:
+            self._add_node(line, _of_numbers(self.special(op, operands), len(operands)), operands)
 
     def _add_tree(self, line: int, tree: Call) -> None:
         operands: list[int] = []
         form = _form(tree, operands)
+        self._add_node(line, form, operands)
+
+    def _add_node(self, line: int, form: Call, operands: Sequence[int]) -> None:
         if size := self._trace.maps.get(line, 0):
             found = self.items.get(line)
             items = tuple([found.get(i, (line, i)) for i in range(size)]) if found else ()
@@ -356,6 +362,12 @@ class _Merger:
         if condition := self.conditions.pop(line, None):
             self._add_tree(line, Call("condition", (condition,)))
         return line
+
+
+@lru_cache(1000)
+def _of_numbers(op: str, n: int) -> Call:
+    """The form of an operation on n numbers."""
+    return Call(op, tuple(range(n)))
 
 
 def _form(part: Any, operands: list[int]) -> Any:

@@ -1,6 +1,6 @@
 """Rolling: what repeats, with references that advance evenly, as loops; and loops that repeat as loops around them."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import chain
 from operator import sub
 from typing import Any
@@ -53,10 +53,15 @@ def reroll(steps: Sequence[Any], depth: int = 0, *, varies: bool = False) -> lis
     """
     if len(steps) < FEWEST_ROUNDS:
         return list(steps)
-    parts = [part(step, varies) for step in steps]
+    parts = rolled([part(step, varies) for step in steps], depth)
+    return list(map(step_of, parts) if len(parts) < len(steps) else steps)
+
+
+def rolled(parts: list[Part], depth: int = 0) -> list[Part]:
+    """The parts, with loops for what repeats, until nothing does."""
     while len(found := roll(parts, depth)) < len(parts):
         parts = found
-    return list(map(step_of, parts) if len(parts) < len(steps) else steps)
+    return parts
 
 
 def roll(parts: Sequence[Part], depth: int = 0, longest: int = LONGEST_BODY) -> list[Part]:
@@ -81,6 +86,19 @@ def roll(parts: Sequence[Part], depth: int = 0, longest: int = LONGEST_BODY) -> 
     return found
 
 
+def numbered(kinds: Iterable[Hashable]) -> list[int]:
+    """A number for each of these, the same for equal ones. Most are the same few objects, hashed only once."""
+    numbers: dict[Any, int] = {}
+    known: dict[int, int] = {}
+    found = []
+    for kind in kinds:
+        number = known.get(id(kind))
+        if number is None:
+            known[id(kind)] = number = numbers.setdefault(kind, len(numbers))
+        found.append(number)
+    return found
+
+
 def repeats(
     kinds: Sequence[Hashable], bases: Sequence[Sequence[int]], longest: int = LONGEST_BODY
 ) -> Iterator[tuple[int, int, int]]:
@@ -89,12 +107,11 @@ def repeats(
     In each round of a loop, the steps are of the same kinds, and each base differs by the same stride from the one in
     the round before. A round has at most the `longest` number of steps.
     """
-    numbers: dict[Any, int] = {}
-    numbered = [numbers.setdefault(kind, len(numbers)) for kind in kinds]
-    n = len(kinds)
+    numbers = numbered(kinds)
+    n = len(numbers)
     following = [0] * n  # the next step of the same kind, for each but the last
     latest: dict[int, int] = {}
-    for i, kind in enumerate(numbered):
+    for i, kind in enumerate(numbers):
         if kind in latest:
             following[latest[kind]] = i
         latest[kind] = i
@@ -104,9 +121,9 @@ def repeats(
         again, tried = following[start], 0
         while again and again - start <= longest and tried < MOST_PERIODS:
             end = 2 * again - start
-            if end <= n and numbered[end - 1] == numbered[again - 1] and numbered[start:again] == numbered[again:end]:
+            if end <= n and numbers[end - 1] == numbers[again - 1] and numbers[start:again] == numbers[again:end]:
                 tried += 1
-                rounds = _rounds(numbered, bases, start, again - start)
+                rounds = _rounds(numbers, bases, start, again - start)
                 if rounds >= FEWEST_ROUNDS:
                     period = again - start
                     break
@@ -119,11 +136,13 @@ def repeats(
 
 def _rounds(kinds: Sequence[int], bases: Sequence[Sequence[int]], start: int, period: int) -> int:
     """How many rounds are of the same kinds and advance evenly; the first two are known to be of the same kinds."""
+    strides: list[list[int]] = []  # from the first round to the second, as far as they were needed
     at = start + 2 * period
-    while (
-        at < len(kinds)
-        and kinds[at] == kinds[at - period]
-        and list(map(sub, bases[at], bases[at - period])) == list(map(sub, bases[at - period], bases[at - 2 * period]))
-    ):
+    while at < len(kinds) and kinds[at] == kinds[at - period]:
+        before = bases[at - period]
+        if len(strides) < period:
+            strides.append(list(map(sub, before, bases[at - 2 * period])))
+        if list(map(sub, bases[at], before)) != strides[(at - start) % period]:
+            break
         at += 1
     return (at - start) // period

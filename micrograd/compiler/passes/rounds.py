@@ -155,7 +155,8 @@ class _Rounds:
             steps.insert(0, Skip(Ref(*self._each(self.flags)), "continue" if self.is_backward else "break"))
         if not self.is_backward:
             kept = [(line, self._slice("k", own[line][1], len(own.keeps))) for line in own.keeps]
-            found = {line: place for line, place in (*ends, *kept) if line in its.kept}
+            places = dict((*ends, *kept))
+            found = {line: places[line] for line in its.kept if line in places}
             self.outside.kept[self.node.line] = self.leaves | found
         moved = [(self._each(place), own[line]) for line, place in ends if own[line] != self._each(place)]
         steps += reroll([Assign(Ref(*to), Ref(*of)) for to, of in moved])

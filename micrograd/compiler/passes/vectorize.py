@@ -8,15 +8,24 @@ expressions of one kind that read the same arrays roll into loops, in whatever o
 from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, lru_cache
-from itertools import chain, groupby, islice, pairwise, repeat
-from operator import sub
+from functools import cache
+from itertools import chain, groupby, pairwise, repeat, starmap
 from typing import Any
 
 from micrograd.compiler.frontend.tracer import Slice
 from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Sum, Term
 from micrograd.compiler.passes.expressions import Column, Node, length
-from micrograd.compiler.passes.roll import FEWEST_ROUNDS, LONGEST_BODY, Part, repeats, reroll, roll, step_of
+from micrograd.compiler.passes.roll import (
+    FEWEST_ROUNDS,
+    LONGEST_BODY,
+    Part,
+    numbered,
+    repeats,
+    reroll,
+    roll,
+    rolled,
+    step_of,
+)
 
 Place = tuple[str, int]
 """An array and an index."""
@@ -48,9 +57,9 @@ class Layout(dict[Any, Place]):
         self.rows: dict[int, Slice] = {}
         self.kept: dict[int, dict[int, Slice]] = {}
         self.keeps: set[int] = set()
+        self.shapes: dict[Any, Any] = {}  # of steps, by what they are made of
         self.kept_in = ""  # within a round: the array of the lines in `keeps`
         self._runs: dict[Items, tuple[list[int], list[Slice]]] = {}
-        self._patterns: dict[Any, list[tuple[int, int, int]]] = {}  # by arrays and distances: most columns share them
 
     def placed(self, column: Any) -> Any:
         """A column; in place of a slice of a computed row, that of the array where it is stored."""
@@ -64,35 +73,33 @@ class Layout(dict[Any, Place]):
         column = self.placed(column)
         return column.places if isinstance(column, Slice) else list(map(self.__getitem__, column))
 
-    def terms(self, sign: str, columns: Sequence[Any]) -> Part:
-        """Terms, as loops where they advance evenly; and the bases of all references in them.
+    def terms(self, sign: str, columns: Sequence[Any]) -> tuple[list[Any], list[int]]:
+        """The arguments of `_terms` for terms, and the bases of all references in them.
 
         `columns` has, for each factor, its numbers.
         """
-        if type(columns[-1]) is tuple and len(columns[-1]) == 1:  # most sums have few terms
-            arrays, bases = _transposed([self[column[0]] for column in columns])
-            return (_terms(sign, 1, arrays, None),), bases
-        shapes, its = list[Term | Loop](), list[int]()
+        terms, its = list[Any](), list[int]()
+        if type(columns[0]) is type(columns[-1]) is tuple and len(columns[0]) < FEWEST_ROUNDS:  # as in most sums
+            for numbers in zip(*columns, strict=True):
+                arrays, bases = zip(*[self[number] for number in numbers], strict=True)
+                terms.append((sign, 1, arrays, None))
+                its += bases
+            return terms, its
         for _, n, slices in self.parts(columns, length(columns[0])):
             arrays, bases, steps, _ = _transposed(slices)
-            shapes.append(_terms(sign, n, arrays, steps if n > 1 else None))
+            terms.append((sign, n, arrays, steps if n > 1 else None))
             its += bases
-        return tuple(shapes), tuple(its)
+        return terms, its
 
     def runs(self, column: Items) -> tuple[list[int], list[Slice]]:
         """A column as slices of arrays, and the positions in the column where they begin."""
-        column = self.tables.get(column, self.placed(column))
         if isinstance(column, Slice):
-            return [0], [column]
-        if column not in self._runs:
-            arrays, indices = _transposed(self.places(column))
-            pattern = arrays, tuple(map(sub, indices[1:], indices))
-            if pattern not in self._patterns:
-                self._patterns[pattern] = list(repeats(arrays, [(index,) for index in indices], longest=1))
-            found = [(i, n) for i, _, n in self._patterns[pattern]]
-            slices = [Slice(arrays[i], indices[i], indices[i + 1] - indices[i] if n > 1 else 0, n) for i, n in found]
-            self._runs[column] = [i for i, _ in found], slices
-        return self._runs[column]
+            return [0], [self.placed(column)]
+        found = self._runs.get(column)
+        if found is None:
+            table = self.tables.get(column)
+            found = self._runs[column] = ([0], [table]) if table else _slices(self.places(column))
+        return found
 
     def parts(self, columns: Sequence[Items], size: int, items: Items = ()) -> Iterator[tuple[int, int, list[Slice]]]:
         """The parts of columns: where each begins, its rounds if it advances evenly, or 1, and a slice of each column.
@@ -100,6 +107,9 @@ class Layout(dict[Any, Place]):
         Numbers whose `items` are None are not needed, and left out.
         """
         runs = list(map(self.runs, columns))
+        if size >= FEWEST_ROUNDS and not items and all(len(at) == 1 for at, _ in runs):  # as most do
+            yield 0, size, [slices[0] for _, slices in runs]
+            return
         ends = {size}.union(*[at for at, _ in runs])
         ends.update(i for i, (before, after) in enumerate(pairwise(items), 1) if (before is None) != (after is None))
         for first, end in pairwise(sorted(ends)):
@@ -109,6 +119,22 @@ class Layout(dict[Any, Place]):
                 yield first, end - first, [_from(*each, first) for each in runs]
             else:
                 yield from ((i, 1, [_from(*each, i) for each in runs]) for i in range(first, end))
+
+
+def _slices(places: Sequence[Place]) -> tuple[list[int], list[Slice]]:
+    """Places as slices that are as long as possible, or of a single number, and the positions where they begin."""
+    starts, slices, start, n = list[int](), list[Slice](), 0, len(places)
+    while start < n:
+        array, base = places[start]
+        end, step = start + 1, places[start + 1][1] - base if start + 1 < n else 0
+        while end < n and places[end] == (array, base + (end - start) * step):
+            end += 1
+        if end - start < FEWEST_ROUNDS:
+            end, step = start + 1, 0
+        starts.append(start)
+        slices.append(Slice(array, base, step, end - start))
+        start = end
+    return starts, slices
 
 
 def _from(starts: Sequence[int], slices: Sequence[Slice], first: int) -> Slice:
@@ -140,7 +166,10 @@ class Levels:
             return level[column.array] if isinstance(column, Slice) else max(map(level.__getitem__, column))
 
         for node in nodes:
-            its = 1 + max(map(highest, filter(None, node.columns)), default=0)
+            if len(node.columns) == 1 and type(column := node.columns[0]) is tuple:
+                its = 1 + max(map(level.__getitem__, column), default=0)
+            else:
+                its = 1 + max(map(highest, filter(None, node.columns)), default=0)
             self._levels.append(its)
             for line in (node.line, *node.items):
                 level[line] = its
@@ -212,7 +241,7 @@ def by_level(
         if block[0].round:
             steps += loop(block[0], layout)
         else:
-            steps += (of_block or by_kind)([part for node in block for part in parts_of(node, layout)])
+            steps += (of_block or by_kind)(parts_of(block, layout))
     return steps
 
 
@@ -224,7 +253,7 @@ def in_trace_order(nodes: Sequence[Node], layout: Layout, loop: LoopSteps) -> Ke
         if is_loop:
             steps += [step for node in some for step in loop(node, layout)]
         else:
-            steps += looped([each for node in some for each in parts_of(node, layout)], LONGEST_BODY)
+            steps += looped(parts_of(some, layout), LONGEST_BODY)
     return reroll(steps)
 
 
@@ -267,7 +296,7 @@ def _apart(block: list[Node], layout: Layout) -> list[Node]:
     """
     if any(node.size or node.parameter >= 0 for node in block):
         return block
-    loops = repeats(*_transposed(_value(node, layout) for node in block))
+    loops = repeats(*_transposed(_made_of(node, layout) for node in block))
     return [block[i] for at, n, rounds in loops for k in range(at, at + n) for i in range(k, at + n * rounds, n)]
 
 
@@ -297,38 +326,57 @@ def _descends(first: Node, last: Node, layout: Layout) -> bool:
     return sum(rises) < 0
 
 
-def by_kind(parts: Iterable[Part]) -> Kernel:
+def by_kind(parts: Sequence[Part]) -> Kernel:
     """Steps for the parts of a block, one kind at a time: in loops if they advance evenly, or one nest if they form a
     grid.
     """
-    kinds: dict[Any, list[Part]] = defaultdict(list)
-    for each in parts:
-        kinds[each[0]].append(each)
-    return [step for alike in kinds.values() for step in reroll(looped(alike))]
+    kinds: dict[int, list[Part]] = defaultdict(list)
+    for kind, each in zip(numbered(shape for shape, _ in parts), parts, strict=True):
+        kinds[kind].append(each)
+    steps: Kernel = []
+    for alike in kinds.values():
+        shape = alike[0][0]
+        may_loop_within = _looped_within(shape) is not shape
+        steps += reroll(looped(alike)) if may_loop_within else map(step_of, rolled(roll(alike, 0, 1)))
+    return steps
 
 
-def parts_of(node: Node, layout: Layout) -> Iterator[Part]:
-    """A node's step; or for a row, a step for each part of it that advances evenly."""
-    if node.size:
-        yield from _parts_of_row(node, layout)
-        return
-    target, base = ("g", node.parameter) if node.parameter >= 0 else layout[node.line]
-    value, bases = _value(node, layout)
-    yield _set(Ref(target), value), (base, *bases)
+def parts_of(nodes: Iterable[Node], layout: Layout) -> list[Part]:
+    """The steps of nodes; for a row, a step for each part of it that advances evenly."""
+    parts: list[Part] = []
+    for node in nodes:
+        if node.size:
+            parts += _parts_of_row(node, layout)
+            continue
+        target, base = ("g", node.parameter) if node.parameter >= 0 else layout[node.line]
+        made_of, bases = _made_of(node, layout)
+        shape = layout.shapes.get((target, made_of))
+        if shape is None:
+            form, arrays = made_of if isinstance(made_of[0], Call) else (None, ())
+            value = _filled(form, tuple(map(Ref, arrays))) if form else Sum(tuple(starmap(_terms, made_of)))
+            layout.shapes[target, made_of] = shape = _set(Ref(target), value)
+        parts.append((shape, (base, *bases)))
+    return parts
 
 
 def _set(target: Ref, value: Any) -> Assign | Accumulate:
     return (Accumulate if target.array == "g" else Assign)(target, value)
 
 
-def _value(node: Node, layout: Layout) -> Part:
-    """The value of a node that is a number."""
+def _made_of(node: Node, layout: Layout) -> Part:
+    """What the value of a number is made of: its form and the arrays that it reads, or the arguments of all `_terms`;
+    and the bases of its references.
+    """
     if isinstance(node.form, Call):
         arrays, bases = _transposed(map(layout.__getitem__, node.columns[0]))
-        return _filled(node.form, tuple(map(Ref, arrays))), bases
-    columns = iter(node.columns)
-    terms, bases = _transposed([layout.terms(sign, tuple(islice(columns, n))) for sign, n in node.form])
-    return Sum(tuple(chain(*terms))), tuple(chain(*bases))
+        return (node.form, arrays), bases
+    terms, its, at = list[Any](), list[int](), 0
+    for sign, n in node.form:
+        more, bases = layout.terms(sign, node.columns[at : at + n])
+        terms += more
+        its += bases
+        at += n
+    return tuple(terms), tuple(its)
 
 
 def _parts_of_row(row: Node, layout: Layout) -> Iterator[Part]:
@@ -361,16 +409,15 @@ def _looped_within(step: Any) -> Any:
     if isinstance(step, Loop):
         return step._replace(body=tuple(map(_looped_within, step.body)))
     value, depth = step.value, len(step.target.strides)
-    if isinstance(value, Sum):
-        value = Sum(tuple(reroll(value.terms, depth)))
-    elif value.op == "take":
+    if isinstance(value, Sum) and len(value.terms) >= FEWEST_ROUNDS:
+        return step._replace(value=Sum(tuple(reroll(value.terms, depth))))
+    if isinstance(value, Call) and value.op == "take":
         match reroll(value.operands[1:], depth):
             case [Loop(body=(Ref(array),)) as numbers] if array[0] != "=":  # gcc takes 5.8 s to copy 3,000
-                value = Call("take", (value.operands[0], numbers))
-    return step._replace(value=value)
+                return step._replace(value=Call("take", (value.operands[0], numbers)))
+    return step
 
 
-@lru_cache(1000)
 def _terms(sign: str, rounds: int, arrays: tuple[str, ...], steps: tuple[int, ...] | None) -> Term | Loop:
     """A term of numbers in these arrays; with `steps`, a loop of terms whose numbers are so far apart."""
     if steps is None:
@@ -379,7 +426,6 @@ def _terms(sign: str, rounds: int, arrays: tuple[str, ...], steps: tuple[int, ..
     return Loop(rounds, (Term(sign, factors),))
 
 
-@lru_cache(1000)
 def _filled(form: Any, operands: tuple[Ref, ...]) -> Any:
     """A form with these operands instead of their positions."""
     if isinstance(form, Call):
