@@ -114,7 +114,18 @@ def rows(w, s, xs):
     return sums["sum"] * total * sums["as it is"] / sums["n"]
 
 
-PROGRAMS = [constant, unused, mixed, two, looked_up, outside, of_constants, until, shared, rows]
+def nested(w, s, xs):
+    """In each round, a loop whose states start from neighbouring parameters."""
+
+    def step(state, x):
+        inner, _ = scan(lambda t, v: ([t[0] * x[1] + v * t[1], t[1].sin()], None), w[1:3], w)
+        return (state * inner[0] + inner[1]).tanh(), inner[0] * x[0]
+
+    end, ys = scan(step, s[0], xs)
+    return end + sum(ys) * s[1]
+
+
+PROGRAMS = [nested, constant, unused, mixed, two, looked_up, outside, of_constants, until, shared, rows]
 each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 
 
