@@ -293,20 +293,17 @@ def test_a_branch_that_only_another_shape_takes_is_still_told_at_its_line():
 P = Value(1.0)
 
 
-@pytest.mark.parametrize(
-    ("given", "kind", "message"),
-    [
-        ({"backend": "fortran"}, ValueError, "'fortran': expected 'auto'"),
-        ({"example_args": 1.0}, TypeError, "example_args is 1.0: expected a tuple of the function's arguments"),
-        ({"example_args": 0.5}, TypeError, r"a tuple of the function's arguments, such as \(0\.5,\)$"),
-        ({"parameters": [1.0]}, TypeError, "parameters holds 1.0: expected Values"),
-        ({"parameters": [P * 2]}, ValueError, "parameters holds .*, which is computed from others"),
-        ({"parameters": [P.detach()]}, ValueError, r"parameters holds .*, a constant .*: use Value\(v\.data\)"),
-        ({"parameters": MLP(1, [1])}, TypeError, r"parameters is MLP\(.*\): expected a list of Values, such as"),
-        ({"function": "x*x"}, TypeError, r"function is 'x\*x': expected a function of Values"),
-        ({"finite": 1}, ValueError, "finite is 1: expected True or False"),
-    ],
-)
+@pytest.mark.parametrize(("given", "kind", "message"), [
+    ({"backend": "fortran"}, ValueError, "'fortran': expected 'auto'"),
+    ({"example_args": 1.0}, TypeError, "example_args is 1.0: expected a tuple of the function's arguments"),
+    ({"example_args": 0.5}, TypeError, r"a tuple of the function's arguments, such as \(0\.5,\)$"),
+    ({"parameters": [1.0]}, TypeError, "parameters holds 1.0: expected Values"),
+    ({"parameters": [P * 2]}, ValueError, "parameters holds .*, which is computed from others"),
+    ({"parameters": [P.detach()]}, ValueError, r"parameters holds .*, a constant .*: use Value\(v\.data\)"),
+    ({"parameters": MLP(1, [1])}, TypeError, r"parameters is MLP\(.*\): expected a list of Values, such as"),
+    ({"function": "x*x"}, TypeError, r"function is 'x\*x': expected a function of Values"),
+    ({"finite": 1}, ValueError, "finite is 1: expected True or False"),
+])  # fmt: skip
 def test_bad_input_is_refused_at_the_door(given, kind, message):
     with pytest.raises(kind, match=message):
         micrograd.compile(**{"function": lambda x: x, "example_args": (1.0,), **given})
@@ -339,21 +336,18 @@ def test_a_function_that_does_not_return_numbers_is_refused(result):
         micrograd.compile(lambda x: result, (1.0,), backend="python")
 
 
-@pytest.mark.parametrize(
-    ("function", "x"),
-    [
-        (lambda x: 2 * x.log(), 0.0),
-        (lambda x: 2 * x.exp(), 1000.0),
-        (lambda x: 1 / x, 0.0),
-        (lambda x: 1 % x, 0.0),
-        (lambda x: x**-1, 0.0),
-        (lambda x: x**0.5, -1.0),
-        (lambda x: x**3, 1e300),
-        (lambda x: x**x, -0.5),
-        (lambda x: x.sqrt(), 0.0),  # which has a value there, but no derivative
-        (lambda x: x.asin(), 1.0),
-    ],
-)
+@pytest.mark.parametrize(("function", "x"), [
+    (lambda x: 2 * x.log(), 0.0),
+    (lambda x: 2 * x.exp(), 1000.0),
+    (lambda x: 1 / x, 0.0),
+    (lambda x: 1 % x, 0.0),
+    (lambda x: x**-1, 0.0),
+    (lambda x: x**0.5, -1.0),
+    (lambda x: x**3, 1e300),
+    (lambda x: x**x, -0.5),
+    (lambda x: x.sqrt(), 0.0),  # which has a value there, but no derivative
+    (lambda x: x.asin(), 1.0),
+])  # fmt: skip
 def test_arithmetic_errors_are_those_of_the_engine_and_name_the_example(function, x):
     with pytest.raises((ArithmeticError, ValueError)) as expected:
         eager(function, x)

@@ -180,16 +180,13 @@ def test_a_step_that_fails_changes_nothing(make, backend):
     assert close(line.state(), eager.state())
 
 
-@pytest.mark.parametrize(
-    ("function", "x", "after"),
-    [
-        (lambda w, x: (w * x).relu() * math.inf * 0 + w, -1.0, FloatingPointError),  # NaN
-        (lambda w, x: w + 1e-3 * micrograd.where(x > 0, x, 1.0 / (x + 1)), -1.0, ZeroDivisionError),
-        (lambda w, x: (w * x).sigmoid() + w, -1e4, 0.4),  # a division by 0 that no result depends on
-        (lambda w, x: (w * x).sigmoid() + w, 1e300, 0.4),
-        (lambda w, x: w * x, 1e200, 0.4),  # whose square overflows where it is clipped
-    ],
-)
+@pytest.mark.parametrize(("function", "x", "after"), [
+    (lambda w, x: (w * x).relu() * math.inf * 0 + w, -1.0, FloatingPointError),  # NaN
+    (lambda w, x: w + 1e-3 * micrograd.where(x > 0, x, 1.0 / (x + 1)), -1.0, ZeroDivisionError),
+    (lambda w, x: (w * x).sigmoid() + w, -1e4, 0.4),  # a division by 0 that no result depends on
+    (lambda w, x: (w * x).sigmoid() + w, 1e300, 0.4),
+    (lambda w, x: w * x, 1e200, 0.4),  # whose square overflows where it is clipped
+])  # fmt: skip
 def test_the_engine_takes_a_step_that_generated_code_is_not_sure_of(function, x, after, backend):
     w = Value(0.5)
     optimizer = SGD([w], 0.1, momentum=0.5, clip_grad_norm=1.0)
@@ -251,17 +248,14 @@ def test_what_is_changed_within_a_block_counts(name, backend):
         assert_at_home(line)
 
 
-@pytest.mark.parametrize(
-    ("change", "kind", "message"),
-    [
-        (lambda line: setattr(line.w, "data", "3"), TypeError, "^data of the parameter Value.* of type str: expected"),
-        (lambda line: setattr(line.w, "grad", "3"), TypeError, "^grad of the parameter Value.* of type str: expected"),
-        (lambda line: setattr(line.w, "data", 10**400), ValueError, "^data of the parameter Value.* of type int: exp"),
-        (lambda line: line.optimizer.velocity.append(1.0), AttributeError, "no attribute 'append'"),
-        (lambda line: line.optimizer.velocity.__setitem__(0, "a"), TypeError, None),
-        (lambda line: line.optimizer.velocity.__setitem__(slice(None), [1.0]), ValueError, "shorter"),
-    ],
-)
+@pytest.mark.parametrize(("change", "kind", "message"), [
+    (lambda line: setattr(line.w, "data", "3"), TypeError, "^data of the parameter Value.* of type str: expected"),
+    (lambda line: setattr(line.w, "grad", "3"), TypeError, "^grad of the parameter Value.* of type str: expected"),
+    (lambda line: setattr(line.w, "data", 10**400), ValueError, "^data of the parameter Value.* of type int: exp"),
+    (lambda line: line.optimizer.velocity.append(1.0), AttributeError, "no attribute 'append'"),
+    (lambda line: line.optimizer.velocity.__setitem__(0, "a"), TypeError, None),
+    (lambda line: line.optimizer.velocity.__setitem__(slice(None), [1.0]), ValueError, "shorter"),
+])  # fmt: skip
 def test_a_buffer_takes_numbers_only(change, kind, message, c_line):
     with c_line.block as step:
         step(*BATCH)
@@ -289,16 +283,13 @@ def test_moments_are_read_and_written_in_slices_and_as_arrays_in_the_order_of_th
     assert optimizer.velocity == pytest.approx([0.9, 6.3, 2.7, 8.1])
 
 
-@pytest.mark.parametrize(
-    ("change", "kind", "message"),
-    [
-        (lambda o: setattr(o, "velocity", [1.0]), ValueError, "velocity has 1 numbers: expected 2, one for each"),
-        (lambda o: setattr(o, "velocity", ["a", "b"]), TypeError, None),
-        (lambda o: setattr(o, "parameters", o.parameters[:1]), ValueError, "other parameters during training: leave"),
-        (lambda o: o.parameters.pop(), ValueError, "other parameters during training: leave the training block"),
-        (lambda o: setattr(o, "parameters", [Value(p.data) for p in o.parameters]), ValueError, "other parameters"),
-    ],
-)
+@pytest.mark.parametrize(("change", "kind", "message"), [
+    (lambda o: setattr(o, "velocity", [1.0]), ValueError, "velocity has 1 numbers: expected 2, one for each"),
+    (lambda o: setattr(o, "velocity", ["a", "b"]), TypeError, None),
+    (lambda o: setattr(o, "parameters", o.parameters[:1]), ValueError, "other parameters during training: leave"),
+    (lambda o: o.parameters.pop(), ValueError, "other parameters during training: leave the training block"),
+    (lambda o: setattr(o, "parameters", [Value(p.data) for p in o.parameters]), ValueError, "other parameters"),
+])  # fmt: skip
 def test_a_step_with_other_parameters_or_moments_is_refused(change, kind, message, line):
     with line.block as step:
         step(*BATCH)

@@ -138,16 +138,13 @@ def walk(path, model=None, loss=mse_loss, others=(), **options):
     return history, model.w.data
 
 
-@pytest.mark.parametrize(
-    ("path", "patience", "epochs", "best"),
-    [
-        ([3.0, 2.0, 4.0, 1.0], 1, 3, 2.0),
-        ([3.0, 2.0, 4.0, 1.0, 5.0], 2, 5, 1.0),
-        ([3.0, 2.0, 2.0, -2.0, 1.0], 2, 4, 2.0),  # as low is no lower
-        ([3.0, 2.0, 1.0], 1, 3, 1.0),
-        ([3.0, 4.0, 5.0], 9, 3, 3.0),  # the best, even where the patience lasts
-    ],
-)
+@pytest.mark.parametrize(("path", "patience", "epochs", "best"), [
+    ([3.0, 2.0, 4.0, 1.0], 1, 3, 2.0),
+    ([3.0, 2.0, 4.0, 1.0, 5.0], 2, 5, 1.0),
+    ([3.0, 2.0, 2.0, -2.0, 1.0], 2, 4, 2.0),  # as low is no lower
+    ([3.0, 2.0, 1.0], 1, 3, 1.0),
+    ([3.0, 4.0, 5.0], 9, 3, 3.0),  # the best, even where the patience lasts
+])  # fmt: skip
 def test_patience_ends_the_training_and_brings_back_the_best_parameters(path, patience, epochs, best):
     history, w = walk(path, patience=patience)
     assert history.validation_losses == [w * w for w in path[:epochs]]
@@ -205,17 +202,14 @@ def pressing(at, times=1):
     return loss
 
 
-@pytest.mark.parametrize(
-    ("at", "steps", "epochs", "measured"),
-    [
-        (1, 1, 0, 0),
-        (4, 1, 0, 0),
-        (12, 3, 1, 1),  # in an epoch's last step
-        (12 + 7, 3, 1, 1),  # in its validation
-        (24 + 5, 5, 1, 1),
-        (24 * 3, 9, 3, 3),  # in the very last
-    ],
-)
+@pytest.mark.parametrize(("at", "steps", "epochs", "measured"), [
+    (1, 1, 0, 0),
+    (4, 1, 0, 0),
+    (12, 3, 1, 1),  # in an epoch's last step
+    (12 + 7, 3, 1, 1),  # in its validation
+    (24 + 5, 5, 1, 1),
+    (24 * 3, 9, 3, 3),  # in the very last
+])  # fmt: skip
 def test_ctrl_c_is_noticed_after_the_step_and_the_validation_that_are_under_way(at, steps, epochs, measured):
     taken = []
 
@@ -329,39 +323,36 @@ def test_a_parameter_with_a_number_of_numpy_trains_in_pythons_precision():
     assert type(model.w.data) is float
 
 
-@pytest.mark.parametrize(
-    ("options", "kind", "message"),
-    [
-        ({"model": type("Fixed", (Line,), {"parameters": lambda self: []})()}, ValueError, "no parameters"),
-        ({"xs": [], "ys": []}, ValueError, "xs is empty"),
-        ({"xs": XS[:-1]}, ValueError, "not 11 and 12"),
-        ({"epochs": 0}, ValueError, "epochs is 0"),
-        ({"batch_size": 0}, ValueError, "batch_size is 0"),
-        ({"validation": ([], [])}, ValueError, r"^validation\[0\] is empty"),
-        ({"validation": [(1, 2)]}, ValueError, "validation must be a pair"),
-        ({"validation": ([1], [1, 2])}, ValueError, "not 1 and 2"),
-        ({"validation": {"xs": XS, "ys": YS}}, ValueError, "validation must be a pair"),
-        ({"validation": (XS, YS), "patience": 0}, ValueError, "patience is 0"),
-        ({"patience": 3}, ValueError, "give validation="),
-        ({"schedule": lambda step: math.nan}, ValueError, r"schedule\(0\) is nan: expected a finite number, 0 or gre"),
-        ({"optimizer": SGD(mlp().parameters())}, ValueError, "the optimizer has none of the model's parameters"),
-        ({"loss": lambda p, y: (p.data - y) ** 2}, ValueError, "the loss does not depend on the model's parameters"),
-        ({"loss": lambda p, y: p.detach() ** 2}, ValueError, "the loss does not depend on the model's parameters"),
-        ({"xs": dict(enumerate(XS))}, TypeError, "xs is of type dict: expected a list or an array$"),
-        ({"ys": set(range(12))}, TypeError, "ys is of type set"),
-        ({"model": mse_loss}, TypeError, "model is <function mse_loss.*>: expected a Module, or an object with param"),
-        ({"model": mse_loss, "loss": mlp()}, TypeError, r"^model is .*, as in fit\(model, loss, xs, ys\)$"),
-        ({"loss": XS, "ys": mse_loss}, TypeError, r"^loss is .*mse_loss, as in fit\(model, loss, xs, ys\)$"),
-        ({"loss": "mse"}, TypeError, "loss is 'mse': expected a function of a prediction and its target, such as loss"),
-        ({"loss": lambda p, y: None}, TypeError, "a Value holds a number .*, not NoneType"),
-        ({"loss": lambda p, y: [p - y]}, TypeError, "a Value holds a number .*, not list"),
-        ({"optimizer": "adam"}, TypeError, r"optimizer is 'adam': expected an optimizer, such as optim.Adam\(model"),
-        ({"optimizer": Adam}, TypeError, "optimizer is <class 'micrograd.optim.Adam'>: expected an optimizer"),
-        ({"schedule": 0.1}, TypeError, r"schedule is 0.1: expected a function .*, such as optim.constant\(0.1\)"),
-        ({"progress": 1}, TypeError, "progress is 1: expected True, False or a text stream"),
-        ({"rng": "1"}, TypeError, "rng is '1': expected a random.Random, a NumPy generator or a seed"),
-    ],
-)
+@pytest.mark.parametrize(("options", "kind", "message"), [
+    ({"model": type("Fixed", (Line,), {"parameters": lambda self: []})()}, ValueError, "no parameters"),
+    ({"xs": [], "ys": []}, ValueError, "xs is empty"),
+    ({"xs": XS[:-1]}, ValueError, "not 11 and 12"),
+    ({"epochs": 0}, ValueError, "epochs is 0"),
+    ({"batch_size": 0}, ValueError, "batch_size is 0"),
+    ({"validation": ([], [])}, ValueError, r"^validation\[0\] is empty"),
+    ({"validation": [(1, 2)]}, ValueError, "validation must be a pair"),
+    ({"validation": ([1], [1, 2])}, ValueError, "not 1 and 2"),
+    ({"validation": {"xs": XS, "ys": YS}}, ValueError, "validation must be a pair"),
+    ({"validation": (XS, YS), "patience": 0}, ValueError, "patience is 0"),
+    ({"patience": 3}, ValueError, "give validation="),
+    ({"schedule": lambda step: math.nan}, ValueError, r"schedule\(0\) is nan: expected a finite number, 0 or gre"),
+    ({"optimizer": SGD(mlp().parameters())}, ValueError, "the optimizer has none of the model's parameters"),
+    ({"loss": lambda p, y: (p.data - y) ** 2}, ValueError, "the loss does not depend on the model's parameters"),
+    ({"loss": lambda p, y: p.detach() ** 2}, ValueError, "the loss does not depend on the model's parameters"),
+    ({"xs": dict(enumerate(XS))}, TypeError, "xs is of type dict: expected a list or an array$"),
+    ({"ys": set(range(12))}, TypeError, "ys is of type set"),
+    ({"model": mse_loss}, TypeError, "model is <function mse_loss.*>: expected a Module, or an object with param"),
+    ({"model": mse_loss, "loss": mlp()}, TypeError, r"^model is .*, as in fit\(model, loss, xs, ys\)$"),
+    ({"loss": XS, "ys": mse_loss}, TypeError, r"^loss is .*mse_loss, as in fit\(model, loss, xs, ys\)$"),
+    ({"loss": "mse"}, TypeError, "loss is 'mse': expected a function of a prediction and its target, such as loss"),
+    ({"loss": lambda p, y: None}, TypeError, "a Value holds a number .*, not NoneType"),
+    ({"loss": lambda p, y: [p - y]}, TypeError, "a Value holds a number .*, not list"),
+    ({"optimizer": "adam"}, TypeError, r"optimizer is 'adam': expected an optimizer, such as optim.Adam\(model"),
+    ({"optimizer": Adam}, TypeError, "optimizer is <class 'micrograd.optim.Adam'>: expected an optimizer"),
+    ({"schedule": 0.1}, TypeError, r"schedule is 0.1: expected a function .*, such as optim.constant\(0.1\)"),
+    ({"progress": 1}, TypeError, "progress is 1: expected True, False or a text stream"),
+    ({"rng": "1"}, TypeError, "rng is '1': expected a random.Random, a NumPy generator or a seed"),
+])  # fmt: skip
 def test_invalid_arguments_are_refused_before_anything_happens(options, kind, message):
     model = options.pop("model", mlp())
     with pytest.raises(kind, match=message):
