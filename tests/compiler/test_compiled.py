@@ -122,19 +122,16 @@ def test_an_array_may_be_overwritten_by_its_own_results(backend):
     assert sums.map(room[:30], out=room.reshape(30, 2)).tolist() == [[x + 1.0, x] for x in range(30)]
 
 
-@pytest.mark.parametrize(
-    ("out", "error", "message"),
-    [
-        ([0.0] * 3, TypeError, r"out is \[0.0, 0.0, 0.0\]: expected a C-contiguous NumPy array of 'd' to write"),
-        (array("d", [0.0] * 3), TypeError, "out is array.*: expected"),
-        (np.zeros(3, np.float32), TypeError, r"out is an array of '<f4', shape \(3,\), strides \(4,\): expected"),
-        (np.zeros(3, ">f8"), TypeError, "out is an array of '>f8'"),
-        (np.zeros(4), ValueError, r"out is an array of '<f8', shape \(4,\), .*such as numpy.empty\(\(3,\), 'd'\)"),
-        (np.zeros((3, 1)), ValueError, r"shape \(3, 1\)"),
-        (np.zeros(6)[::2], ValueError, r"strides \(16,\): .*C-contiguous"),
-        (np.broadcast_to(np.zeros(3), (3,)), ValueError, "read-only"),
-    ],
-)
+@pytest.mark.parametrize(("out", "error", "message"), [
+    ([0.0] * 3, TypeError, r"out is \[0.0, 0.0, 0.0\]: expected a C-contiguous NumPy array of 'd' to write"),
+    (array("d", [0.0] * 3), TypeError, "out is array.*: expected"),
+    (np.zeros(3, np.float32), TypeError, r"out is an array of '<f4', shape \(3,\), strides \(4,\): expected"),
+    (np.zeros(3, ">f8"), TypeError, "out is an array of '>f8'"),
+    (np.zeros(4), ValueError, r"out is an array of '<f8', shape \(4,\), .*such as numpy.empty\(\(3,\), 'd'\)"),
+    (np.zeros((3, 1)), ValueError, r"shape \(3, 1\)"),
+    (np.zeros(6)[::2], ValueError, r"strides \(16,\): .*C-contiguous"),
+    (np.broadcast_to(np.zeros(3), (3,)), ValueError, "read-only"),
+])  # fmt: skip
 def test_an_array_that_results_do_not_fit_into_is_refused(out, error, message):
     fast = micrograd.compile(lambda x: 2 * x, (1.0,), backend="python")
     before = np.array(out).tolist()
@@ -304,25 +301,22 @@ def test_examples_select_rows_of_tables(backend, n, kind):
     )
 
 
-@pytest.mark.parametrize(
-    ("axes", "error", "message"),
-    [
-        (([0, 3], 0), IndexError, r"in_axes\[0\] has the index 3, but argument 1 has 3 rows, counted from 0"),
-        ((0, np.array([-1, 0, 0])), IndexError, r"in_axes\[1\] has the index -1, but argument 2 has 3 rows"),
-        (([0.5, 1.0, 2.0], 0), TypeError, r"in_axes\[0\] is \[0.5, 1.0, 2.0\]: expected .* a row for each"),
-        ((1, 0), TypeError, r"in_axes\[0\] is 1: expected 0, None or a list of ints, a row for each example"),
-        (([False, True, True], 0), TypeError, r"in_axes\[0\] is \[False, True, True\]: expected"),
-        (({0, 1, 2}, 0), TypeError, r"in_axes\[0\] is \{0, 1, 2\}: expected"),
-        (([0, 1, 2**63], 0), IndexError, r"in_axes\[0\] has the index 9223372036854775808, but argument 1 has 3 rows"),
-        ((np.int64(0), 0), TypeError, r"in_axes\[0\] is np.int64\(0\): expected 0"),
-        ((np.zeros((2, 2), int), 0), TypeError, r"in_axes\[0\] is array"),
-        ([0, 1, 2], ValueError, r"an entry for each argument, .* such as \(\[2, 0, 0\],\) for one"),
-        (([0, 1], 0), ValueError, r"different numbers of examples: \[2, 3\]"),
-        (([], []), ValueError, "no examples"),
-        ((None, 0), ValueError, r"in_axes is \(None, 0\), but compile was given \(0, 0\): expected an entry for"),
-        (([0],), ValueError, r"in_axes is \(\[0\],\), but compile was given \(0, 0\)"),
-    ],
-)
+@pytest.mark.parametrize(("axes", "error", "message"), [
+    (([0, 3], 0), IndexError, r"in_axes\[0\] has the index 3, but argument 1 has 3 rows, counted from 0"),
+    ((0, np.array([-1, 0, 0])), IndexError, r"in_axes\[1\] has the index -1, but argument 2 has 3 rows"),
+    (([0.5, 1.0, 2.0], 0), TypeError, r"in_axes\[0\] is \[0.5, 1.0, 2.0\]: expected .* a row for each"),
+    ((1, 0), TypeError, r"in_axes\[0\] is 1: expected 0, None or a list of ints, a row for each example"),
+    (([False, True, True], 0), TypeError, r"in_axes\[0\] is \[False, True, True\]: expected"),
+    (({0, 1, 2}, 0), TypeError, r"in_axes\[0\] is \{0, 1, 2\}: expected"),
+    (([0, 1, 2**63], 0), IndexError, r"in_axes\[0\] has the index 9223372036854775808, but argument 1 has 3 rows"),
+    ((np.int64(0), 0), TypeError, r"in_axes\[0\] is np.int64\(0\): expected 0"),
+    ((np.zeros((2, 2), int), 0), TypeError, r"in_axes\[0\] is array"),
+    ([0, 1, 2], ValueError, r"an entry for each argument, .* such as \(\[2, 0, 0\],\) for one"),
+    (([0, 1], 0), ValueError, r"different numbers of examples: \[2, 3\]"),
+    (([], []), ValueError, "no examples"),
+    ((None, 0), ValueError, r"in_axes is \(None, 0\), but compile was given \(0, 0\): expected an entry for"),
+    (([0],), ValueError, r"in_axes is \(\[0\],\), but compile was given \(0, 0\)"),
+])  # fmt: skip
 def test_wrong_in_axes_are_refused(axes, error, message):
     fast = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend="python")
     with pytest.raises(error, match=message):
@@ -378,17 +372,14 @@ def test_threads_share_arguments(threads_pay):
     close(fast.map(p, xs), by_numpy(p, xs))
 
 
-@pytest.mark.parametrize(
-    ("in_axes", "message"),
-    [
-        ((None, 0, 0), r"in_axes is \(None, 0, 0\): expected, for each of the function's 2 arguments"),
-        ((), "of the function's 2 arguments"),
-        ((None, None), r"in_axes is \(None, None\): expected, .* 0 .* or None"),
-        (None, "in_axes is None: expected, .* 0 .* or None"),
-        ((0, False), "in_axes is .*: expected"),
-        ("00", "in_axes is '00': expected"),
-    ],
-)
+@pytest.mark.parametrize(("in_axes", "message"), [
+    ((None, 0, 0), r"in_axes is \(None, 0, 0\): expected, for each of the function's 2 arguments"),
+    ((), "of the function's 2 arguments"),
+    ((None, None), r"in_axes is \(None, None\): expected, .* 0 .* or None"),
+    (None, "in_axes is None: expected, .* 0 .* or None"),
+    ((0, False), "in_axes is .*: expected"),
+    ("00", "in_axes is '00': expected"),
+])  # fmt: skip
 def test_axes_that_do_not_fit_are_refused(in_axes, message):
     with pytest.raises(ValueError, match=message):
         micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend="python", in_axes=in_axes)
@@ -455,17 +446,14 @@ def test_an_objective_without_numpy_begins_from_a_list(monkeypatch):
     assert type(fun(x0)[1]) is list
 
 
-@pytest.mark.parametrize(
-    ("vector", "error", "message"),
-    [
-        ([1.0, 2.0], ValueError, r"the vector is \[1.0, 2.0\]: expected 3 numbers, one for each parameter, as in x0"),
-        (np.ones((3, 1)), ValueError, "expected 3 numbers"),
-        (np.ones(()), ValueError, "expected 3 numbers"),
-        (1.0, ValueError, "expected 3 numbers"),
-        ([1.0, None, 2.0], TypeError, "expected a real number, not None"),
-        (np.ones(3, complex), TypeError, "expected real numbers"),
-    ],
-)
+@pytest.mark.parametrize(("vector", "error", "message"), [
+    ([1.0, 2.0], ValueError, r"the vector is \[1.0, 2.0\]: expected 3 numbers, one for each parameter, as in x0"),
+    (np.ones((3, 1)), ValueError, "expected 3 numbers"),
+    (np.ones(()), ValueError, "expected 3 numbers"),
+    (1.0, ValueError, "expected 3 numbers"),
+    ([1.0, None, 2.0], TypeError, "expected a real number, not None"),
+    (np.ones(3, complex), TypeError, "expected real numbers"),
+])  # fmt: skip
 def test_a_vector_that_does_not_fit_the_parameters_is_refused(vector, error, message):
     w, fast, xs, ys = objective("python")
     fun, _ = fast.objective(xs, ys)

@@ -114,17 +114,14 @@ def test_an_undecided_comparison_takes_the_hull_of_both_branches():
     assert grad(lambda x: grad(lambda y: where(y > 0, x * y, 3 * x) * y)(around_0))(iv.mpf(1)) == iv.mpf([-2, 7])
 
 
-@pytest.mark.parametrize(
-    ("f", "value", "gradients"),
-    [
-        (micrograd.maximum, [0, 3], ([0, 1], [0, 1])),
-        (lambda x, y: x.minimum(y), [0, 3], ([0, 1], [0, 1])),
-        (lambda x, y: x.maximum(y + 9), [9, 12], ([0, 0], [1, 1])),
-        (lambda x, y: x.maximum(x * 1), [0, 3], ([0, 2], [0, 0])),  # equal as intervals, not as numbers
-        (lambda x, y: x.clip(1, 2), [0, 3], ([0, 1], [0, 0])),
-        (lambda x, y: micrograd.maximum(x, y, -1), [0, 3], ([0, "inf"], [0, "inf"])),
-    ],
-)
+@pytest.mark.parametrize(("f", "value", "gradients"), [
+    (micrograd.maximum, [0, 3], ([0, 1], [0, 1])),
+    (lambda x, y: x.minimum(y), [0, 3], ([0, 1], [0, 1])),
+    (lambda x, y: x.maximum(y + 9), [9, 12], ([0, 0], [1, 1])),
+    (lambda x, y: x.maximum(x * 1), [0, 3], ([0, 2], [0, 0])),  # equal as intervals, not as numbers
+    (lambda x, y: x.clip(1, 2), [0, 3], ([0, 1], [0, 0])),
+    (lambda x, y: micrograd.maximum(x, y, -1), [0, 3], ([0, "inf"], [0, "inf"])),
+])  # fmt: skip
 def test_intervals_of_which_either_may_be_the_larger_take_the_hull(f, value, gradients):
     x, y = Value(iv.mpf([0, 3])), Value(iv.mpf([0, 3]))
     result = f(x, y)

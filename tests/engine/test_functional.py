@@ -413,33 +413,30 @@ def test_a_function_may_change_its_argument_in_place(in_place, x, value, gradien
 # Errors
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: grad(lambda x: None)(1.0), "a function that returns numbers, not NoneType"),
-        (lambda: grad(3.0), r"expected a function to differentiate, not 3.0: write grad\(f\)\(x\)"),
-        (lambda: grad(lambda x: [x, x])(1.0), "returns one number, not 2: use jacobian"),
-        (lambda: grad(lambda x: [[x, x], [x]])(1.0), "returns one number, not 3: use jacobian"),
-        (lambda: hvp(lambda x: x * x)(1.0), r"call hvp\(f\) as hvp\(f\)\(x, vector\), .* given: 1$"),
-        (lambda: jacobian(lambda x: {x})(1.0), "a function that returns numbers, not set"),
-        (lambda: jvp(lambda x: x)(1.0), r"call jvp\(f\) as jvp\(f\)\(x, vector\), .* given: 1$"),
-        (lambda: vjp(3.0), r"expected a function to differentiate, not 3.0"),
-        (lambda: jacobian(3.0), r"expected a function to differentiate, not 3.0"),
-        (lambda: grad(lambda x: x)("1"), "a Value holds a number .* not str: '1'"),
-        (lambda: grad(lambda x: x[0])([1.0, None]), "a Value holds a number .* not NoneType"),
-        (lambda: grad(lambda x: x, 1)(1.0), r"^argnum is 1: expected the position of one of 1 argument"),
-        (lambda: grad(lambda x: x, (0, -2))(1.0), r"argnum is \(0, -2\)"),
-        (lambda: grad(lambda x: x, 2.0), r"^argnum is 2\.0: expected the position .* write grad\(f\)\(2\.0\)$"),
-        (lambda: jacobian(lambda x: x, [2.0]), r"^argnum is \[2\.0\]: .* write grad\(f\)\(\[2\.0\]\)$"),
-        (lambda: jvp(lambda x: x, Value(2.0)), r"^argnum is Value\(.*: expected the position of an argument"),
-        (lambda: grad(lambda x: x, [None])(1.0), r"^argnum is \(None,\): expected the position of one"),
-        (lambda: grad(lambda x: x, "x")(1.0), "argnum is 'x': expected the position of one .*, or a tuple of them"),
-        (lambda: grad(lambda x, y: x * y, {0, 1})(1.0, 2.0), r"argnum is {0, 1}: expected the position of one"),
-        (lambda: hessian(lambda x: x * 2)(x=2.0), "^got arguments by name only: pass those .* with respect to by pos"),
-        (lambda: hvp(rosenbrock)([1.0, 2.0], {1.0, 2.0}), "vector: a Value holds a number .*, not set"),
-        (lambda: gradcheck(lambda x, y: x * y[0], (1.0, ["2"])), r"^inputs\[1\]\[0\]: a Value holds a number"),
-    ],
-)
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: grad(lambda x: None)(1.0), "a function that returns numbers, not NoneType"),
+    (lambda: grad(3.0), r"expected a function to differentiate, not 3.0: write grad\(f\)\(x\)"),
+    (lambda: grad(lambda x: [x, x])(1.0), "returns one number, not 2: use jacobian"),
+    (lambda: grad(lambda x: [[x, x], [x]])(1.0), "returns one number, not 3: use jacobian"),
+    (lambda: hvp(lambda x: x * x)(1.0), r"call hvp\(f\) as hvp\(f\)\(x, vector\), .* given: 1$"),
+    (lambda: jacobian(lambda x: {x})(1.0), "a function that returns numbers, not set"),
+    (lambda: jvp(lambda x: x)(1.0), r"call jvp\(f\) as jvp\(f\)\(x, vector\), .* given: 1$"),
+    (lambda: vjp(3.0), r"expected a function to differentiate, not 3.0"),
+    (lambda: jacobian(3.0), r"expected a function to differentiate, not 3.0"),
+    (lambda: grad(lambda x: x)("1"), "a Value holds a number .* not str: '1'"),
+    (lambda: grad(lambda x: x[0])([1.0, None]), "a Value holds a number .* not NoneType"),
+    (lambda: grad(lambda x: x, 1)(1.0), r"^argnum is 1: expected the position of one of 1 argument"),
+    (lambda: grad(lambda x: x, (0, -2))(1.0), r"argnum is \(0, -2\)"),
+    (lambda: grad(lambda x: x, 2.0), r"^argnum is 2\.0: expected the position .* write grad\(f\)\(2\.0\)$"),
+    (lambda: jacobian(lambda x: x, [2.0]), r"^argnum is \[2\.0\]: .* write grad\(f\)\(\[2\.0\]\)$"),
+    (lambda: jvp(lambda x: x, Value(2.0)), r"^argnum is Value\(.*: expected the position of an argument"),
+    (lambda: grad(lambda x: x, [None])(1.0), r"^argnum is \(None,\): expected the position of one"),
+    (lambda: grad(lambda x: x, "x")(1.0), "argnum is 'x': expected the position of one .*, or a tuple of them"),
+    (lambda: grad(lambda x, y: x * y, {0, 1})(1.0, 2.0), r"argnum is {0, 1}: expected the position of one"),
+    (lambda: hessian(lambda x: x * 2)(x=2.0), "^got arguments by name only: pass those .* with respect to by pos"),
+    (lambda: hvp(rosenbrock)([1.0, 2.0], {1.0, 2.0}), "vector: a Value holds a number .*, not set"),
+    (lambda: gradcheck(lambda x, y: x * y[0], (1.0, ["2"])), r"^inputs\[1\]\[0\]: a Value holds a number"),
+])  # fmt: skip
 def test_what_has_no_gradient_is_told(call, message):
     with pytest.raises(TypeError, match=message):
         call()

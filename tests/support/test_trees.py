@@ -32,18 +32,15 @@ def test_the_numbers_of_a_dict_have_the_order_of_its_keys_whatever_that_of_its_i
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("tree", "shape", "n"),
-    [
-        (TREE, (Keys(["b", "w"]), (Keys(["x"]), ()), (2, 2)), 5),
-        ([TREE, OTHER], (2, Keys(["b", "w"]), (Keys(["x"]), ()), (2, 2)), 10),
-        ([{"a": 1.0}, {"b": 1.0}], ("ragged", (Keys(["a"]), ()), (Keys(["b"]), ())), 2),
-        ({}, (Keys(),), 0),
-        (1.5, (), 1),
-        ({"a": [[], []]}, (Keys(["a"]), (2, 0)), 0),
-        ({1: [1.0, [2.0]]}, (Keys([1]), ("ragged", (), (1,))), 2),
-    ],
-)
+@pytest.mark.parametrize(("tree", "shape", "n"), [
+    (TREE, (Keys(["b", "w"]), (Keys(["x"]), ()), (2, 2)), 5),
+    ([TREE, OTHER], (2, Keys(["b", "w"]), (Keys(["x"]), ()), (2, 2)), 10),
+    ([{"a": 1.0}, {"b": 1.0}], ("ragged", (Keys(["a"]), ()), (Keys(["b"]), ())), 2),
+    ({}, (Keys(),), 0),
+    (1.5, (), 1),
+    ({"a": [[], []]}, (Keys(["a"]), (2, 0)), 0),
+    ({1: [1.0, [2.0]]}, (Keys([1]), ("ragged", (), (1,))), 2),
+])  # fmt: skip
 def test_a_shape_has_the_keys_of_dicts_and_numbers_go_back_into_it(tree, shape, n):
     assert shape_of(tree) == shape
     assert size(shape) == n
@@ -135,18 +132,15 @@ def test_arrays_in_the_dicts_of_a_compiled_function(backend):
     assert gradient["w"].tolist() == [3.0, 4.0]
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda fast: fast({**TREE, "w": [[1.0, "x"]]}, 2.0), TypeError, r"argument 1: .*\['w'\]\[0\]\[1\]"),
-        (lambda fast: fast.map([TREE, NONE], [1.0, 2.0]), TypeError, r"\(at \[1\]\['b'\]\['x'\]\)$"),
-        (lambda fast: fast({**TREE, "b": {"y": 1.0}}, 2.0), ValueError, r"got .*{'y': \(\)}.*no key 'x'$"),
-        (lambda fast: fast([1.0], 2.0), ValueError, "got arguments of shape"),
-        (lambda fast: fast.map([TREE, 1.0], [1.0, 2.0]), ValueError, r"of shape \(\), expected {'b': {'x': \(\)}"),
-        (lambda fast: fast.map([1.0, TREE], [1.0, 2.0]), ValueError, r"got .* of shape .*{'b': .*}.*, expected \(2,\)"),
-        (lambda fast: fast.map(TREE, 1.0), TypeError, "argument 1: expected a list or an array of examples"),
-    ],
-)
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda fast: fast({**TREE, "w": [[1.0, "x"]]}, 2.0), TypeError, r"argument 1: .*\['w'\]\[0\]\[1\]"),
+    (lambda fast: fast.map([TREE, NONE], [1.0, 2.0]), TypeError, r"\(at \[1\]\['b'\]\['x'\]\)$"),
+    (lambda fast: fast({**TREE, "b": {"y": 1.0}}, 2.0), ValueError, r"got .*{'y': \(\)}.*no key 'x'$"),
+    (lambda fast: fast([1.0], 2.0), ValueError, "got arguments of shape"),
+    (lambda fast: fast.map([TREE, 1.0], [1.0, 2.0]), ValueError, r"of shape \(\), expected {'b': {'x': \(\)}"),
+    (lambda fast: fast.map([1.0, TREE], [1.0, 2.0]), ValueError, r"got .* of shape .*{'b': .*}.*, expected \(2,\)"),
+    (lambda fast: fast.map(TREE, 1.0), TypeError, "argument 1: expected a list or an array of examples"),
+])  # fmt: skip
 def test_what_a_compiled_function_of_dicts_does_not_take(call, error, message):
     fast = micrograd.compile(model, (TREE, 2.0), backend="python")
     with pytest.raises(error, match=message):

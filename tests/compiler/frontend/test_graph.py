@@ -226,16 +226,13 @@ def test_what_a_function_computes_twice_is_differentiated_once(op):
     assert lines_per_term(5) < 1.5 * lines_per_term(3)  # of 2^n minors, each a sum of n, computed n! times
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        (lambda x: 3 * x, lambda x: 3 * x.detach()),
-        (lambda x: x.exp(), lambda x: x.detach().exp()),
-        (lambda x: micrograd.logsumexp([x, 2.0]), lambda x: micrograd.logsumexp([x.detach(), 2.0])),
-        (lambda x: x**2, lambda x: x * x),
-        (lambda x: with_gradient(lambda grad, x: grad)(x), lambda x: with_gradient(lambda grad, x: 5 * grad)(x)),
-    ],
-)
+@pytest.mark.parametrize(("first", "second"), [
+    (lambda x: 3 * x, lambda x: 3 * x.detach()),
+    (lambda x: x.exp(), lambda x: x.detach().exp()),
+    (lambda x: micrograd.logsumexp([x, 2.0]), lambda x: micrograd.logsumexp([x.detach(), 2.0])),
+    (lambda x: x**2, lambda x: x * x),
+    (lambda x: with_gradient(lambda grad, x: grad)(x), lambda x: with_gradient(lambda grad, x: 5 * grad)(x)),
+])  # fmt: skip
 def test_equal_numbers_with_different_derivatives_are_kept_apart(first, second):
     def function(x):
         return first(x) * second(x) + 2 * first(x) - second(x) * second(x)

@@ -46,20 +46,17 @@ def seen_elsewhere(value):
     return found[0]
 
 
-@pytest.mark.parametrize(
-    ("states", "here", "elsewhere", "afterwards"),
-    [
-        (["plain"], (1.5, 0.0), (1.5, 0.0), (3.0, 4.0)),
-        (["traced"], (7.5, 8.5), (1.5, 0.0), (1.5, 0.0)),
-        (["stored"], (2.5, 0.5), (2.5, 0.5), (3.0, 4.0)),
-        (["frozen"], (1.5, 0.0), (1.5, 0.0), (1.5, 4.0)),
-        (["stored", "frozen"], (2.5, 0.5), (2.5, 0.5), (2.5, 4.0)),
-        (["frozen", "stored"], (2.5, 0.5), (2.5, 0.5), (2.5, 4.0)),
-        (["stored", "traced"], (7.5, 8.5), (2.5, 0.5), (2.5, 0.5)),
-        (["frozen", "traced"], (7.5, 8.5), (1.5, 0.0), (1.5, 0.0)),
-        (["traced", "traced", "frozen", "frozen"], (7.5, 8.5), (1.5, 0.0), (1.5, 0.0)),
-    ],
-)
+@pytest.mark.parametrize(("states", "here", "elsewhere", "afterwards"), [
+    (["plain"], (1.5, 0.0), (1.5, 0.0), (3.0, 4.0)),
+    (["traced"], (7.5, 8.5), (1.5, 0.0), (1.5, 0.0)),
+    (["stored"], (2.5, 0.5), (2.5, 0.5), (3.0, 4.0)),
+    (["frozen"], (1.5, 0.0), (1.5, 0.0), (1.5, 4.0)),
+    (["stored", "frozen"], (2.5, 0.5), (2.5, 0.5), (2.5, 4.0)),
+    (["frozen", "stored"], (2.5, 0.5), (2.5, 0.5), (2.5, 4.0)),
+    (["stored", "traced"], (7.5, 8.5), (2.5, 0.5), (2.5, 0.5)),
+    (["frozen", "traced"], (7.5, 8.5), (1.5, 0.0), (1.5, 0.0)),
+    (["traced", "traced", "frozen", "frozen"], (7.5, 8.5), (1.5, 0.0), (1.5, 0.0)),
+])  # fmt: skip
 def test_every_state_shows_the_number_and_takes_or_refuses_another(states, here, elsewhere, afterwards, value):
     kind = type(value)
     with ExitStack() as stack:
