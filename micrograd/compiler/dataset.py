@@ -227,7 +227,11 @@ def _column(batch: Any, axis: Any, precision: Precision) -> tuple[Shape, int, An
     examples = [examples] if is_shared else examples if is_list else list(examples)
     n, first = _at_least_one(len(examples)), examples[0]
     shape_of_each = shape_of(first) or shape_of(_plain(first, precision))  # a buffer may have no attribute `shape`
-    return shape_of_each, n, numbers_of(examples, (n, *shape_of_each), precision) or precision.zeros(1)
+    are_numbers = not shape_of_each and are_plain(examples)
+    doubles = array("d", examples if are_numbers else ())
+    for example in () if are_numbers else examples:  # one by one, so that an error names the shape of an example
+        _extend(doubles, example, shape_of_each)
+    return shape_of_each, n, precision.array(doubles) or precision.zeros(1)  # no buffer may be empty
 
 
 def _at_least_one(n: int) -> int:

@@ -138,7 +138,7 @@ def test_arrays_in_the_dicts_of_a_compiled_function(backend):
     (lambda fast: fast({**TREE, "b": {"y": 1.0}}, 2.0), ValueError, r"got .*{'y': \(\)}.*no key 'x'$"),
     (lambda fast: fast([1.0], 2.0), ValueError, "got arguments of shape"),
     (lambda fast: fast.map([TREE, 1.0], [1.0, 2.0]), ValueError, r"of shape \(\), expected {'b': {'x': \(\)}"),
-    (lambda fast: fast.map([1.0, TREE], [1.0, 2.0]), ValueError, r"got .* of shape .*{'b': .*}.*, expected \(2,\)"),
+    (lambda fast: fast.map([1.0, TREE], [1.0, 2.0]), ValueError, r"got .* of shape {'b': .*}, expected \(\)"),
     (lambda fast: fast.map(TREE, 1.0), TypeError, "argument 1: expected a list or an array of examples"),
 ])  # fmt: skip
 def test_what_a_compiled_function_of_dicts_does_not_take(call, error, message):
