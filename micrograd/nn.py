@@ -267,7 +267,7 @@ _SIZES: dict[Any, Callable[[Any], list[tuple[int, int]]]] = {
     MLP: lambda part: [(len(after.neurons[0].w), len(layer.neurons)) for layer, after in pairwise(part.layers)],
     Embedding: lambda part: [(len(row), len(part.w[0])) for row in part.w],
 }
-"""How many numbers the parts of a part take, each with how many it should."""
+"""For each part inside a part: how many numbers it takes, and how many it is given."""
 _EXPECTED = {str: "a name from ACTIVATIONS", float: "a finite float", Module: "Neuron, Layer, MLP or Embedding"}
 
 
@@ -338,7 +338,7 @@ def _decoded(part: Any, kind: Any, path: str = "model") -> Any:
                 setattr(module, name, _decoded(part[name], member, f"{path}.{name}"))
             for given, fitting in _SIZES[found](module):
                 if given != fitting:
-                    raise ValueError(f"the size of a part of {path} is {given}: expected {fitting}")
+                    raise ValueError(f"a part of {path} takes {given} numbers: expected {fitting}")
             return module
     expected = "a list" if isinstance(kind, list) else _EXPECTED.get(kind) or f"a {kind.__name__}"
     raise ValueError(f"{path} is {shown(part)}: expected {expected}")

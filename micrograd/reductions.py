@@ -195,7 +195,7 @@ def take(values: Sequence[Any], index: Any) -> Any:
         raise ValueError("take() needs at least one value to choose from")
     index = scalar.as_index(index, len(values))
     if active_levels and type(index) is int and scalar.is_number(values[index]):
-        values = promote(*values)  # the number becomes a constant of the derivative that the others belong to
+        values = promote(*values)  # the number becomes a constant at the level of the others
     return _take({i: values[i] for i in candidate_indices(index, len(values))}, index)
 
 

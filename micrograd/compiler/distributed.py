@@ -31,7 +31,7 @@ from micrograd.core.errors import shown
 from micrograd.support.arrays import concatenated
 
 PREFETCH = 2  # chunks in flight for each worker, so that it does not wait for the next
-MOST_KEPT = 2  # tokens: one of a training, and one of a function that is called between its steps
+MOST_KEPT = 2  # tokens: one for training, and one for a function that is called between the steps
 
 _kept: dict[str, tuple[Any, ...]] = {}
 """What came with tasks, by their token; the most recently used is last."""
@@ -40,7 +40,7 @@ _sent: set[str] = set()
 
 
 class Task(NamedTuple):
-    """A function for a worker to call, on what the worker keeps for later tasks with this token, and on arguments."""
+    """A call for a worker, `do(*kept, *arguments)`: it keeps `kept` for later tasks with this token."""
 
     name: str  # of the examples, for messages
     do: Callable[..., Any]
@@ -160,13 +160,13 @@ def _results(fast: Function, do: Any, batches: Sequence[Any], executor: Any) -> 
         return
 
     workers = Workers(executor)
-    chunks = _chunks(fast, batches, workers.n)  # which may compile the function for other shapes, with another token
+    chunks = _chunks(fast, batches, workers.n)  # this may compile for other shapes, and change the token
     tasks = (Task(name, do, (chunk, parameters), fast.token, (fast,)) for name, chunk in chunks)
     yield from workers.results(tasks, PREFETCH * workers.n)
 
 
 def _chunks(fast: Function, batches: Sequence[Any], workers: int) -> Iterator[tuple[str, Batch]]:
-    """The chunks, or if there are none, a part of the examples for each worker; with their names."""
+    """Names and batches: the chunks, or if there are none, a part of the examples for each worker."""
     if fast._are_chunks(batches):
         for i, chunk in enumerate(batches[0]):
             of_one = isinstance(chunk, Batch) or len(fast._shapes) == 1
@@ -184,7 +184,7 @@ def _chunks(fast: Function, batches: Sequence[Any], workers: int) -> Iterator[tu
 
 @contextmanager
 def _noted(name: str) -> Iterator[None]:
-    """Add a note to an error: the part of the examples that it is about."""
+    """Note in an error which examples it is about."""
     try:
         yield
     except Exception as error:

@@ -34,7 +34,7 @@ def topological_order(root: Any) -> Order:
 
 @contextmanager
 def hooked(**by: Callable[[Any], Any]) -> Iterator[None]:
-    """Within the block, and in this thread alone, these take the places of hooks, as while the compiler traces."""
+    """Set hooks within the block, in this thread alone, as the compiler does while it traces."""
     before = {name: getattr(hooks, name) for name in by}
     vars(hooks).update(by)
     try:

@@ -78,7 +78,7 @@ def test_a_table_is_its_numbers_not_its_names(backend):
     assert fast.map(Table([[5.0, 1.0], [6.0, 2.0], [7.0, 3.0]])) == [11.0, 14.0, 17.0]
     single = micrograd.compile(lambda x: 2 * x, (1.0,), backend=backend)
     assert single.map(Table([5.0, 6.0, 7.0])) == [10.0, 12.0, 14.0]
-    assert single.map(Labels()) == [0.0, 2.0]  # as many as it has
+    assert single.map(Labels()) == [0.0, 2.0]  # one for each label
 
 
 NO_NUMBERS = [

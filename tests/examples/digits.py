@@ -73,7 +73,7 @@ def parsed(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, Example
     parser.add_argument("--learning-rate", type=float, default=0.1, help="the initial learning rate; it decays to 0")
     parser.add_argument("--seed", type=int, default=0, help="seed of the first weights and of the order of the images")
     parser.add_argument("--target", type=float, default=0.95, help="the accuracy to reach")
-    parser.add_argument("--backend", choices=("eager", "auto", "python", "c"), default="auto", help="what takes steps")
+    parser.add_argument("--backend", choices=("eager", "auto", "python", "c"), default="auto", help="how to train")
     options = parser.parse_args(arguments)
     try:
         parts = from_sklearn()

@@ -1,4 +1,4 @@
-"""The example reads the digits of scikit-learn, and says what it lacks.
+"""The example reads the digits of scikit-learn, and names a package that is missing.
 
 The required accuracy, 95% of the held-out digits, needs all its epochs: `python -m tests.examples.digits`.
 """

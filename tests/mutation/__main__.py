@@ -1,8 +1,8 @@
 """Mutation testing: small errors are introduced into the package, one at a time, and the tests must detect each.
 
 `python -m tests.mutation` tries all modules, `python -m tests.mutation engine nn` some. A first run of the tests finds
-which of them run each line, so that an error is met by those alone, the quickest first. A few mutants survive because
-they change nothing.
+which of them run each line; only these run with an error in it, the quickest first. A few mutants survive because they
+change nothing.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="Put errors into the package.")
     parser.add_argument("modules", nargs="*", metavar="module", default=MODULES, help="as in: engine core/levels")
     parser.add_argument("--tests", nargs="+", metavar="PATH", default=TESTS, help=f"default: {' '.join(TESTS)}")
-    parser.add_argument("--results", type=Path, default="mutation.jsonl", help="where a run goes on: %(default)s")
+    parser.add_argument("--results", type=Path, default="mutation.jsonl", help="for a run to go on from: %(default)s")
     options = parser.parse_args()
     sources = {name: (PACKAGE / f"{name}.py").read_text(encoding="utf-8") for name in options.modules}
     wanted = [mutant for module, source in sources.items() for mutant in mutants(module, source)]

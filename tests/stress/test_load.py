@@ -1,4 +1,4 @@
-"""Time and memory grow linearly with the size of a graph, and memory not at all with the length of a training."""
+"""Time and memory grow linearly with the size of a graph; memory does not grow with the length of a training run."""
 
 import gc
 import math

@@ -63,10 +63,10 @@ class Graph:
     forward_end: int = 0
     has_where: bool = False
     parameter_gradients: dict[int, int] = field(default_factory=dict)  # lines of those that change, by their indices
-    rows: list[tuple[Slice, int]] = field(default_factory=list)  # slices of these gradients, and what is added to each
+    rows: list[tuple[Slice, int]] = field(default_factory=list)  # slices of these gradients, and the row added to each
     argument_gradients: list[int] = field(default_factory=list)
     gradients: dict[int, int] = field(default_factory=dict)  # for the line of a node's gradient, the line of the node
-    scales_with_seed: bool = True  # whether the gradients do, as the chain rule says
+    scales_with_seed: bool = True  # whether the gradients are proportional to it, by the chain rule
 
     @cached_property
     def sizes(self) -> list[int]:

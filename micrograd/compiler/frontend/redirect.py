@@ -8,7 +8,8 @@
     frozen   where they were                     of `data` raises an error  `held("frozen")`   all threads
     trained  where they were                     changes them               `held("trained")`  all threads
 
-A Value may be in several of the last four states at once: the topmost has its numbers, and the slots keep the old ones.
+A Value may be in several of the last four states at once. If it is traced, the table has its numbers; otherwise, if it
+is stored, the buffers have them. The slots keep the old ones.
 Properties look them up: those of all Values while any thread traces, otherwise those of a class that a Value has while
 it is stored or frozen. So plain Values, and the engine with them, are as fast as if there were no other states, and
 code that reads a parameter always gets its latest number.
@@ -147,8 +148,8 @@ def symbols(
 def held(state: str, values: Sequence[Value], **buffers: memoryview) -> Iterator[Block]:
     """Within the block, the Values are in a state. If they are stored, `data` and `grad` are the buffers.
 
-    Stored Values keep the numbers from the buffers; one that did not change stays the same object. Raises ValueError if
-    a Value is in this state already, unless it is frozen.
+    Stored Values keep the numbers from the buffers; a number that did not change stays the same object. Raises
+    ValueError if a Value is already stored or trained; it may be frozen twice.
     """
     block = Block(state, values, buffers)
     data = buffers.get("data", memoryview(b""))

@@ -30,7 +30,7 @@ from micrograd.compiler.frontend.redirect import Table
 from micrograd.compiler.frontend.tracer import Slice, Symbol, Trace
 from micrograd.engine import Value
 
-SHORTEST_SUM = 4  # products: with 3, tracing 100 bodies in space takes 1.4 times as long, and a call is as fast
+SHORTEST_SUM = 4  # products in a dot: with 3, tracing 100 bodies in space takes 1.4 times as long, and a call as long
 """With 8, a GPT of numbers, whose heads have 4, takes 1.1 times as long to compile."""
 SHORTEST_ROW = 3  # values: a shorter row saves next to nothing
 PASSED_ON, AXPYS, ALL = set[str](), {"axpy"}, {"axpy", "scatter"}  # the operations whose results a Row keeps
@@ -182,9 +182,9 @@ class Row(Value):
 class Rows:
     """The Rows of a trace, of Values in the table and of computed ones.
 
-    Gradients that are sent to a Row add up to one row if their operation is among those that are `kept`: AXPYS, and in
-    the last backward pass what `take` sends to a slice of parameters. All others are passed on at once, for closures
-    that read gradients midway.
+    A Row adds up the gradients that the operations in `kept` send to it, and passes on all others at once, for closures
+    that read gradients midway. Within a loop, `kept` is AXPYS; in the last backward pass, ALL: there, `take` sends rows
+    to slices of parameters.
     """
 
     def __init__(self, trace: Trace, table: Table, n_trained: int) -> None:

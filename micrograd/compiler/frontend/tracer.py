@@ -430,7 +430,7 @@ class Trace:
         return [*compress(range(len(found)), found)]
 
     def dependent(self, leaves: Iterable[int], end: int | None = None) -> set[int]:
-        """The lines, up to the end, that depend on some leaves, these included: they may differ from round to round."""
+        """The leaves, and the lines before the end that depend on them: these may differ from round to round."""
         found, end = {*leaves}, len(self.ops) if end is None else end
         for line in range(min(found, default=end), end):
             if not found.isdisjoint(self.operands[line]):

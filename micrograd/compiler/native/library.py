@@ -22,7 +22,7 @@ from micrograd.support.collector import gc_paused
 FEW_EXAMPLES = 4  # or fewer are computed one by one
 A_THREAD = 1 << 25  # operands of additions and products, about a millisecond: a thread takes 20 us to begin and end
 A_GRADIENT = 100  # operands that take as long as adding a parameter's gradient to that of another thread
-A_TILE = 0.25  # vectors of examples that take as long as starting another tile, in small networks
+A_TILE = 0.25  # vectors of examples that take as long as starting another tile takes in small networks
 A_LINE = 10**7  # operands that haste delays by as much as it saves gcc for a line of a kernel: 0.13 ns each, and 1.4 ms
 
 POINTER = ctypes.c_void_p
@@ -129,8 +129,8 @@ def check_constants(graph: Graph, precision: Precision) -> None:
 def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
     """The vectors of examples in a tile, if most calls have n examples; 0 to compute them one by one.
 
-    Lanes of the last tile that are left over compute, too: with four vectors, a network 64-100-10 takes 88 us for 200
-    examples; with two, 81, which leave 8 lanes instead of 24.
+    Unused lanes of the last tile compute, too. For 200 examples, a network 64-100-10 takes 88 us with four vectors in a
+    tile (24 lanes are unused), and 81 us with two (8 are unused).
     """
     return 0 if n <= FEW_EXAMPLES else min(TILES, key=lambda size: math.ceil(n / (size * lanes)) * (size + A_TILE))
 
@@ -138,8 +138,8 @@ def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
 class Library:
     """The library for a kind of call: its text in C, and what is built from it.
 
-    Once it is loaded, `run` is the generated function. It works in a `workspace`, which calls give back when they are
-    freed: then threads share it, and no call waits for memory.
+    Once it is loaded, `run` is the generated function. Each call takes a `workspace` and gives it back when it is
+    freed; any thread can take it next.
     """
 
     def __init__(self, graph: Graph, precision: Precision, text: str) -> None:
@@ -157,7 +157,7 @@ class Library:
 
     def load(self) -> None:
         """Load it, unless it is loaded. Raises CompilerError if it cannot be built."""
-        text, wait = self.text, self._wait  # before another thread that loads it lets them go
+        text, wait = self.text, self._wait  # both now: another thread that loads it sets them to empty
         if self.run:
             return
         try:
@@ -168,7 +168,7 @@ class Library:
         self.text, self._wait = "", None
 
     def workspace(self) -> Any:
-        """A workspace that is not in use; behind its `room`, numbers of the parameters have a place."""
+        """A workspace that no call uses: `room` bytes, and behind them space for the parameters."""
         try:
             return self.free.pop()
         except IndexError:

@@ -155,7 +155,8 @@ def _slots(process: int) -> threading.Semaphore:
 
 
 def start_build(text: str) -> Callable[[], ctypes.CDLL]:
-    """Start building the library of a text in C, while Python goes on. Returns what waits for it, in place of `build`.
+    """Build the library of a text in C in a thread, while Python goes on. Returns a function that waits for the
+    library: call it instead of `build`.
 
     The interpreter does not wait for the thread at exit.
     """
@@ -166,7 +167,7 @@ def start_build(text: str) -> Callable[[], ctypes.CDLL]:
             found.append(build(text))
 
     def wait() -> ctypes.CDLL:
-        with suppress(IndexError, RuntimeError):  # it was interrupted before; no thread could start
+        with suppress(IndexError, RuntimeError):  # a wait before this one was interrupted; no thread could start
             threads.pop().join()  # in a forked child, this returns at once
         return found[0] if found else build(text)
 
@@ -226,7 +227,7 @@ def _compiled(text: str, command: list[str], name: str, cache: Path | None) -> c
 
 
 def _jobs(text: str) -> int:
-    """How many compilers share a text: as many as there are processors, fewer beside other builds than a short loop."""
+    """How many compilers share a text: one for each processor, but fewer beside other builds, or for a short text."""
     builders = [thread for thread in threading.enumerate() if thread.name == BUILDER]
     others = len(builders) - (threading.current_thread() in builders)
     return min((os.cpu_count() or 1) + 1 - max(1, others), text.count("\n") // LONG, text.count("% JOBS"))

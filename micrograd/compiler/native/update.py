@@ -62,7 +62,7 @@ class UpdateKernel:
     def computed(
         self, name: Callable[[int], str], templates: Mapping[str, str], *, head: bool
     ) -> Iterator[tuple[int, str]]:
-        """What is computed for each parameter, or before, for all of them: lines, and their numbers as text."""
+        """Lines to compute, and their text: for each parameter; or with `head`, before, what is the same for all."""
         for node in expressions(self.trace, self.before if head else [*self.results, *self.before]).nodes:
             if head or node.line not in self.uniform:
                 yield node.line, total(terms(node, name, templates))
@@ -95,8 +95,8 @@ class UpdateKernel:
                 yield f"failed |= t{id} - t{id} != 0;"
 
     def name(self, id: int, literal: Callable[[float], str], cast: str = "") -> str:
-        """A line as generated code calls it, after a cast if it is the same for all parameters; a constant as `literal`
-        writes it.
+        """The name of a line in generated code, after the `cast` if it is the same for all parameters; for a constant,
+        its `literal`.
         """
         if id in self.trace.constants:
             return literal(float(self.trace.constants[id]))
@@ -121,7 +121,7 @@ def check_rule(optimizer: Any) -> None:
 
 
 def _traced(optimizer: Optimizer) -> tuple[Trace, list[int]]:
-    """What the rule does to a parameter, and the lines of what it gives. Raises TypeError if it does anything else.
+    """The rule traced for one parameter: the trace, and the lines of its results. Raises TypeError if it does more.
 
     The attributes of the optimizer become symbols.
     """

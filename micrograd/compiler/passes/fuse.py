@@ -24,8 +24,9 @@ from micrograd.compiler.ir import (
 
 NEAR = 8  # how many steps a loop looks back for one to join: with 1, steps of an ODE take 1.22 times as long
 FEW, MANY_ROUNDS = 2, 4096
-"""Rounds of a loop that may stay apart, and from how many on: then arrays leave the nearest cache, and 10 steps of an
-ODE with 10,000 numbers take 0.83 of the time. With 1,000 numbers, 100 steps would take 1.2 times as long."""
+"""Loops whose rounds differ by at most FEW join if they have more than MANY_ROUNDS: the nearest cache does not hold
+such long arrays, and 10 steps of an ODE with 10,000 numbers take 0.83 of the time. With 1,000 numbers, 100 steps would
+take 1.2 times as long."""
 MOST_STEPS = 40  # of a loop that others join: without a limit, 300 operations on 64 numbers take 4.9 s, not 2.5
 ROW_CALLS = {"exp"}, {"tanh"}  # with tanh among them, a step of an LSTM takes 1.2 us instead of 1.9
 IN_VECTORS = CONDITIONS.union(*ROW_CALLS) | {*"+-*/", "quotient", "neg", "abs", "where", "sqrt", "condition", "truth"}
@@ -35,7 +36,8 @@ IN_VECTORS = CONDITIONS.union(*ROW_CALLS) | {*"+-*/", "quotient", "neg", "abs", 
 def fuse(steps: Sequence[Step], around: tuple[int, ...] = (), joins: Callable[[Loop], bool] = bool) -> Kernel:
     """The steps, with each loop joined to one shortly before it if possible. `around` has the rounds of outer loops.
 
-    `joins` says which loops may join others at all. Then loops join that have almost the same number of rounds.
+    `joins` says which loops may join at all. First loops with the same number of rounds join, then long ones whose
+    numbers of rounds are almost the same.
     """
     found = _joined(_joined(steps, around, joins), around, lambda loop: loop.rounds > MANY_ROUNDS and joins(loop), FEW)
     return [
@@ -45,7 +47,9 @@ def fuse(steps: Sequence[Step], around: tuple[int, ...] = (), joins: Callable[[L
 
 
 def _joined(steps: Sequence[Step], around: tuple[int, ...], joins: Callable[[Loop], bool], few: int = 0) -> Kernel:
-    """The steps with each loop joined to one before it, which may have a `few` rounds more or less: they stay apart."""
+    """The steps with each loop joined to an earlier one if possible. They may differ by a `few` rounds, which become
+    separate steps.
+    """
     found: Kernel = []
     for step in steps:
         if isinstance(step, Loop) and joins(step) and (partner := _partner(found, step, around, joins, few)):

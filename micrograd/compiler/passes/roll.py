@@ -15,7 +15,7 @@ Bases = tuple[int, ...]
 Part = tuple[Any, Bases]
 """A step, or a term of a sum: its shape, whose references all have the base 0, and the bases of these references.
 
-If numbers of rounds may vary, they are references, too.
+Where the rounds of loops may vary, their number is a reference, too.
 """
 
 
@@ -87,7 +87,7 @@ def roll(parts: Sequence[Part], depth: int = 0, longest: int = LONGEST_BODY) -> 
 
 
 def numbered(kinds: Iterable[Hashable]) -> list[int]:
-    """A number for each of these, the same for equal ones. Most are the same few objects, hashed only once."""
+    """Numbers for the kinds, the same for equal ones. Most are the same few objects, which are hashed only once."""
     numbers: dict[Any, int] = {}
     known: dict[int, int] = {}
     found = []

@@ -42,8 +42,8 @@ from micrograd.compiler.passes.vectorize import Layout, Levels, Place, by_level
 
 LANES = range(128, 8, -8)  # rounds of a strip, ideally without a rest: 1,024 take 1.2 times as long in strips of 64
 ROOM = 1 << 17  # numbers of a strip, which then stay in the cache
-MANY = 1024  # terms of a sum to add where they are computed: sums of 1,024 take 0.94 to 0.98 of the time, 4,096 0.91
-PARTS = 8  # of a sum over lanes: a gradient of gmm takes 0.77 of the time that sums take which add up each strip
+MANY = 1024  # terms to add up where they are computed: such a sum takes 0.94 to 0.98 of the time; of 4,096, 0.91
+PARTS = 8  # of a sum over lanes: a gradient of gmm takes 0.77 of the time it takes if each strip is added up at once
 
 
 def joined(nodes: Sequence[Node]) -> list[Node]:
@@ -230,8 +230,9 @@ class _Rounds:
 
 
 def with_sums(kernel: Sequence[Step]) -> Kernel:
-    """The kernel with sums of MANY numbers in the loops that compute these. Such a loop runs in lanes then, and keeps
-    what only it reads for a round.
+    """The kernel with sums of at least MANY numbers in the loops that compute the numbers.
+
+    Such a loop can run in lanes, and keeps a number that no other step reads only for the round.
     """
     found: Kernel = []
     for step in kernel:
@@ -274,7 +275,7 @@ def _loop_of_terms(step: Step, found: Kernel) -> tuple[int, Loop | None]:
 
 
 def _of_round(loop: Loop, others: Kernel) -> Any:
-    """A loop that keeps for a round what the other steps do not access."""
+    """The loop, with a variable in place of each array that no other step accesses: its numbers last for one round."""
     places: dict[Ref, Ref] = {}
     for target in [step.target for step in loop.body if step.target.strides[0] and step.target.array[0] == "t"]:
         low, high = span(target, (loop.rounds,))
@@ -288,8 +289,8 @@ def _of_round(loop: Loop, others: Kernel) -> Any:
 def in_lanes(kernel: Sequence[Step]) -> Kernel:
     """The kernel with the rounds of loops that run in any order in lanes: each step takes a strip of rounds at a time.
 
-    What one round computes for another step has a number for each lane then. A sum has as many PARTS, which are added
-    up after the loop.
+    A result that another step of the round reads then has a number for each lane. A sum has PARTS partial sums, which
+    are added up after the loop.
     """
     return [each for step in kernel for each in (_strips(step) if isinstance(step, Loop) else [step])]
 
@@ -337,7 +338,7 @@ def _in_lanes(step: Any, own: set[str], lanes: int, depth: int = 1) -> Iterator[
 
 
 def _lane(ref: Ref, own: set[str], lanes: int, depth: int, first: int = 0) -> Ref:
-    """A reference inside `depth` loops, in a loop over lanes, from the first of these on."""
+    """A reference as it reads in a loop over lanes inside `depth` loops, which starts at the lane `first`."""
     if not ref.strides:
         return ref
     is_own = ref.array in own
@@ -349,7 +350,7 @@ def _lane(ref: Ref, own: set[str], lanes: int, depth: int, first: int = 0) -> Re
 
 
 def _added_up(target: Ref, terms: Sequence[Term | Loop], own: set[str], lanes: int, depth: int) -> Iterator[Step]:
-    """The steps that add the terms of all lanes to a sum: to its parts, or if all have the same, to itself."""
+    """The steps that add the terms of all lanes to the parts of a sum; or to the sum, if a term is the same in all."""
     so_far, varying = Term("+", (target,)), list[Term]()
     for term in terms:
         if isinstance(term, Loop):

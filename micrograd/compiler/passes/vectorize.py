@@ -35,8 +35,8 @@ Block = tuple[Any, list[Node]]
 """The operation that nodes share, and the nodes."""
 
 
-NO_POWER = 9  # which pitches are multiples of: with 64, not 72, Cholesky of 60 takes 1.4 times as long, from conflicts
-MOST_ROOM = 6  # times as many places as numbers: Cholesky of 60 has 1,004 lines of C, 1,490 with 3, 2,448 with 1
+NO_POWER = 9  # a pitch is 9, 18, 36, ...: with 64, not 72, Cholesky of 60 takes 1.4 times as long, by cache conflicts
+MOST_ROOM = 6  # places for each number, at most: Cholesky of 60 has 1,004 lines of C; with 3, 1,490; with 1, 2,448
 
 
 LoopSteps = Callable[[Node, "Layout"], Kernel]
@@ -193,7 +193,7 @@ class Levels:
     def pitch(self) -> int:
         """A distance at which blocks can begin, large enough for one if there is room.
 
-        The columns of a triangle get shorter, but from one to the next, their numbers then advance evenly.
+        The columns of a triangle get shorter, but if they begin at equal distances, the same loops serve all of them.
         """
         sizes = Counter(zip(self._levels, self._kinds, strict=True)).values()
         pitch, room = NO_POWER, MOST_ROOM * len(self._nodes)
@@ -265,8 +265,8 @@ def copies(results: Sequence[int], layout: Layout) -> Kernel:
 def placed(blocks: Iterable[Block], layout: Layout, pitch: int = 0) -> Iterator[list[Node]]:
     """The blocks, each in the order in which its results lie next to each other. Enters their places in `layout`.
 
-    Results are in an array for each operation and size of a block. Or with a `pitch`, in one, and each block begins at
-    a multiple of it.
+    Results are in an array for each operation and size of a block. With a `pitch`, all are in one array, and each block
+    begins at a multiple of the pitch.
     """
     arrays: dict[Any, str] = {}
     filled: dict[str, int] = defaultdict(int)
@@ -364,8 +364,8 @@ def _set(target: Ref, value: Any) -> Assign | Accumulate:
 
 
 def _made_of(node: Node, layout: Layout) -> Part:
-    """What the value of a number is made of: its form and the arrays that it reads, or the arguments of all `_terms`;
-    and the bases of its references.
+    """The value of a node that is a number, before it has a shape: its form and the arrays that it reads, or for a sum
+    the arguments of all `_terms`; and the bases of its references.
     """
     if isinstance(node.form, Call):
         arrays, bases = _transposed(map(layout.__getitem__, node.columns[0]))

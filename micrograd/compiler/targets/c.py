@@ -82,11 +82,11 @@ class Writer(Printer):
         self.parameters = {name: f"{type.replace('*', '*restrict ')}{name}" for name, type in types.items()}
         self.parts, self.temporaries, self.products, self.block, _ = lower(program, kind, precision, shared)
         read = [each for part in self.parts for each in refs(tuple(part)) if each[0].array in ("x", "&x")]
-        self.reads_several = not all(argument(*each, program.sizes) for each in read)  # some arguments in one loop
+        self.reads_several = not all(argument(*each, program.sizes) for each in read)  # in one loop
 
     def function_of(self, name: str, lines: Iterable[str]) -> str:
-        """A function of these lines; it may leave some of its parameters unused. In a library, one of several compilers
-        compiles it, for the others to call.
+        """A function of these lines; it may leave some of its parameters unused. If several compilers share a library,
+        one of them compiles it, and the others only declare it.
         """
         text = super().function_of(name, [" ".join(f"(void){each};" for each in self.parameters), *lines])
         if self.is_file:
@@ -237,7 +237,7 @@ def library_source(
 
 
 def _copies(sizes: Sequence[int], shared: Sequence[bool], one_by_one: bool, spread: bool) -> dict[bool, str]:
-    """The lines that copy arguments: those that all examples share, and into lanes, each example's own.
+    """The lines that copy arguments: shared ones once, and each example's own into its lane.
 
     With `spread`, shared arguments have a copy for each lane, too.
     """

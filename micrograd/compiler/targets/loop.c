@@ -8,7 +8,7 @@ typedef struct {
     real *p;                   /* the parameters, followed by their moments */
     real *g, *spare_g;         /* the gradients of the latest step; room for the next gradients, which becomes g */
     real *before;              /* the parameters and moments as the latest step read them */
-    int64_t *indices;            /* room for the indices of its examples in the batch of a program */
+    int64_t *indices;            /* room for the indices of a batch's examples within the batch of their program */
     const program *programs;     /* one for each shape of examples; none if gradients and losses are given */
     const int64_t *bucket, *slot; /* of each example: its program, and its index in the batch of that program */
     const int64_t *ranges;       /* of the parameters that are changed: the first of each range, and how many it has */

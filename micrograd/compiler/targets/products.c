@@ -47,8 +47,8 @@ ROWS_OF(6)
 #endif
 
 /* g[g_row*i + j] += the sum over e of a[ROW*i + e] * b[b_next*j + e]; with `at`, of a[ROW*i + e] * b[b_next*j +
-   b_example*at[e]]. Without, rows of b become columns, eight at a time: one number at a time, 10 x 100 weights take
-   7.2 us instead of 4.9 for 128 examples. */
+   b_example*at[e]]. Without `at`, rows of b become columns, eight at a time: one number at a time, 10 x 100 weights
+   take 7.2 us instead of 4.9 for 128 examples. */
 static void product(const real *a, const real *b, long b_next, long b_example, const int64_t *at, real *g, long g_row,
                     long rows, long width, long n)
 {
@@ -90,7 +90,7 @@ static void product(const real *a, const real *b, long b_next, long b_example, c
 }
 
 /* PART layer */
-enum { DEEP = 128 }; /* terms of a sum at once: their factors stay in L1; without it, 3072-128-10 takes 3% longer */
+enum { DEEP = 128 }; /* terms of a sum at once: their factors stay in L1; else 3072-128-10 takes 3% longer */
 #ifdef __AVX512F__ /* with 16 vectors in registers, sums take 1.28 times as long */
 enum { MOST = 24, VECTORS = TILE }; /* vectors of sums in registers, and how many of them each sum has */
 #else

@@ -8,7 +8,7 @@ static int update(
     (void)rate; (void)steps; (void)norm;
     INTEGER failed = 0; /* 1 once x - x is not 0: an x is infinite or NaN */
 HEAD
-#pragma GCC ivdep /* parameters and moments do not overlap; for four moments, gcc would not check it */
+#pragma GCC ivdep /* parameters and moments do not overlap; else gcc makes no vectors with four moments */
     for (int64_t i = 0; i < n; i++) {
 RULE
         failed |= r0 - r0 != 0;

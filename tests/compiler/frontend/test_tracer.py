@@ -34,7 +34,7 @@ KNOWN_IN_PART = [
 
 
 @pytest.mark.parametrize("condition", KNOWN_IN_PART)
-def test_conditions_of_which_one_side_is_known_are_decided_by_the_other(condition):
+def test_a_condition_with_one_known_operand_is_decided_by_the_other(condition):
     fast = micrograd.compile(lambda x: where(condition(x), x, 5 * x), (1.0,), backend="python")
     for x in (-2.0, 1.0, 3.0):
         assert fast(x) == (x if condition(x) else 5 * x)

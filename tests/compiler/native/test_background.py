@@ -45,7 +45,7 @@ TEXT = "int answer(void) { return 42; }\n"
 
 
 def begun(monkeypatch, built):
-    """What waits for a build that works like that."""
+    """The function that waits for such a build."""
     monkeypatch.setattr(toolchain, "_built", lambda text, compiler: built())
     return toolchain.start_build(TEXT)
 

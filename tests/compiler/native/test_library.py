@@ -60,7 +60,7 @@ def test_a_tile_may_be_full_in_part(n, tile, monkeypatch):
 @pytest.mark.parametrize(
     ("n", "size"), [(4, 0), (5, 1), (16, 2), (32, 4), (37, 1), (50, 4), (100, 2), (200, 2), (288, 4)]
 )
-def test_a_tile_has_as_many_vectors_as_waste_few_lanes(n, size):
+def test_a_tile_is_as_wide_as_leaves_few_lanes_unused(n, size):
     assert library.tile_size(n, lanes=8) == size
 
 
