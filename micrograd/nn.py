@@ -338,7 +338,7 @@ def _decoded(part: Any, kind: Any, path: str = "model") -> Any:
                 setattr(module, name, _decoded(part[name], member, f"{path}.{name}"))
             for given, fitting in _SIZES[found](module):
                 if given != fitting:
-                    raise ValueError(f"a part of {path} takes {given} numbers: expected {fitting}")
+                    raise ValueError(f"a part of {path} has size {given}: expected {fitting}")
             return module
     expected = "a list" if isinstance(kind, list) else _EXPECTED.get(kind) or f"a {kind.__name__}"
     raise ValueError(f"{path} is {shown(part)}: expected {expected}")

@@ -463,7 +463,7 @@ Imposter = type("MLP", (nn.MLP,), {})
     (altered(lambda layers: setattr(layers[0], "scale", Value(1.0))), "parts of your own"),
     (altered(lambda layers: setattr(layers[0].neurons[0], "b", Value(1.0).detach())), "constants or huge"),
     (altered(lambda layers: layers[1].neurons.append(layers[1].neurons[0])), "shared parts"),
-    (altered(lambda layers: layers[0].neurons.pop()), "a part of model takes 2 numbers: expected 1"),
+    (altered(lambda layers: layers[0].neurons.pop()), "a part of model has size 2: expected 1"),
     (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", math.nan)), "0.b is nan: expected a finite"),
     (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", -math.inf)), "-inf: expected a finite"),
     (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", Fraction(1, 2))), "Fraction.*finite float"),
@@ -517,8 +517,8 @@ def document(content, **changes):
     (neuron().replace("0.5", "9" * 100_000), "model.b is inf"),
     (document({"type": "Embedding", "w": [1.0]}), r"model.w.0 is 1\.0: expected a list"),
     (document({"type": "Embedding", "w": [[1.0], [None]]}), "model.w.1.0 is None: expected a finite float"),
-    (document({"type": "Embedding", "w": [[1.0], [1.0, 2.0]]}), "a part of model takes 2 numbers: expected 1"),
-    (document({"type": "Layer", "neurons": [NEURON, {**NEURON, "w": [1.0]}]}), "a part of model takes 1 numbers: expected 2"),
+    (document({"type": "Embedding", "w": [[1.0], [1.0, 2.0]]}), "a part of model has size 2: expected 1"),
+    (document({"type": "Layer", "neurons": [NEURON, NEURON | {"w": [1.0]}]}), "a part of model has size 1: expected 2"),
 ])  # fmt: skip
 def test_a_damaged_foreign_or_hostile_file_is_refused_by_name(tmp_path, text, message):
     path = tmp_path / "model.json"
