@@ -271,6 +271,7 @@ class Function:
             out = empty((n,), precision.code) if packed.as_arrays and gradients is None else precision.zeros(n)
         call: Any = backend.call(kind, packed, out, gradients, seed)
         self._make(call, kind, packed, numbers)
+        call.release()
         return out, gradients, math.nan if gradients is None else call.total
 
     def _make(self, call: Any, kind: CallSpec, packed: Batch, numbers: Sequence[float]) -> None:
@@ -303,6 +304,7 @@ class Function:
                 total += math.nan if call.run(memoryview(parameters)) else call.total
             except (ArithmeticError, ValueError):
                 total = math.nan
+            call.release()
         return total, gradients
 
 

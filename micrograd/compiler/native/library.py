@@ -138,8 +138,8 @@ def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
 class Library:
     """The library for a kind of call: its text in C, and what is built from it.
 
-    Once it is loaded, `run` is the generated function. Each call takes a `workspace` and gives it back when it is
-    freed; any thread can take it next.
+    Once it is loaded, `run` is the generated function. Each call takes a `workspace`; once it is released, any
+    thread can take it.
     """
 
     def __init__(self, graph: Graph, precision: Precision, text: str) -> None:
@@ -201,7 +201,8 @@ class NativeCall:
         """Where its function and its arguments are, for code in C that makes the call."""
         return ctypes.cast(self.library.run, POINTER).value, ctypes.addressof(self._arguments)
 
-    def __del__(self) -> None:
+    def release(self) -> None:
+        """Give the workspace to other calls, after the last run. Not by `__del__`, in which Python ignores a Ctrl-C."""
         self.library.free.append(self._work)
 
     def run(self, parameters: Sequence[float]) -> int:
