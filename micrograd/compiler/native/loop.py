@@ -84,7 +84,8 @@ class NativeLoop:
         )  # fmt: skip
         self._address, self._kept = ctypes.addressof(self._arguments), (saved, ranges)  # the arguments point to these
         self._rates = self._losses = array("d")
-        self._bound: tuple[Any, ...] = (None,)  # the batches, and what the arguments point to for them
+        self._calls: list[Any] = []  # for each shape of the batches that are bound
+        self._bound: tuple[Any, ...] = (None,)  # these batches, and what else the arguments point to
 
     @contextmanager
     def in_use(self) -> Iterator[Self]:
@@ -154,19 +155,21 @@ class NativeLoop:
 
     def _bind(self, batches: Batches) -> None:
         """Let the next steps be on these examples."""
+        self._bound = (None,)  # if a Ctrl-C comes, the next step binds its examples again
+        while self._calls:
+            self._calls.pop().release()  # others of the same shapes take their workspaces
         examples, n, arguments = batches.examples, len(batches.examples), self._arguments
         function, indices = self._function, array("q", [0]) * n
         losses = function.precision.zeros(n)
-        calls = [
-            function._backends[batch.shapes].call("backward", batch, losses, size=examples.share(batch))
-            for batch in examples.batches
-        ]
-        programs = (POINTER * (2 * len(calls)))(*chain(*[call.addresses for call in calls]))
-        arguments.programs, arguments.n_programs = ctypes.addressof(programs), len(calls)
+        for batch in examples.batches:
+            backend = function._backends[batch.shapes]
+            self._calls.append(backend.call("backward", batch, losses, size=examples.share(batch)))
+        programs = (POINTER * (2 * len(self._calls)))(*chain(*[call.addresses for call in self._calls]))
+        arguments.programs, arguments.n_programs = ctypes.addressof(programs), len(self._calls)
         arguments.bucket, arguments.slot = address(examples.bucket), address(examples.slot)
-        arguments.order = address(batches.order) if len(calls) > 1 else None  # in the order they came in
+        arguments.order = address(batches.order) if len(self._calls) > 1 else None  # in the order they came in
         arguments.indices, arguments.n_examples, arguments.size = address(indices), n, batches.size
-        self._bound = batches, calls, programs, indices
+        self._bound = batches, programs, indices
 
     def _run(self, rates: Sequence[float], rng: Any) -> Sequence[float]:
         """Call C, which takes a step at each of the rates, up to one that fails. Returns the losses of the steps taken.
