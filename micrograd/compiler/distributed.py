@@ -13,7 +13,6 @@ each keeps all examples. A step is one task for each shard of its batch.
 
 import math
 import os
-import uuid
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -215,7 +214,7 @@ class Shards:
     """The examples of a training run on the workers of an executor: each worker computes a part of a batch."""
 
     def __init__(self, executor: Any, program: Function, examples: Buckets) -> None:
-        self._workers, self._token = Workers(executor), uuid.uuid4().hex
+        self._workers, self._token = Workers(executor), os.urandom(16).hex()
         examples = copy(examples)
         examples.size /= min(examples.size, self._workers.n)  # one worker's share of a step
         self._kept = program, examples

@@ -5,8 +5,8 @@ Workers (distributed.py) and training (session.py) build on this class; compiled
 
 import logging
 import math
+import os
 import sys
-import uuid
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -234,7 +234,7 @@ class Function:
             why = f"{hint}there is no key {error}" if isinstance(error, KeyError) else f"{hint}{error}"
             raise ShapeError(shapes, self._shapes, why) from error
         self._backends[shapes] = CBackend(graph, self.options) if self.in_c else PythonBackend(graph)
-        self.token = uuid.uuid4().hex  # under which workers keep the function with these traces
+        self.token = os.urandom(16).hex()  # under which workers keep the function with these traces
 
     def _add_leaves(self, found: Sequence[Value], shapes: Shapes) -> None:
         """Let the function read these, too, at each call: with gradients, if no parameters were given."""

@@ -110,8 +110,8 @@ def expressions(
     """The lines of a trace as expressions.
 
     The lines in `results` and `named` are nodes of their own; `rows` are added to slices of gradients; lines that are
-    `given` are not computed. From the line `backward` on, each sum computes a product that several sums
-    use: if products were stored, 32 examples of bodies in a plane would take 1.15 times as long.
+    `given` are not computed. From the line `backward` on, each sum computes a product that several sums use: if
+    products were stored, 32 examples of bodies in a plane would take 1.15 times as long.
     """
     ops, operands = trace.ops, trace.operands
     live = trace.live([*results, *(line for _, line in rows)], given)
