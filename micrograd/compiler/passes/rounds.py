@@ -232,7 +232,7 @@ class _Rounds:
 def with_sums(kernel: Sequence[Step]) -> Kernel:
     """The kernel with sums of at least MANY numbers in the loops that compute the numbers.
 
-    Such a loop can run in lanes, and keeps a number that no other step reads only for the round.
+    Such a loop can run in lanes.
     """
     found: Kernel = []
     for step in kernel:
@@ -244,11 +244,7 @@ def with_sums(kernel: Sequence[Step]) -> Kernel:
             found[at : at + 1] = [step._replace(value=Sum(tuple(first)) if first else start([last])), loop]
         else:
             found.append(step)
-    known = {*map(id, kernel)}
-    return [
-        _of_round(step, [*found[:i], *found[i + 1 :]]) if isinstance(step, Loop) and id(step) not in known else step
-        for i, step in enumerate(found)
-    ]
+    return found
 
 
 def _loop_of_terms(step: Step, found: Kernel) -> tuple[int, Loop | None]:
@@ -272,18 +268,6 @@ def _loop_of_terms(step: Step, found: Kernel) -> tuple[int, Loop | None]:
         if isinstance(loop, Switch) or meet(loop, summed, (), ever=True):
             break
     return 0, None
-
-
-def _of_round(loop: Loop, others: Kernel) -> Any:
-    """The loop, with a variable in place of each array that no other step accesses: its numbers last for one round."""
-    places: dict[Ref, Ref] = {}
-    for target in [step.target for step in loop.body if step.target.strides[0] and step.target.array[0] == "t"]:
-        low, high = span(target, (loop.rounds,))
-        its = [(ref, span(ref, rounds)) for ref, rounds in refs((*others, loop)) if ref.array == target.array]
-        near = [ref for ref, (first, last) in its if first <= high and low <= last]
-        if near == [target] * sum(ref == target for ref, _ in refs(loop)):
-            places[target] = Ref(f"{target.array}r", len(places), (0,))
-    return replace(loop, lambda ref: places.get(ref, ref))
 
 
 def in_lanes(kernel: Sequence[Step]) -> Kernel:

@@ -70,9 +70,9 @@ def test_sums_of_many_numbers_join_the_loop_that_computes_them():
 t2[0] = - p[0]
 t2[1] = -0.0
 for i in {MANY}:
-    t0r[0] = exp(x[i])
-    t0[{MANY}+i] = neg(t0r[0])
-    t2[0] = t2[0] + t0r[0] * x[i]
+    t0[i] = exp(x[i])
+    t0[{MANY}+i] = neg(t0[i])
+    t2[0] = t2[0] + t0[i] * x[i]
     t2[1] = t2[1] + t0[{MANY}+i]
 for i in 2:
     t1[i] = sin(x[i])
