@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 from numbers import Real
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -92,11 +92,9 @@ class Graph:
     def n_operands(self) -> list[int]:
         """Upper bounds for the number of operands in a forward pass, and in both passes."""
         trace = self.trace
-        of_each = [
-            0 if op in ("stack", "item") else sum(trace.size(each) or 1 for each in of)
-            for op, of in zip(trace.ops, trace.operands, strict=True)
-        ]
-        return [sum(of_each[: self.forward_end]), sum(of_each)]
+        sizes = [trace.size(line) or 1 for line in range(len(trace.ops))]
+        of_each = [() if op in ("stack", "item") else of for op, of in zip(trace.ops, trace.operands, strict=True)]
+        return [sum(map(sizes.__getitem__, chain(*of_each[:end]))) for end in (self.forward_end, None)]
 
     def has_gradients(self, n: int) -> bool:
         """Whether one of the first n parameters gets a gradient."""

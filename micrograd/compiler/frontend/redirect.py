@@ -60,7 +60,7 @@ class Table:
 
     def takes(self, value: Value) -> bool:
         """Whether it has taken in a Value that is used: a free leaf that was there before the trace."""
-        joins = self.finds and id(value) not in self.made and is_free(value) and value not in self.index
+        joins = self.finds and value not in self.index and id(value) not in self.made and is_free(value)
         if joins:
             self.index[value] = len(self.index)
         return joins
@@ -220,12 +220,16 @@ def _class_for(kind: Any) -> Any:
 
 
 def stand_in(kind: Any, **members: Any) -> Any:
-    """A subclass with these members. Values computed from its instances have the class `kind` itself."""
+    """A subclass with these members. Values computed from its instances are those that `kind` makes."""
+    empty = _new(kind)
 
     def new(cls: Any, *operation: Any, **label: Any) -> Any:
         return kind(*operation, **label)
 
-    members = {"__slots__": (), "__new__": new, "_node": _new(kind)._node} | members
+    def node(self: Value, *operation: Any) -> Any:
+        return empty._node(*operation)  # within a trace, this makes Nodes
+
+    members = {"__slots__": (), "__new__": new, "_node": node} | members
     return type(kind.__name__, (kind,), members)
 
 

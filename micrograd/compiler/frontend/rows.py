@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import chain, repeat
-from operator import add, attrgetter, is_
+from operator import add, is_
 from typing import Any
 
 from micrograd import reductions, scalar
@@ -225,14 +225,16 @@ class Rows:
 
     def _stack(self, values: tuple[Value, ...]) -> Row | None:
         """The row of Values that are all traced, and neither constants nor conditions."""
-        numbers, trace = list(map(attrgetter("data"), values)), self.trace
-        if {*map(type, numbers)} != {Symbol} or {*map(attrgetter("trace"), numbers)} != {trace}:
+        numbers, trace = [value.data for value in values], self.trace
+        if {*map(type, numbers)} != {Symbol}:
             return None
-        lines = tuple(map(attrgetter("id"), numbers))
+        lines = tuple([number.id for number in numbers])
         row = self._found.get(lines)
         if row is None or not all(map(is_, row.values, values)):
-            if not (
-                trace.constants.keys().isdisjoint(lines) and CONDITIONS.isdisjoint(map(trace.ops.__getitem__, lines))
+            if (
+                any(number.trace is not trace for number in numbers)
+                or not trace.constants.keys().isdisjoint(lines)
+                or not CONDITIONS.isdisjoint(map(trace.ops.__getitem__, lines))
             ):
                 return None
             row = self._found[lines] = Row(self, values, trace.stack(lines))
