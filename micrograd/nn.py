@@ -47,13 +47,21 @@ class Module(NotebookDisplay):
 
     def parameters(self) -> list[Value]:
         """Each parameter once, in a fixed order."""
-        return [parameter for _, parameter in self.named_parameters()]
+        return [part for part in walk(self) if isinstance(part, Value) and not (part._prev or part._is_constant)]
 
     def named_parameters(self) -> Iterator[tuple[str, Value]]:
         """Each parameter once, with its path as its name: `("layers.0.neurons.3.w.1", Value)`, in a fixed order."""
-        for path, part, _ in walk(self):
-            if isinstance(part, Value) and not (part._prev or part._is_constant):
-                yield path, part
+        seen: dict[int, Any] = {}
+        stack: list[tuple[str, Any]] = [("", self)]
+        while stack:  # as in walk, which takes half as long without the paths
+            path, part = stack.pop()
+            if id(part) not in seen:
+                seen[id(part)] = part
+                if not isinstance(part, Value):
+                    start = f"{path}." if path else ""
+                    stack += [(f"{start}{name}", member) for name, member in reversed(_members(part).items())]
+                elif not (part._prev or part._is_constant):
+                    yield path, part
 
     def zero_grad(self) -> None:
         """Set the gradient of each parameter to 0, since `backward` adds to it."""
@@ -85,9 +93,10 @@ class Module(NotebookDisplay):
 
     def __getstate__(self) -> Any:
         """What copy and pickle take: computed Values detached, since their histories hold closures."""
+        whole = (Value, Module)
         memo: dict[int, Any] = {}  # what deepcopy takes in place of the part with this id
         for member in _members(self).values():
-            parts = [part for _, part, members in walk(member, closed=(Value, Module)) if not members]
+            parts = [part for part in walk(member, whole) if isinstance(part, whole) or not _members(part)]
             detached = {id(part): part.detach() for part in parts if isinstance(part, Value) and part._prev}
             # If there are any, only the lists and dicts around them are copied.
             memo |= {id(part): part for part in parts} | detached if detached else {id(member): member}
@@ -222,19 +231,17 @@ def _name(activation: Activation) -> str:
 # The parts of a Module
 
 
-def walk(root: Any, closed: Any = Value) -> Iterator[tuple[str, Any, dict[Any, Any]]]:
-    """The root and each part of it once, in order, with its path and its own parts; a `closed` class has none."""
+def walk(root: Any, closed: Any = Value) -> list[Any]:
+    """The root and each part of it once, in order; the parts of a `closed` class have none themselves."""
     seen: dict[int, Any] = {}  # keeps the parts alive, so that no other object gets the id of one
-    stack: list[tuple[str, Any]] = [("", root)]
+    stack = [root]
     while stack:
-        path, part = stack.pop()
+        part = stack.pop()
         if id(part) not in seen:
             seen[id(part)] = part
-            members = {} if isinstance(part, closed) else _members(part)
-            yield path, part, members
-            if members:  # in reverse, since the stack gives back the last one first
-                start = f"{path}." if path else ""
-                stack += [(f"{start}{name}", member) for name, member in reversed(members.items())]
+            if not isinstance(part, closed):
+                stack += reversed(_members(part).values())  # since the stack gives back the last one first
+    return list(seen.values())
 
 
 def _members(part: Any) -> dict[Any, Any]:

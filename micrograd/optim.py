@@ -71,8 +71,9 @@ class Optimizer:
         options["clip_grad_norm"] = clip_grad_norm
         self._options = tuple(options)
         vars(self).update(self._checked(options))
+        zeros = [scalar.zero(parameter.data) for parameter in self.parameters]
         for name in self.moments:
-            setattr(self, name, [scalar.zero(parameter.data) for parameter in self.parameters])
+            setattr(self, name, zeros[:])
 
     def __post_init__(self) -> None:
         """Check the options passed to the constructor that @dataclass writes for a subclass."""
@@ -342,7 +343,8 @@ def check_result(optimizer: Any, result: Any) -> None:
 
 def unique_leaves(parameters: Iterable[Value], *, at_least: int = 0) -> list[Value]:
     """Each parameter once, in order. Raises TypeError or ValueError if they cannot be parameters."""
-    unique = list({id(parameter): parameter for parameter in as_list("parameters", parameters)}.values())
+    given = as_list("parameters", parameters)
+    unique = list(dict(zip(map(id, given), given, strict=True)).values())
     if len(unique) < at_least:
         raise ValueError("parameters is empty: expected the Values to change, such as model.parameters()")
     for parameter in unique:

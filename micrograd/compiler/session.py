@@ -153,14 +153,14 @@ class Training:
 
 def _indices(function: Function, optimizer: Optimizer) -> list[int]:
     """The positions of the optimizer's parameters among the function's. Raises ValueError if one is missing there."""
-    position = {id(parameter): i for i, parameter in enumerate(function.parameters)}
-    for parameter in optimizer.parameters:
-        if id(parameter) not in position:
-            raise ValueError(
-                f"the optimizer changes {shown(parameter)}, which is not among the parameters of the "
-                "compiled function: give compile all parameters that the optimizer changes"
-            )
-    return [position[id(parameter)] for parameter in optimizer.parameters]
+    position = dict(zip(function.parameters, range(len(function.parameters)), strict=True))
+    try:
+        return [*map(position.__getitem__, optimizer.parameters)]
+    except KeyError as error:
+        raise ValueError(
+            f"the optimizer changes {shown(error.args[0])}, which is not among the parameters of the "
+            "compiled function: give compile all parameters that the optimizer changes"
+        ) from None
 
 
 class Objective:

@@ -147,6 +147,8 @@ def adopt_level(value: Any, operands: tuple[Any, ...], op: str) -> tuple[Any, ..
 
     Returns the operands. Raises TypeError if they are not Values of one level in a tuple.
     """
+    if type(operands) is tuple and not operands:  # as for a leaf
+        return operands
     if not isinstance(operands, (tuple, list)):
         remedy = f"did you mean label={operands!r}?" if isinstance(operands, str) else "for one operand, write (x,)"
         raise TypeError(f"the operands of a Value must be a tuple, not {shown(operands)}: {remedy}")

@@ -18,7 +18,7 @@ def layers_of(model: Any) -> list[list[Neuron]]:
 
     [] for another model, or if weights are computed.
     """
-    part = next((part for _, part, _ in walk(model) if isinstance(part, (MLP, Layer, Neuron))), None)
+    part = next((part for part in walk(model) if isinstance(part, (MLP, Layer, Neuron))), None)
     layers = part.layers if isinstance(part, MLP) else [part] if isinstance(part, Layer) else []
     found = [[part]] if isinstance(part, Neuron) else [layer.neurons for layer in layers]
     weights = [weight for neuron in chain(*found) for weight in (*neuron.w, neuron.b)]

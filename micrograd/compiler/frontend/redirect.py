@@ -15,10 +15,11 @@ with them, are as fast as if there were no other states, and code that reads a p
 """
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from itertools import chain
+from itertools import chain, repeat
 from operator import is_
 from typing import Any
 from weakref import ref
@@ -153,26 +154,26 @@ def held(state: str, values: Sequence[Value], **buffers: memoryview) -> Iterator
     block = Block(state, values, buffers)
     data = buffers.get("data", memoryview(b""))
     bits = data.cast("B").cast("i" if data.itemsize == SINGLE.size else "q")  # which tell 0.0 from -0.0
-    before = bits.tolist()
+    before, redirects = bits.tolist(), state != "trained"
 
     def end() -> None:
         with GRADIENT_LOCK:
             if block in _blocks:
                 grads = block.buffers.get("grad", data)  # it may be another one by now
-                for value, old, new, number, grad in zip(values, before, bits, data, grads, strict=False):
+                for value, old, new, number in zip(values, before, bits, data, strict=False):
                     if new != old:
                         _SLOTS["data"].__set__(value, number)
-                    _SLOTS["grad"].__set__(value, grad)
+                deque(map(_SLOTS["grad"].__set__, values, grads), 0)
                 _blocks.remove(block)
-            plain = block.index.keys() - chain(*[other.index for other in _redirecting()])
-            assign(plain, "__class__", [getattr(value, "_plain_class", type(value)) for value in plain])
+            plain = block.index.keys() - chain(*[other.index for other in _redirecting()]) if redirects else ()
+            assign(plain, "__class__", map(_plain_class, map(type, plain)))
 
     try:
         with GRADIENT_LOCK:
             if state in ONCE and is_held(state, values):
                 raise ValueError(ONCE[state])
             _blocks.append(block)
-            if state != "trained":
+            if redirects:
                 assign(values, "__class__", map(_class_for, map(type, values)))
         yield block
     finally:
@@ -208,8 +209,13 @@ def data_buffer(values: Sequence[Value]) -> memoryview | None:
 
 def assign(values: Iterable[Value], name: str, to: Iterable[Any]) -> None:
     """Set an attribute of each Value."""
-    for value, new in zip(values, to, strict=False):
-        setattr(value, name, new)
+    deque(map(setattr, values, repeat(name), to), 0)  # in two thirds of the time that a loop takes
+
+
+@cache
+def _plain_class(kind: Any) -> Any:
+    """The class of such Values while they are plain."""
+    return getattr(kind, "_plain_class", kind)
 
 
 @cache

@@ -7,9 +7,10 @@ moments are one after the other in one buffer while it is used.
 import ctypes
 import random
 from array import array
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from itertools import chain
+from itertools import chain, pairwise, starmap
 from operator import is_
 from typing import Any, Self
 
@@ -199,13 +200,9 @@ class NativeLoop:
 
 def ranges_of(indices: Sequence[int]) -> "array[int]":
     """The indices as ranges: the first of each, and its length."""
-    found = array("q")
-    for i in sorted(indices):
-        if found and found[-2] + found[-1] == i:
-            found[-1] += 1
-        else:
-            found.extend((i, 1))
-    return found
+    places = sorted(indices)
+    cuts = [0, *[k for k, (i, after) in enumerate(pairwise(places), 1) if after != i + 1], len(places)]
+    return array("q", [number for k, end in pairwise(cuts) for number in (places[k], end - k)])
 
 
 @contextmanager
@@ -234,8 +231,8 @@ class Moments(Sequence[float]):
 
     def __setitem__(self, i: Any, to: Any) -> None:
         places, numbers = (self._places[i], to) if isinstance(i, slice) else ([self._places[i]], [to])
-        for place, number in list(zip(places, self._precision.array(numbers, "moment"), strict=True)):
-            self._numbers[place] = number
+        pairs = [*zip(places, self._precision.array(numbers, "moment"), strict=True)]
+        deque(starmap(self._numbers.__setitem__, pairs), 0)
 
     def __eq__(self, other: object) -> bool:
         return bool(self[:] == other)

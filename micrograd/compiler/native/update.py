@@ -7,6 +7,8 @@ in doubles. gcc makes vectors of the loop.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from functools import partial
+from itertools import repeat
+from operator import is_not
 from types import FunctionType
 from typing import Any
 
@@ -132,7 +134,7 @@ def _traced(optimizer: Optimizer) -> tuple[Trace, list[int]]:
     vars(optimizer).update(given)
     before = dict(vars(optimizer))
     x, grad, *own = [trace.leaf("x", i) for i in range(2 + len(moments))]
-    index = {parameter: i for i, parameter in enumerate(optimizer.parameters)}
+    index = dict(zip(optimizer.parameters, range(len(optimizer.parameters)), strict=True))
     with symbols(index, lambda i: everyone, lambda i: everyone) as held:
         if optimizer.clip_grad_norm is not None:
             grad = grad * clip_scale(trace.leaf("norm"), optimizer.clip_grad_norm)
@@ -142,11 +144,11 @@ def _traced(optimizer: Optimizer) -> tuple[Trace, list[int]]:
         raise trace.refused
     check_result(optimizer, numbers)
     changed = [f"{kind}.{name}" for name, x in vars(optimizer).items() if before.get(name, everyone) is not x]
-    changed += [f"{kind}.{name}" for name, x in moments.items() if any(one is not everyone for one in x)]
+    changed += [f"{kind}.{name}" for name, x in moments.items() if any(map(is_not, x, repeat(everyone)))]
     changed += [
         f"the {name} of a parameter"
         for name, its in held.numbers.items()
-        if any(x is not everyone for x in its.values())
+        if any(map(is_not, its.values(), repeat(everyone)))
     ]
     if changed:
         raise TypeError(f"the rule of {kind} changes {changed[0]}: {ONLY}")

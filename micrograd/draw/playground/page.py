@@ -205,7 +205,7 @@ def _starts(model: Any, parameters: list[Value]) -> list[float | None]:
     """How each parameter was drawn: uniformly up to a limit, or NORMAL; None if unknown: it then stays as it is."""
     starts: dict[int, float] = {}
     fan_out: dict[int, int] = {}
-    for _, part, _ in walk(model) if isinstance(model, Module) else ():
+    for part in walk(model) if isinstance(model, Module) else ():
         if isinstance(part, Layer):  # whose neurons come after it
             fan_out |= {id(neuron): len(part.neurons) for neuron in part.neurons}
         elif isinstance(part, Neuron):
