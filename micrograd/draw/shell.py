@@ -56,16 +56,20 @@ def standalone(svg: str) -> str:
     return f"{head}><style>{themed('.mg-alone', CHART_STYLE)}</style>{paper}{rest}"
 
 
-def page(package: str, *, title: str, summary: str, main: str, data: str, style: str, script: str) -> str:
+def page(
+    package: str, *, title: str, summary: str, main: str, data: str, style: str, scripts: Iterable[str], code: str = ""
+) -> str:
     """A page as HTML that works offline: a title and a summary as text, `main` and `data` as HTML below them.
 
-    The styles are the shell's, then `style`, then `page.css` of the package; the scripts come in the same order.
+    The styles are the shell's, then `style`, then `page.css` of the package; the scripts are the shell's, then `code`,
+    then files of the package.
     """
+    own = "\n".join(read(package, name) for name in scripts)
     return read(__package__, "shell.html").format(
         title=escape(title),
         summary=escape(summary),
         style=f"{variables(':root')}{read(__package__, 'shell.css')}{style}{read(package, 'page.css')}",
         main=main,
         data=data,
-        script=f"{read(__package__, 'shell.js')}{script}\n{read(package, 'page.js')}",
+        script=f"{read(__package__, 'shell.js')}{code}\n{own}",
     )

@@ -1,4 +1,4 @@
-"""The page that steps through a graph: its Values, operations and views as data for page.js."""
+"""The page that steps through a graph: its Values, operations and views as data for the scripts beside this file."""
 
 import json
 import math
@@ -18,6 +18,10 @@ from micrograd.draw.text import label, number, real
 from micrograd.engine import Value
 from micrograd.scalar import innermost, zero
 from micrograd.support.validation import positive
+
+# The parts of the page, each after those that it builds on: what it computes, says, shows, and lets the reader do.
+PARTS = ("parts", "numbers", "words", "steps", "examples", "views", "drawing", "changes", "details", "learning", "page")
+SCRIPTS = tuple(f"{name}.js" for name in PARTS)
 
 
 def page(root: Value, learning_rate: float = 0.1, limit: float = LIMIT) -> str:
@@ -59,7 +63,8 @@ def page(root: Value, learning_rate: float = 0.1, limit: float = LIMIT) -> str:
         main=shell.read(__package__, "page.html").format(learning_rate=f"{learning_rate}".removesuffix(".0")),
         data=f'<script type="application/json" id="graph">{content}</script>',
         style=shell.themed("#drawing", STYLE),
-        script=f"{used(LIBRARY, code)}{code}\n{shell.read(__package__, 'parts.js')}",
+        code=used(LIBRARY, code) + code,
+        scripts=SCRIPTS,
     )
 
 

@@ -3,13 +3,13 @@
 // Models are numbered as in Python: the last keyword varies fastest.
 
 class Choices {
-  // `chosen` is called with the number of a model.
-  constructor(place, choices, chosen) {
-    Object.assign(this, { choices, chosen, labels: choices.map(([, labels]) => labels[0]) });
+  // `chosen` is called with the number of a model, and `refused` with the reason why there is none.
+  constructor(place, choices, chosen, refused) {
+    Object.assign(this, { choices, chosen, refused, labels: choices.map(([, labels]) => labels[0]) });
     this.parts = choices.map(([name, labels, sizes], k) => {
       const legend = html("legend", {}, name), part = html("fieldset", { hidden: labels.length < 2 }, legend);
       const choose = (label) => this.change({ [name]: label });
-      const shown = sizes ? this.steppers(part, labels, sizes, k, choose) : this.chips(part, name, labels, choose);
+      const shown = sizes ? this.steppers(part, name, labels, sizes, k, choose) : this.chips(part, name, labels, choose);
       place.append(part);
       return shown;
     });
@@ -53,7 +53,7 @@ class Choices {
   }
 
   // A − and a + for the number of layers, and for the units of each layer. They lead to the nearest sizes on offer.
-  steppers(part, labels, sizes, k, choose) {
+  steppers(part, name, labels, sizes, k, choose) {
     const most = Math.max(...sizes.map((each) => each.length));
     const now = () => sizes[labels.indexOf(this.labels[k])];
     const value = (each, layer) => (layer < 0 ? each.length : each.length === now().length ? each[layer] : now()[layer]);
@@ -62,7 +62,12 @@ class Choices {
     const rows = Array.from({ length: most + 1 }, (_, i) => {
       const layer = i - 1, what = layer < 0 ? "layers" : `units of layer ${i}`, count = html("output", {});
       const buttons = [-1, 1].map((sign) => {
-        const button = html("button", { type: "button", onclick: () => next(layer, sign) && choose(labels[sizes.indexOf(next(layer, sign))]) }, sign < 0 ? "−" : "+");
+        const onclick = () => {
+          const found = next(layer, sign);
+          if (found) choose(labels[sizes.indexOf(found)]);
+          else this.refused(`This page has networks with ${name} ${labels.join(", ")}. For others, give save_playground more choices.`);
+        };
+        const button = html("button", { type: "button", onclick }, sign < 0 ? "−" : "+");
         button.setAttribute("aria-label", `${sign < 0 ? "fewer" : "more"} ${what}`);
         return button;
       });

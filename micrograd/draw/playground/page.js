@@ -285,6 +285,7 @@
   };
   async function open(model) {
     choices?.show(model); // at once, so that the next click starts from it
+    find("#notice").hidden = true;
     await request({ model });
     now.model = model;
     hovered = -1;
@@ -385,7 +386,7 @@
     find("#head").append(...["inputs", "target", "prediction"].map((words) => html("th", { scope: "col" }, words)));
   }
   const opening = { settings: { rate: now.rate, batch: now.batch, decay: now.decay }, examples: [examples.name, examples.noise, examples.n] };
-  const choices = content.choices.length ? new Choices(find("#choices"), content.choices, open) : null;
+  const choices = content.choices.length ? new Choices(find("#choices"), content.choices, open, (why) => notice(why, true)) : null;
   const lesson = content.lesson.length && !isEmbedded ? new Lesson(find("#lesson"), content.lesson, ({ text, answers, after, choice, ...more }) => inTurn(async () => {
     await restart();
     await follow(new URLSearchParams({ ...choice, ...more }));

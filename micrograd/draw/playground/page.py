@@ -31,8 +31,8 @@ from micrograd.support.validation import examples, require_attributes
 NUMBERS = 1_000_000  # in all examples: some megabytes of the page
 WEIGHTS = 20_000  # of a model: tracing one as large takes some seconds
 NORMAL = -1  # stands for a parameter drawn from a normal distribution; others are drawn uniformly, up to a limit
-NAMES = ("maps", "random", "data", "chart", "network", "plane", "choices", "lesson", "scalpel", "console")
-SCRIPTS = tuple(f"{name}.js" for name in NAMES)  # before page.js
+PARTS = ("maps", "random", "data", "chart", "network", "plane", "choices", "lesson", "scalpel", "console", "page")
+SCRIPTS = tuple(f"{name}.js" for name in PARTS)
 OF_LOSS = "inputs, parameters, learningRate, forward, backward, createState, update"
 OF_UNITS = "outputs, forward"
 source = partial(shell.read, __package__)
@@ -76,7 +76,7 @@ def page(
         main=source("page.html"),
         data=f'<script type="text/plain" id="document">{packed.decode()}</script>\n',
         style=shell.CHART_STYLE,
-        script="\n".join(map(source, SCRIPTS)),
+        scripts=SCRIPTS,
     )
 
 

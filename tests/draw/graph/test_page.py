@@ -217,10 +217,10 @@ def test_gradients_from_outside_of_the_graph_are_told_apart(visit):
     y = x * x
     (y * 5).backward()
     tab = visit(y)
-    assert tab.evaluate("[G0, outside]") == [[32.0, 5.0], [[0, 2.0], [1, 5.0]]]
+    assert tab.evaluate("[G0, [...outside]]") == [[32.0, 5.0], [[0, 2.0], [1, 5.0]]]
     tab = visit(x * 7)
-    assert tab.evaluate("[G0, outside]") == [[39.0, 0, 1.0], [[0, 32.0], [2, 1.0]]]
-    assert visit(loss()).evaluate("outside.map(([i, x]) => [i === root, x])") == [[True, 1.0]]
+    assert tab.evaluate("[G0, [...outside]]") == [[39.0, 0, 1.0], [[0, 32.0], [2, 1.0]]]
+    assert visit(loss()).evaluate("[...outside].map(([i, x]) => [i === root, x])") == [[True, 1.0]]
 
 
 @pytest.mark.parametrize("graph", GRAPHS)

@@ -692,6 +692,8 @@ def test_layers_units_and_activations_are_chosen_by_clicks_keys_and_scripts(show
         tab.locator(f'[aria-label="{click}"]').press("Enter")
         until(tab, f"document.activeElement.getAttribute('aria-label') === '{click}'")
         assert ", ".join(tab.locator(".stepper output:visible").all_inner_texts()) == expected
+        assert tab.is_visible("#notice") == (click == "fewer units of layer 1")
+    assert "has networks with hidden none, 2, 4, 4-2, 4-4, 8-8. For others, " in tab.locator("#notice").text_content()
     tab.click("text=squares")
     tab.click("text=relu")
     until(tab, "document.querySelector('#network-name').textContent.includes('4 -> 4 relu -> 4 relu')")

@@ -1,0 +1,32 @@
+// The examples: a stack shows one at a time, in the place of the first.
+
+const stacks = graph.stacks.map(members => {
+  const places = new Map(members[0].map((i, k) => [i, k])),
+    examples = new Map();
+  members.forEach((member, j) =>
+    member.forEach((i, k) => {
+      if (!examples.has(i)) examples.set(i, [j, k]);
+    }),
+  );
+  return { members, places, examples, chosen: 0 };
+});
+
+// The Value of the chosen example in the place of one of the first example.
+function shown(i, inner) {
+  for (const s of inner) {
+    const place = stacks[s].places.get(i);
+    if (place !== undefined) i = stacks[s].members[stacks[s].chosen][place];
+  }
+  return i;
+}
+
+// The first example's Value that stands where another example's Value does; it may become the chosen one.
+function standIn(i, choose) {
+  for (const stack of stacks) {
+    const found = stack.examples.get(i);
+    if (!found) continue;
+    if (choose && i >= first) stack.chosen = found[0];
+    i = stack.members[0][found[1]];
+  }
+  return i;
+}

@@ -1,0 +1,32 @@
+// The words: numbers, names and formulas as text.
+
+const sign = x => (x < 0 ? "minus" : "plus");
+const datum = (i, room) =>
+  !changes.size && graph.exact[i]?.length <= (room ?? 12) ? graph.exact[i] : text(V[i], room);
+const inFull = x => `${x}`.replaceAll("-", "−");
+const inside = x => (x < 0 ? `(${text(x)})` : text(x));
+const isOne = formula => /^\{\w+\}$/.test(formula);
+const standsFor = (k, i) => (k === "y" ? i : operands(i)[k]); // the Value that a formula calls {y}, {0}, {1}, ...
+const filled = (formula, i) => {
+  const words = formula.replace(/\{(\w+)\}/g, (_, k) => (isOne(formula) ? text : inside)(V[standsFor(k, i)]));
+  return words.replace(/\((\(−[\d.e−]+\))\)/g, "$1");
+};
+const SIGNS = { "-": "−", "*": "×", "/": "÷", "**": "^", neg: "−" };
+const opName = i => SIGNS[operation(i)[0]] ?? operation(i)[0];
+const nameOf = i => {
+  const name = constants.has(i) ? datum(i) : graph.names[i];
+  return name.length > 24 ? "…" + name.slice(-23) : name;
+};
+const factor = i => (nameOf(i).includes(" ") ? `(${nameOf(i)})` : nameOf(i)); // the name within a formula
+const named = (formula, i) =>
+  formula.replace(/\{(\w+)\}/g, (all, k, at) => {
+    const isArgument = formula[at - 1] === "(" && formula[at + all.length] === ")";
+    return (isArgument || isOne(formula) ? nameOf : factor)(standsFor(k, i));
+  });
+
+// Text in which fractions, such as ∂c/∂a and 1/3, are not broken at the end of a line.
+const whole = words =>
+  words
+    .split(/(∂(?:\(.*?\)|[^\s/]+)\/∂(?:\(.*?\)+|\S+)|\S+\/\S+)/)
+    .map((part, k) => (k % 2 ? html("span", { className: "whole", textContent: part }) : part));
+const partial = (of, by) => `∂${factor(of)}/∂${factor(by)}`;
