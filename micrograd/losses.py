@@ -12,7 +12,7 @@ compiled code does not check the targets among its arguments, but `fit` checks a
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce, wraps
-from typing import Any, Literal, ParamSpec, Protocol, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from micrograd import scalar
 from micrograd.core.errors import shown
@@ -26,26 +26,18 @@ __all__ = [
     "log_softmax", "mse_loss", "nll_loss", "softmax",
 ]  # fmt: skip
 
-P = ParamSpec("P")
+Loss = TypeVar("Loss", bound=Callable[..., Any])
+
+if TYPE_CHECKING:
+
+    class Output(Value, Sequence[Value]):
+        """A loss or the output of a Layer, to type checkers; really a Value or a list, depending on what is asked."""
 
 
-class _Reducible(Protocol[P]):
-    """Tells type checkers that a loss is one Value unless its reduction is "none"."""
+def _for_targets(allowed: Callable[[Any], bool], expected: str) -> Callable[[Loss], Loss]:
+    """Decorate a loss that accepts only these targets, and give it its `check_targets`."""
 
-    @overload
-    def __call__(self, *args: Any, reduction: Literal["none"], **options: Any) -> Any: ...
-    @overload
-    def __call__(self, *args: P.args, **options: P.kwargs) -> Value: ...
-
-
-def _reducible(loss: Callable[P, Any]) -> _Reducible[P]:
-    return cast(_Reducible[P], loss)
-
-
-def _for_targets(allowed: Callable[[Any], bool], expected: str) -> Callable[[Callable[P, Any]], _Reducible[P]]:
-    """Decorate a `_reducible` loss that accepts only these targets, and give it its `check_targets`."""
-
-    def decorated(loss: Callable[P, Any]) -> _Reducible[P]:
+    def decorated(loss: Loss) -> Loss:
         def check_targets(targets: Any, name: str = "target") -> None:
             for path, target in leaves(name, targets):
                 found = target.data if isinstance(target, Value) else plain(target)
@@ -58,7 +50,7 @@ def _for_targets(allowed: Callable[[Any], bool], expected: str) -> Callable[[Cal
             return loss(input, target, **options)
 
         vars(checked).update(check_targets=check_targets)
-        return cast(_Reducible[P], checked)
+        return cast(Loss, checked)
 
     return decorated
 
@@ -66,20 +58,17 @@ def _for_targets(allowed: Callable[[Any], bool], expected: str) -> Callable[[Cal
 # Losses of one number and its target, or of any number of them: both in the same shape.
 
 
-@_reducible
-def mse_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
+def mse_loss(input: Any, target: Any, *, reduction: str = "mean") -> "Output":
     """The squared error, (input - target)^2."""
     return _reduced(_each(lambda x, y: (error := x - y) * error, input, target), reduction)
 
 
-@_reducible
-def l1_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
+def l1_loss(input: Any, target: Any, *, reduction: str = "mean") -> "Output":
     """The absolute error, |input - target|. Its derivative is 0 where both are equal."""
     return _reduced(_each(lambda x, y: abs(x - y), input, target), reduction)
 
 
-@_reducible
-def huber_loss(input: Any, target: Any, *, reduction: str = "mean", delta: float = 1.0) -> Any:
+def huber_loss(input: Any, target: Any, *, reduction: str = "mean", delta: float = 1.0) -> "Output":
     """Half the squared error, up to an error of `delta`; beyond that, a straight line (Huber, 1964).
 
     So outliers pull no harder than an error of `delta` does. Raises ValueError unless `delta` is above 0.
@@ -95,13 +84,13 @@ def huber_loss(input: Any, target: Any, *, reduction: str = "mean", delta: float
 
 
 @_for_targets(lambda y: y in (-1, 1), "-1 or +1; for 0 and 1, use binary_cross_entropy_with_logits")
-def hinge_loss(input: Any, target: Any, *, reduction: str = "mean") -> Any:
+def hinge_loss(input: Any, target: Any, *, reduction: str = "mean") -> "Output":
     """relu(1 - target * input): 0 for a score on its target's side of 0 by a margin of 1 (Cortes and Vapnik, 1995)."""
     return _reduced(_each(lambda x, y: (1 - y * x).relu(), input, target), reduction)
 
 
 @_for_targets(lambda y: 0 <= y <= 1, "a number from 0 to 1; for -1 and +1, use hinge_loss")
-def binary_cross_entropy_with_logits(input: Any, target: Any, *, reduction: str = "mean") -> Any:
+def binary_cross_entropy_with_logits(input: Any, target: Any, *, reduction: str = "mean") -> "Output":
     """The cross-entropy of sigmoid(input) as the probability of 1, for targets of 0, 1 or a probability between."""
     return _reduced(_each(_binary_cross_entropy, input, target), reduction)
 
@@ -121,11 +110,10 @@ def _binary_cross_entropy(x: Value, y: Value) -> Value:
 # and a list of indices. As in `take`, an index may be an argument of a compiled function.
 
 
-@_reducible
 def cross_entropy(
     logits: Any, target_index: Any, *, weight: Sequence[float] | None = None, label_smoothing: float = 0.0,
     reduction: str = "mean",
-) -> Any:  # fmt: skip
+) -> "Output":  # fmt: skip
     """The cross-entropy -log(softmax(logits)[target_index]), as one node for each example.
 
     The logits are those of one example, or a list of such lists; the index of the true class is an int or a number that
@@ -155,7 +143,7 @@ def cross_entropy(
     losses = _each_example(loss, logits, target_index)
     if weight is None or reduction != "mean" or isinstance(losses, Value):
         return _reduced(losses, reduction)
-    return sum(flat(losses)) / reduce(operator.add, shares)
+    return _reduced(sum(flat(losses)) / reduce(operator.add, shares), reduction)
 
 
 def cross_entropy_node(logits: Any, target: Any, hit: Any, spread: Sequence[float]) -> Value:
@@ -181,8 +169,7 @@ def cross_entropy_node(logits: Any, target: Any, hit: Any, spread: Sequence[floa
     return loss
 
 
-@_reducible
-def nll_loss(log_probabilities: Any, target_index: Any, *, reduction: str = "mean") -> Any:
+def nll_loss(log_probabilities: Any, target_index: Any, *, reduction: str = "mean") -> "Output":
     """-log_probabilities[target_index], for outputs of `log_softmax`; otherwise like `cross_entropy`."""
     losses = _each_example(lambda row, i: -scalar.take(promote(*row), i), log_probabilities, target_index)
     return _reduced(losses, reduction)
@@ -276,10 +263,10 @@ def _items(name: str, tree: Any) -> Any:
     return by_position(name, tree) if is_sized(tree) else None
 
 
-def _reduced(losses: Any, reduction: str) -> Any:
+def _reduced(losses: Any, reduction: str) -> "Output":
     """The losses as they are, their mean or their sum."""
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"reduction is {reduction!r}: expected 'mean', 'sum' or 'none'")
-    if reduction == "none" or isinstance(losses, Value):
-        return losses
-    return mean(flat(losses)) if reduction == "mean" else sum(flat(losses))
+    if reduction != "none" and not isinstance(losses, Value):
+        losses = mean(flat(losses)) if reduction == "mean" else sum(flat(losses))
+    return losses  # type: ignore[no-any-return]
