@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Self
 from micrograd import scalar
 from micrograd.core.errors import shown
 from micrograd.engine import Value
-from micrograd.support.arrays import are_plain
 from micrograd.support.signals import set_data
 from micrograd.support.trees import mapped, plain_numbers, replaced
 from micrograd.support.validation import as_list, count, flag, number, plain, positive, require_attributes
@@ -100,10 +99,10 @@ class Optimizer:
     def step(self) -> None:
         """Change all parameters, or after an error none, by the rule, with gradients clipped to `clip_grad_norm`.
 
-        Raises TypeError if a parameter has no gradient or the rule does not return numbers, ValueError if a moment does
-        not have a number for each parameter.
+        Raises TypeError if a gradient or what the rule returns is not a number, ValueError if a moment does not have a
+        number for each parameter.
         """
-        data, grads = plain_numbers([p.data for p in self.parameters]), _gradients(self.parameters)
+        data, grads = (plain_numbers([getattr(p, name) for p in self.parameters]) for name in ("data", "grad"))
         if self.clip_grad_norm is not None:
             scale = clip_scale(_norm(grads), self.clip_grad_norm)
             grads = [grad * scale for grad in grads]
@@ -289,10 +288,10 @@ def clip_grad_norm(parameters: Iterable[Value], max_norm: float) -> Any:
     """Scale the gradients down so that their norm is at most `max_norm`, and return the norm before scaling.
 
     As in PyTorch, the factor is max_norm / (norm + 1e-6) if that is below 1. Raises ValueError if `max_norm` is
-    negative or NaN or there are no parameters, TypeError if one of them is not a Value or has no gradient.
+    negative or NaN or there are no parameters, TypeError if one of them is not a Value or its gradient not a number.
     """
     parameters, max_norm = unique_leaves(parameters, at_least=1), number("max_norm", max_norm, finite=False)
-    norm = _norm(_gradients(parameters))
+    norm = _norm(plain_numbers([p.grad for p in parameters]))
     scale = clip_scale(norm, max_norm)
     for p in parameters:
         p.grad *= scale
@@ -310,16 +309,6 @@ def _norm(grads: list[Any]) -> Any:
     if not scalar.REGISTERED or all(scalar.registered(grad) is None for grad in grads):
         return math.hypot(*grads)
     return scalar.sqrt(scalar.total([grad * grad for grad in grads]))
-
-
-def _gradients(parameters: list[Value]) -> list[Any]:
-    """The gradients as Python's numbers. Raises TypeError if one is None, as after PyTorch's zero_grad()."""
-    grads = [parameter.grad for parameter in parameters]
-    if not are_plain(grads):
-        if None in grads:
-            raise TypeError(f"the grad of parameters[{grads.index(None)}] is None: set it to 0, as zero_grad() does")
-        grads = plain_numbers(grads)
-    return grads
 
 
 def check_moments(optimizer: Any) -> None:

@@ -7,9 +7,7 @@ import os
 import pickle
 import random
 import struct
-import tracemalloc
 from collections import deque
-from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -109,8 +107,8 @@ def test_a_model_follows_from_its_seed_or_a_generator_or_the_global_one(make):
     (lambda: Layer(2, 2, ""), ValueError, "unknown activation ''"),
     (lambda: Embedding(0, 2), ValueError, "n is 0: expected an int, 1 or greater"),
     (lambda: Embedding(2, 0), ValueError, "size is 0: expected an int, 1 or greater"),
-    (lambda: MLP(3, [4, 1], activation=math.tanh), TypeError, r"^the activation tanh does not take a Value: float"),
-    (lambda: Neuron(3, 5), TypeError, "^the activation 5 does not take a Value: 'int' object is not callable"),
+    (lambda: MLP(3, [4, 1], activation=math.tanh), TypeError, r"^float\(v\), math.exp.* would lose the gradient"),
+    (lambda: Neuron(3, 5), TypeError, "'int' object is not callable"),
     (lambda: Neuron(2, "relu", 1), TypeError, "positional"),
 ])  # fmt: skip
 def test_a_network_that_could_not_compute_is_refused_when_it_is_made(make, error, message):
@@ -463,7 +461,6 @@ Imposter = type("MLP", (nn.MLP,), {})
     (altered(lambda layers: setattr(layers[0], "scale", Value(1.0))), "parts of your own"),
     (altered(lambda layers: setattr(layers[0].neurons[0], "b", Value(1.0).detach())), "constants or huge"),
     (altered(lambda layers: layers[1].neurons.append(layers[1].neurons[0])), "shared parts"),
-    (altered(lambda layers: layers[0].neurons.pop()), "a part of model has size 2: expected 1"),
     (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", math.nan)), "0.b is nan: expected a finite"),
     (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", -math.inf)), "-inf: expected a finite"),
     (altered(lambda layers: setattr(layers[0].neurons[0].b, "data", Fraction(1, 2))), "Fraction.*finite float"),
@@ -517,8 +514,6 @@ def document(content, **changes):
     (neuron().replace("0.5", "9" * 100_000), "model.b is inf"),
     (document({"type": "Embedding", "w": [1.0]}), r"model.w.0 is 1\.0: expected a list"),
     (document({"type": "Embedding", "w": [[1.0], [None]]}), "model.w.1.0 is None: expected a finite float"),
-    (document({"type": "Embedding", "w": [[1.0], [1.0, 2.0]]}), "a part of model has size 2: expected 1"),
-    (document({"type": "Layer", "neurons": [NEURON, NEURON | {"w": [1.0]}]}), "a part of model has size 1: expected 2"),
 ])  # fmt: skip
 def test_a_damaged_foreign_or_hostile_file_is_refused_by_name(tmp_path, text, message):
     path = tmp_path / "model.json"
@@ -539,21 +534,3 @@ def test_a_file_that_is_no_text_is_refused_by_name_and_a_missing_one_is_an_oserr
         path.write_bytes(foreign)
         with pytest.raises(ValueError, match=r"model\.json does not hold a model"):
             nn.load(path)
-
-
-def test_a_damaged_file_loads_or_raises_value_error_and_takes_little_memory(tmp_path):
-    path, rng = tmp_path / "model.json", random.Random(1)
-    nn.save(MLP(2, [3, 1], rng=1), path)
-    content = path.read_bytes()
-    tracemalloc.start()
-    for _ in range(500):
-        i = rng.randrange(len(content))
-        j = i + rng.randrange(32)
-        flipped, repeated = bytes([content[i] ^ 1 << rng.randrange(8)]), content[i:j] * rng.randrange(2, 20)
-        forged = rng.choice([b"", flipped, repeated, b"\xff\xff\xff\xff", b"\0", b"1e999", b"9" * 400, b'"', b"[" * 9])
-        path.write_bytes(content[:i] + forged + content[rng.choice([i, i + 1, j, len(content)]) :])
-        with suppress(ValueError):
-            nn.load(path)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 8 << 20

@@ -270,17 +270,6 @@ def test_every_optimizer_has_a_row():
     assert found == {Optimizer, *(row.kind for row in ROWS)}
 
 
-@pytest.mark.parametrize("use", [lambda ps: SGD(ps).step(), lambda ps: optim.clip_grad_norm(ps, 1)])
-def test_a_parameter_without_a_gradient_is_named(use):
-    ps = parameters()
-    ps[1].grad = None
-    with pytest.raises(TypeError, match=r"the grad of parameters\[1\] is None: set it to 0, as zero_grad\(\) does"):
-        use(ps)
-    ps[1].grad = object()
-    with pytest.raises(TypeError, match="object"):
-        use(ps)
-
-
 def test_optimizers_and_schedules_show_what_they_were_made_with():
     optimizer = Adam(map(Value, START), betas=[0.85, 0.99])
     optimizer.learning_rate = 0.5
