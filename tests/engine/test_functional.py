@@ -413,7 +413,24 @@ def test_a_function_may_change_its_argument_in_place(in_place, x, value, gradien
 # Errors
 
 
+VECTORS = [1.0], [1.0, 2.0, 3.0], 4.0, [[1.0], [1.0, 2.0]]
+
+
+def pair(x):
+    return [x[0], x[1]]
+
+
 @pytest.mark.parametrize(("call", "message"), [
+    *[
+        (lambda product=product, f=f, v=v: product(f)([1.0, 2.0], v), rf"^the vector must have the shape of {of}, \(2,")
+        for product, f, of in ((hvp, rosenbrock, "x"), (jvp, rosenbrock, "x"), (vjp, pair, "the result"))
+        for v in VECTORS
+    ],
+    *[
+        (lambda product=product, f=f, x=x: product(f)([1.0, 2.0], [1.0, x]), r"^vector\[1\]: a Value holds a number")
+        for product, f in ((hvp, rosenbrock), (jvp, pair), (vjp, pair))
+        for x in (1j, "1", None)
+    ],
     (lambda: grad(lambda x: None)(1.0), "a function that returns numbers, not NoneType"),
     (lambda: grad(3.0), r"expected a function to differentiate, not 3.0: write grad\(f\)\(x\)"),
     (lambda: grad(lambda x: [x, x])(1.0), "returns one number, not 2: use jacobian"),
@@ -438,7 +455,7 @@ def test_a_function_may_change_its_argument_in_place(in_place, x, value, gradien
     (lambda: gradcheck(lambda x, y: x * y[0], (1.0, ["2"])), r"^inputs\[1\]\[0\]: a Value holds a number"),
 ])  # fmt: skip
 def test_what_has_no_gradient_is_told(call, message):
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises(ValueError if "must have" in message else TypeError, match=message):
         call()
 
 
@@ -461,26 +478,6 @@ def test_a_derivative_that_does_not_exist_is_an_error_and_what_a_closure_raises_
             derivative(lambda x: Value(x.data, (x,), "odd") * 3)(2.0)
         with pytest.raises(KeyError, match="^'lost'$"):
             derivative(lambda x: Value(x.data, (x,), "broken", lost))(2.0)
-
-
-def test_a_vector_of_another_length_is_an_error():
-    for vector in ([1.0], [1.0, 2.0, 3.0], 4.0):
-        came = rf"\({len(vector)},\)" if isinstance(vector, list) else r"\(\)"
-        with pytest.raises(ValueError, match=rf"^the vector must have the shape of x, \(2,\), not {came}$"):
-            hvp(rosenbrock)([1.0, 2.0], vector)
-        with pytest.raises(ValueError, match=rf"^the vector must have the shape of x, \(2,\), not {came}$"):
-            jvp(rosenbrock)([1.0, 2.0], vector)
-    for vector in ([1.0], 2.0, [[1.0], [1.0, 2.0]]):
-        with pytest.raises(ValueError, match=r"^the vector must have the shape of the result, \(2,\), not \("):
-            vjp(lambda x: [x[0], x[1]])([1.0, 2.0], vector)
-    assert hvp(rosenbrock)([1.0, 1.0], [1.0, 2.0]) == [2.0, 0.0]
-
-
-@pytest.mark.parametrize("number", [1j, "1", None])
-@pytest.mark.parametrize("product", [jvp, vjp, hvp])
-def test_a_vector_of_other_things_than_numbers_is_an_error_that_says_where(product, number):
-    with pytest.raises(TypeError, match=rf"^vector\[1\]: a Value holds a number .*, not {type(number).__name__}: "):
-        product(rosenbrock if product is hvp else lambda x: [x[0], x[1]])([1.0, 2.0], [1.0, number])
 
 
 # Gradcheck

@@ -112,12 +112,15 @@ def test_a_number_beside_an_operation_is_written_into_it_and_has_no_gradient():
     assert ["2.5"] in cards(total([x, 2.5, x + 1]))
 
 
-@pytest.mark.parametrize(("number", "shown"), [
-    (-0.000123456, "−0.0001"), (-1.23456e-300, "−1e−300"), (1.5e7, "1.5e7"), (Fraction(-1, 3), "−1/3"),
-    (Fraction(-123456, 654321), "−0.1887"), (Fraction(-1, 10**4000), "−1e−4000"), (123456, "123456"),
+@pytest.mark.parametrize(("number", "in_full", "shown"), [
+    (-0.000123456, "−0.0001235", "−0.0001"), (-1.23456e-300, "−1.235e−300", "−1e−300"), (1.5e7, "1.5e7", "1.5e7"),
+    (Fraction(-1, 3), "−1/3", "−1/3"), (Fraction(-123456, 654321), "−41152/218107", "−0.1887"),
+    (Fraction(-1, 10**4000), "−1e−4000", "−1e−4000"), (123456, "123456", "123456"), (2.0, "2", "2"),
+    (float("nan"), "nan", "nan"), (float("-inf"), "−inf", "−inf"), (10**400, "1.000e400", "1.0e400"),
 ])  # fmt: skip
-def test_numbers_on_cards_have_as_many_digits_as_there_is_room_for(number, shown):
-    assert text.number(number, 7) == shown
+def test_numbers_have_four_digits_or_on_cards_as_many_as_there_is_room_for(number, in_full, shown):
+    assert (text.number(number), text.number(number, 7)) == (in_full, shown)
+    assert f"data {in_full}}}" in draw_graph(Value(number))
 
 
 def test_of_the_examples_of_a_mean_or_sum_the_first_is_drawn_as_a_stack():
