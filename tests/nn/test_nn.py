@@ -70,10 +70,6 @@ def test_each_layer_of_an_mlp_starts_by_its_own_sizes_with_biases_of_0():
         assert {neuron.b.data for neuron in layer.neurons} == {0.0}
 
 
-def test_a_neuron_alone_starts_like_a_layer_of_one():
-    assert bits(Neuron(8, rng=0)) == bits(Layer(8, 1, rng=0))
-
-
 def test_the_weights_of_an_embedding_are_spread_as_those_of_pytorch():
     data = Embedding(100, 50, rng=0).state_dict().values()
     assert abs(math.fsum(data) / 5000) < 4 / math.sqrt(5000)
@@ -490,29 +486,21 @@ def document(content, **changes):
 
 @pytest.mark.parametrize(("text", "message"), [
     ("", "Expecting value"),
-    ("\ufeff" + neuron(), "BOM"),
     ("null", "not written by nn.save"),
     (document(None, format="other"), "not written by nn.save"),
     (document(None, version=2), "not written by nn.save of this version"),
     (neuron() + "{}", "Extra data"),
     ("[" * 200_000, "recursion"),
-    (neuron(b="HERE").replace('"HERE"', "[" * 300 + "]" * 300), r"model.b is \[\[\["),
     (document(None), "model is None: expected Neuron, Layer, MLP or Embedding"),
     (neuron(type="os.system"), "expected Neuron, Layer, MLP or Embedding"),
-    (neuron(type=["MLP"]), "expected Neuron, Layer, MLP or Embedding"),
     (neuron(nin=10**9), "expected Neuron, Layer, MLP or Embedding"),
     (document({"type": "MLP", "layers": []}), r"model.layers is \[\]: expected a list"),
-    (document({"type": "MLP", "layers": {"0": 1}}), "model.layers is .*: expected a list"),
     (document({"type": "MLP", "layers": [{"type": "MLP", "layers": []}]}), "layers.0 is .*: expected a Layer"),
     (neuron(activation="__import__"), "activation is '__import__': expected a name from ACTIVATIONS"),
-    (neuron(activation=["tanh"]), r"activation is \['tanh'\]: expected a name"),
-    (neuron(w="12"), "model.w is '12': expected a list"),
     (neuron(w=[1.0, "x" * 100_000]), "model.w.1 is 'xxx.*: expected a finite float"),
     (neuron(b=True), "model.b is True: expected a finite float"),
-    (neuron(b=math.nan), "model.b is nan: expected a finite float"),
     (neuron().replace("0.5", "1e999"), "model.b is inf"),
     (neuron().replace("0.5", "9" * 100_000), "model.b is inf"),
-    (document({"type": "Embedding", "w": [1.0]}), r"model.w.0 is 1\.0: expected a list"),
     (document({"type": "Embedding", "w": [[1.0], [None]]}), "model.w.1.0 is None: expected a finite float"),
 ])  # fmt: skip
 def test_a_damaged_foreign_or_hostile_file_is_refused_by_name(tmp_path, text, message):

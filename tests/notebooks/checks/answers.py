@@ -83,24 +83,25 @@ def leads_back(call: str, node: Any) -> None:
         raise NotYet(f"{call} has no _backward: the way back ends there, and x gets no gradient")
 
 
-def value_of(call: str, result: object, kind: type = micrograd.Value) -> object:
-    """The result of the call, which has to be a Value."""
+def returned(call: str, result: object, kind: Any, expected: str, verb: str = "returns") -> Any:
+    """The result of the call, which has to be of this kind."""
     if result is None:
-        raise NotYet(f"{call} returns nothing")
+        raise NotYet(f"{call} {verb} nothing")
+    if not isinstance(result, kind):
+        raise NotYet(f"{call} {verb} {with_article(type(result).__name__)}: expected {expected}")
+    return result
+
+
+def value_of(call: str, result: object, kind: type = micrograd.Value) -> Any:
+    """The result of the call, which has to be a Value."""
     if isinstance(result, (int, float)):
         raise NotYet(f"{call} returns the plain number {result:.6g}: return a Value, which knows where it came from")
-    if not isinstance(result, kind):
-        raise NotYet(f"{call} returns {with_article(type(result).__name__)}: expected a Value")
-    return result
+    return returned(call, result, kind, "a Value")
 
 
 def number_of(call: str, result: object) -> float:
     """The result of the call, which has to be a number."""
-    if result is None:
-        raise NotYet(f"{call} returns nothing")
-    if not isinstance(result, (int, float)):
-        raise NotYet(f"{call} returns {with_article(type(result).__name__)}: expected a number")
-    return result
+    return returned(call, result, (int, float), "a number")
 
 
 def close(a: float, b: float, tolerance: float = 1e-9) -> bool:
@@ -137,10 +138,7 @@ def _gradients(function: Callable, numbers: dict[str, Any]) -> dict[str, float]:
 
 def row_of(call: str, result: object, size: int) -> list[micrograd.Value]:
     """The result of the call, which has to be a list of that many Values."""
-    if result is None:
-        raise NotYet(f"{call} is nothing")
-    if not isinstance(result, (list, tuple)):
-        raise NotYet(f"{call} is {with_article(type(result).__name__)}: expected a list with a Value for each")
+    returned(call, result, (list, tuple), "a list with a Value for each", "is")
     if len(result) != size:
         raise NotYet(f"{call} has {len(result)} numbers: expected {size}")
     return [value_of(f"{call}[{i}]", each) for i, each in enumerate(result)]

@@ -2,15 +2,12 @@
 
 from collections.abc import Callable
 
-from .answers import NotYet, check, close, same, with_article
+from .answers import NotYet, check, close, returned, same
 
 
 def _table(call: str, result: object, kind: type, shape: tuple[int, ...]) -> object:
     """The result of the call, which has to be a tensor of this shape."""
-    if result is None:
-        raise NotYet(f"{call} returns nothing")
-    if not isinstance(result, kind):
-        raise NotYet(f"{call} returns {with_article(type(result).__name__)}: expected a Tensor")
+    returned(call, result, kind, "a Tensor")
     if result.data.shape != shape:
         raise NotYet(f"{call} has the shape {result.data.shape}: expected {shape}")
     if not result._prev or result._backward is None:
