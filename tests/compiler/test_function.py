@@ -294,7 +294,6 @@ P = Value(1.0)
 
 
 @pytest.mark.parametrize(("given", "kind", "message"), [
-    ({"backend": "fortran"}, ValueError, "'fortran': expected 'auto'"),
     ({"example_args": 1.0}, TypeError, "example_args is 1.0: expected a tuple of the function's arguments"),
     ({"example_args": 0.5}, TypeError, r"a tuple of the function's arguments, such as \(0\.5,\)$"),
     ({"parameters": [1.0]}, TypeError, "parameters holds 1.0: expected Values"),

@@ -1,11 +1,10 @@
-"""`python -m tests.stress kill`, `interrupt` or `threads`."""
+"""`python -m tests.stress interrupt` or `threads`."""
 
 import argparse
 
 from tests.stress import faults
 
 COMMANDS = {
-    "kill": (faults.kill, "processes killed while they save", 200, "processes"),
     "interrupt": (faults.interrupt, "Ctrl-C during fit", 1000, "times each"),
     "threads": (faults.threads, "networks that learn at once", 8, "threads"),
 }

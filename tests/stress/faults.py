@@ -1,65 +1,19 @@
-"""Faults around a program: it is killed, interrupted, and shares its time with threads."""
+"""Faults around a program: it is interrupted, and shares its time with threads."""
 
 import copy
 import gc
-import multiprocessing
 import random
 import signal
 import sys
-import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from itertools import cycle, islice
-from pathlib import Path
+from itertools import islice
 from typing import Any
 
 import micrograd
 from micrograd import Value, data, fit, losses, mean, nn, optim
-
-# Killed while it saves
-
-
-def save_forever(path: Path, models: list[nn.MLP], ready: Any) -> None:
-    """Save one model after the other to the same file."""
-    for model in cycle(models):
-        nn.save(model, path)
-        ready.set()
-
-
-def kill(times: int, rng: random.Random | None = None) -> Iterator[str]:
-    """Kill processes at random moments while they save. Tells how often which model was there.
-
-    "half-way" counts the kills that came while the new file was written: they leave its temporary file.
-
-    Raises ValueError if a file is broken.
-    """
-    fork, rng = multiprocessing.get_context("fork"), rng or random.Random()
-    models = [nn.MLP(8, [32, 1], rng=seed) for seed in (1, 2)]
-    states = [model.state_dict() for model in models]
-    found: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory, "model.json")
-        nn.save(models[0], path)
-        started = time.perf_counter()
-        nn.save(models[0], path)
-        duration = time.perf_counter() - started
-        for i in range(times):
-            ready = fork.Event()
-            process = fork.Process(target=save_forever, args=(path, models, ready))
-            process.start()
-            ready.wait()
-            time.sleep(2 * duration * (i + rng.random()) / times)  # spread over the saving of either model
-            process.kill()
-            process.join()
-            found[f"model {states.index(nn.load(path).state_dict()) + 1}"] += 1
-            for temporary in set(path.parent.iterdir()) - {path}:
-                found["half-way"] += 1
-                temporary.unlink()
-    yield f"{times} processes killed while they saved: {dict(found)}"
-
 
 # Interrupted by Ctrl-C
 

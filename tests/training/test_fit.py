@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 import weakref
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -153,12 +153,10 @@ def test_patience_ends_the_training_and_brings_back_the_best_parameters(path, pa
     assert not history.interrupted
 
 
-@pytest.mark.parametrize("last", [5.0, math.nan])
-def test_patience_brings_back_whatever_the_optimizer_trains(last):
+def test_patience_brings_back_whatever_the_optimizer_trains():
     """Here a scale in the loss, which the model does not have."""
     scale, model = Value(1.0), Line(9.0)
-    with pytest.raises(Diverged) if math.isnan(last) else nullcontext():
-        walk([3.0, 2.0, 4.0, last], model, lambda p, y: (p * scale - y) ** 2, [scale], patience=2)
+    walk([3.0, 2.0, 4.0, 5.0], model, lambda p, y: (p * scale - y) ** 2, [scale], patience=2)
     assert (model.w.data, scale.data) == (2.0, 2.0)
 
 
