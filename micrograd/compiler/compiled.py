@@ -354,14 +354,10 @@ class Compiled(Function):
         Raises
         ------
         ValueError
-            If the path ends in anything else than .js or .mjs, or the optimizer has other parameters than the function.
+            If the optimizer has other parameters than the function.
         TypeError
             If the function does not return a single Value to optimize, or the optimizer is one that `training` refuses.
         """
-        path = Path(path)
-        if path.suffix not in (".js", ".mjs"):
-            better = f"one that ends in .js or .mjs, such as {path.with_suffix('.js')}"
-            raise ValueError(f"{path} is not the name of a module in JavaScript: give {better}")
         files.replace(path, self.js_source(optimizer=optimizer).encode())
 
     def js_source(self, *, optimizer: Optimizer | None = None) -> str:

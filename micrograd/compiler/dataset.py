@@ -168,9 +168,6 @@ def pack(batches: Sequence[Any], precision: Precision = DOUBLE, axes: Axes | Non
         return batches[0].expect(precision, axes)
     if len(batches) != (n := len(axes)):
         raise ValueError(f"the function takes {n} argument{'s' * (n != 1)}, not {len(batches)}")
-    if any(isinstance(batch, Batch) for batch in batches):
-        came = f"got packed examples as one of {len(batches)} arguments"
-        raise TypeError(f"{came}: they hold all arguments already, so pass them alone")
     columns = [_named(k, _column, *column, precision) for k, column in enumerate(zip(batches, axes, strict=True), 1)]
     axes = tuple(_indices(k, axis, rows) for k, (axis, (_, rows, _)) in enumerate(zip(axes, columns, strict=True)))
     each = zip(axes, columns, strict=True)
@@ -218,7 +215,7 @@ def _column(batch: Any, axis: Any, precision: Precision) -> tuple[Shape, int, An
     An argument that all examples share has one row.
     """
     is_shared, is_list = axis is None, isinstance(batch, (list, tuple))
-    if not (is_shared or is_list) and (isinstance(batch, NO_LISTS) or not validation.is_sized(batch)):
+    if not (is_shared or is_list) and (isinstance(batch, (*NO_LISTS, Batch)) or not validation.is_sized(batch)):
         raise TypeError(f"expected a list or an array of examples, not {shown(batch)}")
     examples: Any = batch if is_list and not is_shared else _plain(batch, precision)
     if isinstance(examples, memoryview) and examples.shape:
@@ -264,17 +261,12 @@ def check_out(out: Any, shape: tuple[Any, ...], code: str) -> None:
     """Raise TypeError or ValueError unless results of this shape can be written into an array."""
     if not trees.is_regular(shape):
         raise ValueError(f"out cannot have the shape of the results, {shape}: leave it out, for nested lists")
-    has_type = hasattr(out, "flags") and hasattr(out, "dtype")  # also an array without dimensions, for a number
-    is_of_type = has_type and out.dtype == code
-    if not is_of_type or out.shape != shape or not out.flags.c_contiguous or not out.flags.writeable:
-        came = shown(out)
-        if has_type:
-            kind = "an array" if out.flags.writeable else "a read-only array"
-            came = f"{kind} of {out.dtype.str!r}, shape {out.shape}, strides {out.strides}"
-        raise (ValueError if is_of_type else TypeError)(
-            f"out is {came}: expected a C-contiguous NumPy array of {code!r} to write to, such as "
-            f"numpy.empty({shape}, {code!r})"
-        )
+    is_array = hasattr(out, "flags") and hasattr(out, "dtype")  # also one without dimensions, for a number
+    fits = is_array and (out.dtype, out.shape) == (code, shape)
+    if not fits or not out.flags.c_contiguous or not out.flags.writeable:
+        came = f"an array of {out.dtype.str!r} and shape {out.shape}" if is_array else shown(out)
+        expected = f"a C-contiguous NumPy array of {code!r} to write to, such as numpy.empty({shape}, {code!r})"
+        raise (ValueError if is_array else TypeError)(f"out is {came}: expected {expected}")
 
 
 def in_arrays(out: Any, gradients: Sequence[Any], code: str, *, is_one: bool) -> Any:

@@ -26,7 +26,6 @@ from typing import Any, NamedTuple
 
 from micrograd.compiler.dataset import Batch, Buckets
 from micrograd.compiler.function import Function
-from micrograd.core.errors import shown
 from micrograd.support.arrays import concatenated
 
 PREFETCH = 2  # chunks in flight for each worker, so that it does not wait for the next
@@ -67,8 +66,6 @@ class Workers:
     """The workers of an executor."""
 
     def __init__(self, executor: Any) -> None:
-        if not hasattr(executor, "submit"):
-            raise TypeError(f"executor is {shown(executor)}: expected an executor, as in concurrent.futures")
         self.executor = executor
         self._has_answered = False
 
@@ -169,8 +166,6 @@ def _chunks(fast: Function, batches: Sequence[Any], workers: int) -> Iterator[tu
     if fast._are_chunks(batches):
         for i, chunk in enumerate(batches[0]):
             of_one = isinstance(chunk, Batch) or len(fast._shapes) == 1
-            if not of_one and not isinstance(chunk, tuple):
-                raise TypeError(f"chunk {i} is {shown(chunk)}: expected a tuple with a batch for each argument")
             with _noted(name := f"chunk {i}"):
                 packed = fast._packed([chunk] if of_one else chunk)
             yield name, packed

@@ -125,12 +125,12 @@ def test_an_array_may_be_overwritten_by_its_own_results(backend):
 @pytest.mark.parametrize(("out", "error", "message"), [
     ([0.0] * 3, TypeError, r"out is \[0.0, 0.0, 0.0\]: expected a C-contiguous NumPy array of 'd' to write"),
     (array("d", [0.0] * 3), TypeError, "out is array.*: expected"),
-    (np.zeros(3, np.float32), TypeError, r"out is an array of '<f4', shape \(3,\), strides \(4,\): expected"),
-    (np.zeros(3, ">f8"), TypeError, "out is an array of '>f8'"),
-    (np.zeros(4), ValueError, r"out is an array of '<f8', shape \(4,\), .*such as numpy.empty\(\(3,\), 'd'\)"),
+    (np.zeros(3, np.float32), ValueError, r"out is an array of '<f4' and shape \(3,\): expected"),
+    (np.zeros(3, ">f8"), ValueError, "out is an array of '>f8'"),
+    (np.zeros(4), ValueError, r"out is an array of '<f8' and shape \(4,\): .*such as numpy.empty\(\(3,\), 'd'\)"),
     (np.zeros((3, 1)), ValueError, r"shape \(3, 1\)"),
-    (np.zeros(6)[::2], ValueError, r"strides \(16,\): .*C-contiguous"),
-    (np.broadcast_to(np.zeros(3), (3,)), ValueError, "read-only"),
+    (np.zeros(6)[::2], ValueError, r"expected a C-contiguous"),
+    (np.broadcast_to(np.zeros(3), (3,)), ValueError, "to write to"),
 ])  # fmt: skip
 def test_an_array_that_results_do_not_fit_into_is_refused(out, error, message):
     fast = micrograd.compile(lambda x: 2 * x, (1.0,), backend="python")
@@ -213,7 +213,7 @@ def test_gradients_are_written_into_arrays(backend):
         assert (float(out[0]), out[1].tolist()) == (0.0, [0.0, -6.0])
         assert fast.value_and_grad(2.0, b, argnum=1, out=out[1])[1] is out[1]
         out[1][:] = np.nan
-    for wrong, error in ((np.empty(3), ValueError), (np.empty(2, "f"), TypeError), ([0.0, 0.0], TypeError)):
+    for wrong, error in ((np.empty(3), ValueError), (np.empty(2, "f"), ValueError), ([0.0, 0.0], TypeError)):
         with pytest.raises(error, match=r"expected a C-contiguous NumPy array of 'd'.*numpy.empty\(\(2,\), 'd'\)"):
             fast.value_and_grad(2.0, [3.0, 0.0], argnum=1, out=wrong)
     for one in out[1], out[1:]:
@@ -231,7 +231,7 @@ def test_backward_writes_gradients_into_an_array_and_leaves_each_grad_alone(back
         other = np.empty(3)
         assert fast.backward(xs, ys, executor=executor, out=other) == pytest.approx(loss)
         close(other, out)
-    with pytest.raises(ValueError, match=r"out is an array of '<f8', shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"out is an array of '<f8' and shape \(2,\)"):
         fast.backward(xs, ys, out=np.empty(2))
 
 

@@ -44,7 +44,7 @@ BATCHES = [
     (lambda fast: fast.backward([], []), ValueError, "no examples"),
     (lambda fast: fast.backward([1.0]), ValueError, "takes 2 arguments, not 1"),
     (lambda fast: fast(1.0, 2.0, 3.0), ValueError, "takes 2 arguments, not 3"),
-    (lambda fast: fast.map(fast.pack([1.0], [2.0]), [1.0]), TypeError, "^got packed examples as one of 2 arguments"),
+    (lambda fast: fast.map(fast.pack([1.0], [2.0]), [1.0]), TypeError, "^argument 1: .* not <1 packed examples"),
     (lambda fast: fast.map(1.0, [2.0]), TypeError, "argument 1: expected a list or an array of examples, not 1"),
     (lambda fast: fast.map([1.0], 2.0), TypeError, "argument 2: expected a list or an array of examples, not 2"),
     (lambda fast: fast.map(np.array(1.0), [2.0]), TypeError, "argument 1: expected a list or an array of examples"),

@@ -379,13 +379,6 @@ const results = [p[0], typeof globalThis.ran];"""
 # What cannot be exported
 
 
-@pytest.mark.parametrize("name", ["model.c", "model", "model.ts", "model.JS"])
-def test_the_name_must_be_that_of_a_module(tmp_path, name):
-    with pytest.raises(ValueError, match=r"is not the name of a module in JavaScript: give one that ends in \.js or"):
-        compiled(lambda x: x, (1.0,)).export_js(tmp_path / name)
-    assert os.listdir(tmp_path) == []
-
-
 def refused(optimizer, error, message, tmp_path, fast):
     with pytest.raises(error, match=message):
         fast.export_js(tmp_path / "model.js", optimizer=optimizer)
