@@ -5,7 +5,8 @@ function update() {
     picked = chosen < 0 ? undefined : cardOf(chosen);
   const [title, ...lines] = sentence();
   at("title").replaceChildren(...whole(title[0].toUpperCase() + title.slice(1)));
-  at("sentence").replaceChildren(...lines.map(line => html("p", {}, ...(typeof line === "string" ? whole(line) : [line]))));
+  const paragraph = line => html("p", {}, ...(typeof line === "string" ? whole(line) : [line]));
+  at("sentence").replaceChildren(...lines.map(paragraph));
   at("key").classList.toggle("back", step > n);
   at("result").textContent = isKnown(root) ? `${nameOf(root)} = ${datum(root)}` : "";
   for (const { input, chosen } of stacks) if (input?.value && +input.value !== chosen + 1) input.value = chosen + 1;
@@ -18,37 +19,38 @@ function update() {
   if (active) follow(active);
 }
 
+// What a card says in one of its slots at this step.
+function said(item, [, , , , kind, of, room]) {
+  if (kind === "text") return item.texts[of];
+  if (of < 0) return kind === "grad" && step <= n ? "" : kind; // a word, such as w0
+  const i = shown(item.values[of], item.inner);
+  if (kind === "data") return isKnown(i) ? datum(i, room) : "";
+  const x = gradient(i);
+  return x === undefined ? "" : text(x, room);
+}
+
 function dress(item, isActive, isPicked) {
   item.share.textContent = "";
   if (item.isOpen) return;
-  const ids = item.values.map(i => shown(i, item.inner)),
-    titles = [],
-    numbers = [],
-    isChosen = isPicked || ids[0] === chosen;
+  const isChosen = isPicked || (item.values.length && shown(item.values[0], item.inner) === chosen),
+    heard = [];
   item.drawn.setAttribute("class", `card ${item.kind}${isActive ? " now" : ""}${isChosen ? " chosen" : ""}`);
-  item.slots.forEach(([, , , look, kind, of, room], k) => {
-    const word = item.words[k];
-    let shape = look,
-      words = kind;
-    if (kind === "text") words = item.texts[of];
-    else if (of >= 0) {
-      const i = ids[of],
-        x = kind === "grad" ? gradient(i) : isKnown(i) ? V[i] : undefined;
-      words = x === undefined ? "" : kind === "grad" ? text(x, room) : datum(i, room);
-      if (look === "weight" || look === "grad") shape += ` ${sign(x)}`;
-      if (of === 0 && words) numbers.push(kind === "grad" ? `gradient ${words}` : words);
-    } else if (kind === "grad" && look === "word" && step <= n) words = "";
-    if (kind === "text" && words) titles.push(words);
-    word.setAttribute("class", shape);
+  item.slots.forEach((slot, k) => {
+    const [, , , look, kind, of] = slot,
+      word = item.words[k],
+      words = said(item, slot);
+    const sign = words.startsWith("−") ? "minus" : "plus";
+    word.setAttribute("class", look === "weight" || look === "grad" ? `${look} ${sign}` : look);
     if (word.textContent !== words) word.textContent = words;
-    hold(word, words, kind);
+    if (kind === "text") hold(word, words);
+    if (words && (kind === "text" || of === 0)) heard.push(kind === "grad" ? `gradient ${words}` : words);
   });
-  item.drawn.setAttribute("aria-label", [...titles, ...numbers].join(", ") || "a Value");
+  item.drawn.setAttribute("aria-label", heard.join(", ") || "a Value");
 }
 
 // A label of letters that a font may lack must not leave its card.
-function hold(word, words, kind) {
-  if (kind !== "text" || /^[\x20-\x7e…–−×÷]*$/.test(words)) return;
+function hold(word, words) {
+  if (/^[\x20-\x7e…–−×÷]*$/.test(words)) return;
   const room = 88;
   word.removeAttribute("textLength");
   if (word.getComputedTextLength() > room) {
@@ -57,36 +59,40 @@ function hold(word, words, kind) {
   }
 }
 
+// What an edge carries: forward its weight, backward the gradient that it passes on; NaN if that is no single number.
+function amount(edge, inner) {
+  if (edge.count > 1) return NaN;
+  if (step > n) return C[shown(edge.user, inner)][edge.place];
+  return edge.weight === null ? NaN : V[shown(edge.weight, inner)];
+}
+
 function connect(view) {
   const back = step > n,
-    labels = new Map();
-  const amounts = view.edges.map(edge => {
-    if (edge.count > 1) return NaN;
-    const inner = view.items[edge.target].inner;
-    if (!back) return edge.weight === null ? NaN : V[shown(edge.weight, inner)];
-    return C[shown(edge.user, inner)][edge.place];
-  });
+    shares = new Map(); // what is passed on at this step, by the card that gets it
+  const amounts = view.edges.map(edge => amount(edge, view.items[edge.target].inner));
   const largest = Math.max(...amounts.map(Math.abs).filter(Number.isFinite), 0);
   view.edges.forEach((edge, k) => {
     const { inner } = view.items[edge.target],
-      user = edge.count > 1 ? -1 : shown(edge.user, inner),
-      goesBack = back && !(edge.count === 1 && constants.has(shown(edge.value, inner))); // a constant gets no gradient
-    const isNow = user >= 0 && user === now() && step !== n + 1,
-      waits = back && (!goesBack || (user >= 0 && !hasPassed(user)));
-    const x = amounts[k],
-      kind = waits ? " waiting" : x < 0 ? " down" : x > 0 ? " up" : "";
+      isOne = edge.count === 1,
+      user = isOne ? shown(edge.user, inner) : -1,
+      x = amounts[k];
+    const goesBack = back && !(isOne && constants.has(shown(edge.value, inner))), // a constant gets no gradient
+      waits = back && (!goesBack || (isOne && !hasPassed(user))),
+      isNow = isOne && user === now() && step !== n + 1;
+    const kind = waits ? " waiting" : x < 0 ? " down" : x > 0 ? " up" : "",
+      isThin = waits || !largest || !Number.isFinite(x),
+      width = !isOne ? 2 : isThin ? 1.2 : 0.8 + 2.4 * Math.abs(x / largest);
     edge.drawn.setAttribute("class", `edge${kind}${isNow && !back ? " now" : ""}`);
     edge.drawn.setAttribute("d", edge.paths[+goesBack]);
-    const width =
-      edge.count > 1 ? 2 : waits || !largest || !Number.isFinite(x) ? 1.2 : 0.8 + 2.4 * Math.abs(x / largest);
     edge.drawn.setAttribute("stroke-width", isNow && !(back && (waits || x === 0)) ? width + 1 : width);
-    if (isNow && goesBack && view.items[edge.source].share) labels.set(edge.source, [...(labels.get(edge.source) ?? []), x]);
+    if (isNow && goesBack && !view.items[edge.source].isStub)
+      shares.set(edge.source, [...(shares.get(edge.source) ?? []), x]);
   });
-  for (const [source, xs] of labels) {
+  for (const [source, xs] of shares) {
     const { share } = view.items[source],
       sum = xs.reduce((a, b) => a + b, 0);
-    share.textContent = xs.length > 1 && xs.length < 3 ? xs.map(x => plus(x)).join(" ") : plus(sum);
-    share.setAttribute("class", `share ${sign(sum)}`);
+    share.textContent = (xs.length === 2 ? xs : [sum]).map(plus).join(" ");
+    share.setAttribute("class", `share ${sum < 0 ? "minus" : "plus"}`);
   }
 }
 

@@ -2,7 +2,8 @@
 
 let hits = [],
   hit = -1;
-const isHit = (i, wanted) => graph.names[i].toLowerCase().includes(wanted) || (i >= first && operation(i)[0].toLowerCase() === wanted);
+const isHit = (i, wanted) =>
+  graph.names[i].toLowerCase().includes(wanted) || (i >= first && operation(i)[0].toLowerCase() === wanted);
 at("wanted").oninput = () => {
   const wanted = at("wanted").value.trim().toLowerCase();
   hits = wanted ? [...graph.names.keys()].filter(i => isHit(i, wanted)) : [];

@@ -25,7 +25,8 @@ function sentence() {
       ? ["Start", "The inputs and weights are given. Step forward to compute each operation, and then, backward, each gradient."]
       : ["A leaf alone", "It was computed from nothing."];
   if (step === n + 1) {
-    const why = G[root] === 1 ? `${partial(i, i)} = 1: how much ${nameOf(i)} changes with itself.` : "backward() was called on a Value computed from it.";
+    const itself = `${partial(i, i)} = 1: how much ${nameOf(i)} changes with itself.`;
+    const why = G[root] === 1 ? itself : "backward() was called on a Value computed from it.";
     return [`Backward starts: ${factor(i)}.grad = ${text(G[i])}`, why];
   }
   const [title, ...lines] = step <= n ? forwardWords(i) : backwardWords(i);
@@ -37,8 +38,9 @@ function sentence() {
 // What an operation computes: its formula with names, and with numbers.
 function forwardWords(i) {
   const [op, formula] = operation(i),
+    [operand, ...others] = operands(i),
     data = datum(i),
-    call = operands(i).length > 1 ? `${opName(i)} of ${operands(i).length} operands` : `${opName(i)}(${datum(operands(i)[0])})`;
+    call = opName(i) + (others.length ? ` of ${others.length + 1} operands` : `(${datum(operand)})`);
   const parts = new Set(formula ? [nameOf(i), named(formula, i), filled(formula, i), data] : [call, data]);
   const lines = [[...parts].join(" = ")];
   if (isChoice(i)) lines.push(`Python made the choice of ${op}() when the graph was built; it is fixed here.`);

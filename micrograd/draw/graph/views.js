@@ -11,8 +11,9 @@ const views = graph.views.map(([title, place, items, edges]) => {
       return (this.cards ??= items.map((item, k) => unpack(item, ...corners[k])));
     },
     get edges() {
-      return (this.lines ??= edges.map(([source, target, port, count, value, weight, user, place], k) => (
-        { source, target, port, count, value, weight, user, place, passes: passes[k] })));
+      return (this.lines ??= edges.map(([source, target, port, count, value, weight, user, place], k) => {
+        return { source, target, port, count, value, weight, user, place, passes: passes[k] };
+      }));
     },
   };
 });

@@ -1,6 +1,5 @@
 // The words: numbers, names and formulas as text.
 
-const sign = x => (x < 0 ? "minus" : "plus");
 const datum = (i, room) =>
   !changes.size && graph.exact[i]?.length <= (room ?? 12) ? graph.exact[i] : text(V[i], room);
 const inFull = x => `${x}`.replaceAll("-", "−");
