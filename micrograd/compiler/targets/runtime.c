@@ -377,17 +377,33 @@ typedef V R;
     after(p, u, 0, g, 0, once, &failed, h, d, 0, 0);
 
 /* PART gather */
-/* Rows of n numbers as columns, one, four or eight at a time: to[to_next*i + f] = from[f][i]. */
+#if defined(__clang__) || __GNUC__ >= 12
+#define MIXED __builtin_shufflevector
+#else
+#define MIXED(a, b, i, j, k, l) ((F){a[i], (j < 4 ? a : b)[j % 4], (k < 4 ? a : b)[k % 4], b[l - 4]})
+#endif
+
+/* Rows of n numbers as columns, one, four or eight at a time: to[to_next*i + f] = from[f][i]. Four numbers of four rows
+   change places in registers, in half of the time that one by one takes. */
 static inline __attribute__((always_inline)) void across(
     real *to, int64_t to_next, const real *const *from, int64_t rows, int64_t n)
 {
     typedef real F __attribute__((vector_size(4 * sizeof(real)), aligned(sizeof(real)), may_alias));
-    for (int64_t i = 0; i < n; i++, to += to_next)
-        if (rows == 1)
-            *to = from[0][i];
-        else
-            _Pragma("GCC unroll 2") for (int64_t f = 0; f < rows; f += 4)
-                *(F *)(to + f) = (F){from[f][i], from[f + 1][i], from[f + 2][i], from[f + 3][i]};
+    int64_t i = 0;
+    for (; rows >= 4 && i + 4 <= n; i += 4, to += 4 * to_next)
+        _Pragma("GCC unroll 2") for (int64_t f = 0; f < rows; f += 4) {
+            const F a = *(const F *)(from[f] + i), b = *(const F *)(from[f + 1] + i);
+            const F c = *(const F *)(from[f + 2] + i), d = *(const F *)(from[f + 3] + i);
+            const F ab_even = MIXED(a, b, 0, 4, 2, 6), ab_odd = MIXED(a, b, 1, 5, 3, 7);
+            const F cd_even = MIXED(c, d, 0, 4, 2, 6), cd_odd = MIXED(c, d, 1, 5, 3, 7);
+            *(F *)(to + f) = MIXED(ab_even, cd_even, 0, 1, 4, 5);
+            *(F *)(to + to_next + f) = MIXED(ab_odd, cd_odd, 0, 1, 4, 5);
+            *(F *)(to + 2 * to_next + f) = MIXED(ab_even, cd_even, 2, 3, 6, 7);
+            *(F *)(to + 3 * to_next + f) = MIXED(ab_odd, cd_odd, 2, 3, 6, 7);
+        }
+    for (; i < n; i++, to += to_next)
+        for (int64_t f = 0; f < rows; f++)
+            to[f] = from[f][i];
 }
 
 /* Copies arguments of one size into lanes, each of which has one of the examples: whole rows, eight at a time. In parts
