@@ -83,7 +83,7 @@ def entered(stack: ExitStack, engine: Engine, backend: Backend, batches: Batches
 
 
 class Trial:
-    """Calls of the model and its loss by the engine, on each example several times in a row until SECONDS are over.
+    """Calls of the model and its loss by the engine, on each example several times in a row, as many as fit in SECONDS.
 
     `differ` has two different losses of one example, if its loss is not the same each time.
     """
@@ -94,11 +94,11 @@ class Trial:
         self.fails = False  # for one of the examples
         self._engine = engine
         self._first: dict[int, float] = {}  # the first loss of each example
-        end = time.perf_counter() + SECONDS
+        start = time.perf_counter()
         for i in range(len(engine.data)):
             for _ in range(CALLS):
                 self.call(i)
-            if time.perf_counter() > end:
+            if (time.perf_counter() - start) * (i + 2) > SECONDS * (i + 1):  # with the next example
                 break
 
     def call(self, i: int, tolerance: float = 0.0) -> None:
