@@ -198,7 +198,7 @@ def test_nests_compute_what_the_engine_does(function, dot):
 def test_results_and_arguments_are_copied_in_loops_however_many_they_are():
     fast = micrograd.compile(lambda *xs: [x.sin() for x in xs] + [xs[0], xs[-1]], tuple([0.5] * 300), backend="python")
     source = library_text(fast, "forward", 1)
-    assert source.count("\n") < 250
+    assert source.count("\n") < 300
     assert source.count("gather(xs + ") == 1
 
 
