@@ -6,10 +6,11 @@ on Values that hold Symbols, then `backward()` on its result, and the trace hold
 engine's closures wrote both, so there is no second table of derivatives.
 
 Equal operations on equal operands are recorded once, and operations on constants are carried out at once. Only what
-keeps every bit of a finite result is simplified: `x * 1`, `x / 1`, `x ** 1`, `x - 0.0`. Adding 0.0 is recorded, since
--0.0 becomes 0.0; adding the exact 0, an int, is not: every gradient starts from it, and so does a `dot` without a bias.
-What starts there may be -0.0 where the engine has 0.0, except in the gradients that a compiled function returns. A
-trace of finite numbers also drops products with 0.0, and additions of them. Only the sign of a zero may change.
+keeps every bit of a finite result is simplified: `x * 1`, `x / 1`, `x ** 1`, `x - 0.0`, `abs(-x)`. Adding 0.0 is
+recorded, since -0.0 becomes 0.0; adding the exact 0, an int, is not: every gradient starts from it, and so does a `dot`
+without a bias. What starts there may be -0.0 where the engine has 0.0, except in the gradients that a compiled function
+returns. A trace of finite numbers also drops products with 0.0, and additions of them. Only the sign of a zero may
+change.
 
 Many numbers may be one operand, a row: a "slice" of an array, or a "stack" of lines. A "dot" adds up the products of
 two rows, "sum" adds up the numbers of one, and "max" is the largest of them. An "axpy" is a row, or nothing, plus a
@@ -144,6 +145,15 @@ class Symbol:
     def __pos__(self) -> "Symbol":
         return self
 
+    def __neg__(self) -> "Symbol":
+        return self.trace.add("neg", (self.id,))
+
+    def __abs__(self) -> "Symbol":
+        trace, line = self.trace, self.id
+        if trace.ops[line] == "neg":  # then sigmoid(x) and its derivative, sigmoid(x) * sigmoid(-x), share e^-|x|
+            (line,) = trace.operands[line]
+        return trace.add("abs", (line,))
+
     def _no_number(self, *_: Any) -> NoReturn:
         raise self.trace.refuse(NO_NUMBER)
 
@@ -204,8 +214,6 @@ for _name, _method in {**ARITHMETIC, **LOGIC}.items():
     setattr(Symbol, f"__r{_method}__", _operator(_name, reflected=True))
 for _name in scalar.FUNCTIONS:
     setattr(Symbol, _name, _function(_name))
-for _name in ("neg", "abs"):
-    setattr(Symbol, f"__{_name}__", _of_one(_name))
 Real.register(Symbol)  # so that a Value takes it for a number
 
 

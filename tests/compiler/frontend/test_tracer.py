@@ -65,6 +65,7 @@ SIGNS = [
     lambda x: x.leaky_relu(), lambda x: x.sin(), lambda x: x % 2, lambda x: x % -2, lambda x: where(x > 0, x, 0.0),
     lambda x: dot([-1.0, x], [x, 0.0], 0.0), lambda x: dot([-1.0], [x], -0.0), lambda x: mean([x, -x]),
     lambda x: micrograd.sum([x, x]), lambda x: 1e-300 * (x - 1e-300) * 1e-300, lambda x: 1 / (1 / (x + 1e-320)) * x,
+    lambda x: abs(-x),
 ]  # fmt: skip
 
 
@@ -150,6 +151,7 @@ def test_an_exponent_beside_a_whole_number_is_not_taken_for_it(backend, exponent
     [
         (lambda x: (0 + 1 * x * 1 / 1) ** 1, "return [x0]"),
         (functional.grad(functional.grad(lambda x: x**2)), "return [2.0]"),
+        (lambda x: [abs(x), abs(-x)], "t0 = abs(x0)\n    return [t0, t0]"),
         (lambda x: (x.exp(), x.sin())[1], "t0 = sin(x0)\n    return [t0]"),
         (lambda x: [x * 2 + 1, (2 * x).exp(), (x * 2).exp()], "t0 = x0 * 2.0\n    t1 = t0 + 1.0\n    t2 = exp(t0)"),
     ],
