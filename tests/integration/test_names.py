@@ -54,14 +54,10 @@ def test_every_backend_learns_the_same_from_names_of_several_lengths(small, trai
     assert set("".join(invented)) <= set("anboevcyid")
 
 
-def test_who_has_seen_one_name_only_invents_no_other(small, capsys):
-    names.main(small("ab\n", 100))
-    assert capsys.readouterr().out.splitlines()[1:] == ["ab"] * 20
-
-
-def test_a_name_longer_than_the_context_is_cut(small, capsys):
-    names.main(small("abcdefgh\n", 100))
-    assert capsys.readouterr().out.splitlines()[1:] == ["abcd"] * 20
+@pytest.mark.parametrize(("seen", "invented"), [("ab", "ab"), ("abcdefgh", "abcd")])
+def test_one_name_leads_to_no_other_and_is_cut_to_the_context(small, capsys, seen, invented):
+    names.main(small(f"{seen}\n", 100))
+    assert capsys.readouterr().out.splitlines()[1:] == [invented] * 20
 
 
 def test_a_seed_gives_the_same_names_again(small, capsys):

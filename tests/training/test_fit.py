@@ -262,8 +262,12 @@ def test_a_loss_that_is_not_finite_raises_and_leaves_the_parameters(bad):
         return cross_entropy(prediction, target) + (bad if next(calls, None) is None else 0.0)
 
     model, other = mlp(), mlp()
-    with pytest.raises(FloatingPointError, match=rf"the loss is {bad} in epoch 2, step 5, at a learning rate of 0\.01"):
+    message = rf"the loss is {bad} in epoch 2, step 5, at a learning rate of 0\.01"
+    with pytest.raises(FloatingPointError, match=message) as caught:
         train(model, loss)
+    failure = caught.value.history.failure
+    assert (failure, failure.message) == (caught.value.failure, str(caught.value))
+    assert (failure.what, failure.epoch) == (f"the loss is {bad}", pytest.approx(4 / 3))
     train(other, failing(at=12 + 4 + 1, error=KeyboardInterrupt()))
     assert numbers(model) == numbers(other)
 

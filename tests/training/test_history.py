@@ -1,14 +1,9 @@
 """The history of a training run: what it shows, and how a number that is not finite ends it."""
 
-import math
 import pickle
 
 import pytest
 
-from micrograd import nn
-from micrograd.losses import mse_loss
-from micrograd.optim import SGD
-from micrograd.training import fit
 from micrograd.training.history import Diverged, Failure, History
 
 FAILURE = Failure(1.5, "the loss is nan", "the loss is nan in epoch 2")
@@ -34,29 +29,6 @@ FAILURE = Failure(1.5, "the loss is nan", "the loss is nan in epoch 2")
 )
 def test_a_history_shows_the_outcome_and_not_all_its_numbers(history, shown):
     assert repr(history) == f"History({shown})"
-
-
-def diverged(model, xs, ys, loss=mse_loss, rate=0.1, **options):
-    with pytest.raises(Diverged) as caught:
-        fit(
-            model, loss, xs, ys, epochs=50, batch_size=1, rng=1, progress=False,
-            optimizer=SGD(model.parameters(), rate), **options,
-        )  # fmt: skip
-    failure = caught.value.history.failure
-    assert str(caught.value) == failure.message
-    assert failure == caught.value.failure
-    return caught.value.history
-
-
-def test_a_failure_says_which_number_was_not_finite_and_when():
-    history = diverged(nn.Neuron(2, rng=1), [[1.0, 2.0], [1.0, math.nan]], [0.0, 0.0])
-    assert (history.failure.what, history.losses) == ("the loss is nan", [])
-    assert history.failure.epoch in (0.0, 0.5)
-    history = diverged(nn.Neuron(1, "linear", rng=1), [[1e10]], [0.0], loss=lambda p, y: p * 1e-5, rate=1e305)
-    assert history.failure.what == "a parameter is -inf"
-    history = diverged(nn.Neuron(1, rng=1), [[1.0]], [0.0], validation=([[1.0]], [math.inf]))
-    assert history.failure.message.startswith("the validation loss is inf after epoch 1")
-    assert history.failure.epoch == 1
 
 
 def test_the_error_travels():

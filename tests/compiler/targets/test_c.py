@@ -7,8 +7,6 @@ from functools import reduce
 from itertools import accumulate
 
 import pytest
-from hypothesis import Phase, given
-from hypothesis import strategies as st
 
 import micrograd
 from micrograd import Value, dot, where
@@ -21,40 +19,14 @@ from tests.helpers import (
     assert_close,
     eager,
     flat,
-    grads,
-    graphs,
     large,
     lookups,
     needs_compiler,
     products,
-    random_examples,
-    run,
 )  # fmt: skip
 
 UNLIKE = [Value.sin, Value.cos, Value.tanh, Value.erf, Value.asinh, Value.atan]
 """Operations of which no loop is made."""
-
-
-@needs_compiler
-@given(st.lists(graphs(), min_size=8, max_size=8))
-@random_examples(2, phases=[Phase.generate])  # a smaller example would take minutes of C
-def test_random_graphs_agree_with_the_engine(several):
-    """Several in one function, since it is the C compiler that takes the time."""
-    parameters = [[Value(x) for x in numbers] for numbers, _ in several]
-
-    def total(leaves):
-        return micrograd.sum([run(xs, steps) for xs, (_, steps) in zip(leaves, several, strict=True)])
-
-    leaves = [numbers for numbers, _ in several]
-    value, expected = eager(total, leaves)
-    one_by_one = micrograd.compile(total, (leaves,), backend="c").value_and_grad(leaves)
-    in_lanes = micrograd.compile(
-        lambda _: total(parameters), (0.0,), parameters=[p for ps in parameters for p in ps], backend="c"
-    ).backward([0.0] * 5)
-    assert_close([one_by_one[0], in_lanes], [value, value])
-    for gradient, ps, other in zip(one_by_one[1], parameters, expected, strict=True):
-        assert_close(gradient, other)
-        assert_close(grads(ps), other)
 
 
 @needs_compiler
