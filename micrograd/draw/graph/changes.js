@@ -4,7 +4,7 @@ function update() {
   const active = now() < 0 ? undefined : cardOf(now()),
     picked = chosen < 0 ? undefined : cardOf(chosen);
   const [title, ...lines] = sentence();
-  at("title").replaceChildren(...whole(title[0].toUpperCase() + title.slice(1)));
+  at("title").replaceChildren(...whole(capital(title)));
   const paragraph = line => html("p", {}, ...(typeof line === "string" ? whole(line) : [line]));
   at("sentence").replaceChildren(...lines.map(paragraph));
   at("key").classList.toggle("back", step > n);

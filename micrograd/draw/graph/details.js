@@ -3,8 +3,13 @@
 const ROWS = 50;
 const hasChoices = graph.data.some((_, i) => isChoice(i));
 let chosen = -1; // the Value whose details are shown
-const canCompute = () => !own.length && !isStale(); // what changes if a number does
 const gradientText = i => (constants.has(i) ? "" : text(G[i]));
+
+// Why the page cannot compute what changes if a number does; undefined if it can.
+function obstacle() {
+  if (own.length) return `the page does not know how to compute ${own.join(", ")}`;
+  if (isStale()) return "numbers have changed since they were used, as in a training step";
+}
 
 function details() {
   const i = chosen,
@@ -33,7 +38,7 @@ function facts(i) {
   if (![undefined, G[i]].includes(gradient(i))) rows.push(["so far", inFull(gradient(i))]);
   if (i >= first && operation(i)[1])
     rows.push(["formula", `${named(operation(i)[1], i)} = ${filled(operation(i)[1], i)} = ${datum(i)}`]);
-  if (canCompute() && !constants.has(i)) rows.push(["finite difference", text(difference(i), 20)]);
+  if (!obstacle() && !constants.has(i)) rows.push(["finite difference", text(difference(i), 20)]);
   if (isChoice(i)) rows.push(["choice", "fixed: Python made it, by a condition outside the graph"]);
   const list = html("dl", {});
   for (const [term, fact] of rows)
@@ -62,7 +67,8 @@ function relations(i) {
     item = cardOf(i);
   if (item && item.values.length + item.more.length > 1) {
     const members = [...new Set([...item.values, ...item.more])].slice(0, ROWS).map(k => shown(k, item.inner));
-    parts.push(linked("On this card", ["name", "data", "gradient"], members, k => [nameOf(k), datum(k), gradientText(k)]));
+    const cells = k => [nameOf(k), datum(k), gradientText(k)];
+    parts.push(linked("On this card", ["name", "data", "gradient"], members, cells));
   }
   if (i >= first) {
     const slopes = functions(i) ? passed(i, V, 1) : [];
@@ -112,8 +118,9 @@ function linked(caption, heads, rows, cells) {
   const add = start => {
     rows.slice(start, start + ROWS).forEach((row, k) => {
       const [name, ...numbers] = cells(row, start + k),
-        onclick = () => choose(row);
-      body.append(tableRow([row >= 0 ? html("button", { type: "button", textContent: name, onclick }) : name, ...numbers]));
+        onclick = () => choose(row),
+        link = row >= 0 ? html("button", { type: "button", textContent: name, onclick }) : name;
+      body.append(tableRow([link, ...numbers]));
     });
     if (rows.length <= start + ROWS) return;
     const onclick = () => {
@@ -129,10 +136,9 @@ function linked(caption, heads, rows, cells) {
 }
 
 function whatIf(i) {
-  const no = why => [html("p", { textContent: `There is no what-if here: ${why}.` })];
-  if (own.length) return no(`the page does not know how to compute ${own.join(", ")}`);
-  if (isStale()) return no("numbers have changed since they were used, as in a training step");
-  if (constants.has(i) && users[i].some(u => operation(u)[0] === "**")) return no("the number is a constant of the power");
+  const isExponent = constants.has(i) && users[i].some(u => operation(u)[0] === "**"),
+    why = obstacle() ?? (isExponent && "the number is a constant of the power");
+  if (why) return [html("p", { textContent: `There is no what-if here: ${why}.` })];
   const reach = Math.max(1, 2 * Math.abs(V0[i])),
     [min, max] = [V0[i] - reach, V0[i] + reach];
   const input = (type, id, ariaLabel, more) =>

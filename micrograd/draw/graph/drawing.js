@@ -175,8 +175,8 @@ function pick(item, byKey) {
 
 // Fades the sides where the drawing goes on.
 function fade() {
-  const { scrollLeft, scrollTop, scrollWidth, scrollHeight, clientWidth, clientHeight, style } = at("drawing");
-  const beyond = { left: scrollLeft, right: scrollWidth - clientWidth - scrollLeft, top: scrollTop, bottom: scrollHeight - clientHeight - scrollTop };
+  const { scrollLeft: left, scrollTop: top, scrollWidth, scrollHeight, clientWidth, clientHeight, style } = at("drawing");
+  const beyond = { left, right: scrollWidth - clientWidth - left, top, bottom: scrollHeight - clientHeight - top };
   for (const [side, room] of Object.entries(beyond)) style.setProperty(`--${side}`, room > 1 ? "2.5rem" : "0px");
 }
 at("drawing").onscroll = fade;

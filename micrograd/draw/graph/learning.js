@@ -30,8 +30,7 @@ const says = (...parts) => at("outcome").replaceChildren(html("p", {}, ...parts)
 // Which way the chosen number will move, or the one with the largest gradient.
 function ask() {
   if (!at("rate").reportValidity()) return;
-  if (own.length) return says(`The page does not know how to compute ${own.join(", ")}.`);
-  if (isStale()) return says("Numbers have changed since they were used, as in a training step.");
+  if (obstacle()) return says(`${capital(obstacle())}.`);
   const moving = [...trained].filter(i => Math.abs(G[i]) > 0 && Number.isFinite(G[i]));
   if (!at("ask").checked || !moving.length) return take();
   const i = moving.includes(chosen) ? chosen : moving.reduce((a, b) => (Math.abs(G[b]) > Math.abs(G[a]) ? b : a));

@@ -4,6 +4,7 @@ const datum = (i, room) =>
   !changes.size && graph.exact[i]?.length <= (room ?? 12) ? graph.exact[i] : text(V[i], room);
 const inFull = x => `${x}`.replaceAll("-", "−");
 const inside = x => (x < 0 ? `(${text(x)})` : text(x));
+const capital = words => words[0].toUpperCase() + words.slice(1);
 const isOne = formula => /^\{\w+\}$/.test(formula);
 const standsFor = (k, i) => (k === "y" ? i : operands(i)[k]); // the Value that a formula calls {y}, {0}, {1}, ...
 const filled = (formula, i) => {
