@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from numbers import Real
 from operator import add
-from typing import Any, Self
+from typing import Any
 
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.core.errors import shown
@@ -69,14 +69,6 @@ class Batch:
 
     def __repr__(self) -> str:
         return f"<{self.n} packed examples of arguments of shape {', '.join(map(str, self.shapes))}>"
-
-    def expect(self, precision: Precision, axes: Axes) -> Self:
-        """These examples. Raises TypeError if they have a different precision, or share other arguments."""
-        shared, expected = ([axis is None for axis in of] for of in (self.axes, axes))
-        if self.precision != precision or (shared != expected and len(shared) == len(expected)):
-            other = "with other in_axes or in another precision"
-            raise TypeError(f"got examples packed {other}: pack them with the function that takes them")
-        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         buffers = [array(self.precision.code, buffer.tobytes()) for buffer in self.buffers]
@@ -164,8 +156,12 @@ def bucket_by_shape(batches: Sequence[Any], precision: Precision = DOUBLE, axes:
 def pack(batches: Sequence[Any], precision: Precision = DOUBLE, axes: Axes | None = None) -> Batch:
     """The examples of each argument as buffers, in the shape of the first one; or those that were packed before."""
     axes = (0,) * len(batches) if axes is None else axes
-    if len(batches) == 1 and isinstance(batches[0], Batch):
-        return batches[0].expect(precision, axes)
+    if len(batches) == 1 and isinstance(packed := batches[0], Batch):
+        shared, expected = ([axis is None for axis in of] for of in (packed.axes, axes))
+        if packed.precision != precision or (shared != expected and len(shared) == len(expected)):
+            other = "with other in_axes or in another precision"
+            raise TypeError(f"got examples packed {other}: pack them with the function that takes them")
+        return packed
     if len(batches) != (n := len(axes)):
         raise ValueError(f"the function takes {n} argument{'s' * (n != 1)}, not {len(batches)}")
     columns = [_named(k, _column, *column, precision) for k, column in enumerate(zip(batches, axes, strict=True), 1)]

@@ -63,17 +63,12 @@ def run_task(task: Task) -> tuple[Any, Exception | None] | None:
 
 
 class Workers:
-    """The workers of an executor."""
+    """The workers of an executor, and their number `n`, as far as the executor tells."""
 
     def __init__(self, executor: Any) -> None:
-        self.executor = executor
-        self._has_answered = False
-
-    @property
-    def n(self) -> int:
-        """The number of workers, as far as the executor tells."""
-        counts = (getattr(self.executor, name, None) for name in ("_max_workers", "num_workers"))
-        return next(filter(None, counts), os.cpu_count() or 1)
+        self.executor, self._has_answered = executor, False
+        counts = (getattr(executor, name, None) for name in ("_max_workers", "num_workers"))
+        self.n = next(filter(None, counts), os.cpu_count() or 1)
 
     def results(self, tasks: Iterable[Task], ahead: int) -> Iterator[Any]:
         """The results of the tasks, in their order. At most `ahead` tasks are submitted before their turn.

@@ -48,14 +48,11 @@ class Backend:
             raise ValueError(f"backend is {shown(self.name)}: expected 'auto', 'c', 'python' or, for fit, 'eager'")
         object.__setattr__(self, "threads", validation.count("threads", self.threads))
         named(self.precision)
-        only_in_c = {"threads": self.threads > 1, "precision": self.precision != "double"}
-        only_in_c["executor"] = self.name == "eager" and self.executor is not None
-        given = [f"{name}={shown(getattr(self, name))}" for name, is_given in only_in_c.items() if is_given]
-        if given and self.name in ("python", "eager"):
-            where = "one thread of this process" if self.name == "eager" else "one thread"
-            raise ValueError(
-                f'backend "{self.name}" computes in doubles and in {where}: give Backend("c", {", ".join(given)})'
-            )
+        is_eager = self.name == "eager"
+        needs_c = self.threads > 1 or self.precision != "double" or (is_eager and self.executor is not None)
+        if needs_c and (is_eager or self.name == "python"):
+            where = "one thread" + " of this process" * is_eager
+            raise ValueError(f'backend "{self.name}" computes in doubles and in {where}: give Backend("c", ...)')
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "executor": None}

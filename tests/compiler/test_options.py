@@ -31,13 +31,11 @@ def test_in_a_browsers_python_auto_is_python_and_no_compiler_is_looked_for(monke
     ({"precision": 4}, "^unknown precision 4: expected"),
     (
         {"name": "python", "threads": 2, "precision": "single"},
-        r'^backend "python" computes in doubles and in one thread: give '
-        r"Backend\(\"c\", threads=2, precision='single'\)$",
+        r'^backend "python" computes in doubles and in one thread: give Backend\("c", \.\.\.\)$',
     ),
     (
         {"name": "eager", "executor": ThreadPoolExecutor},
-        r'^backend "eager" computes in doubles and in one thread of this process: give '
-        r'Backend\("c", executor=.*ThreadPoolExecutor',
+        r'^backend "eager" computes in doubles and in one thread of this process: give Backend\("c", ',
     ),
 ])  # fmt: skip
 def test_what_a_backend_cannot_do_is_refused(backend, message):

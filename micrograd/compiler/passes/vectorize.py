@@ -206,7 +206,7 @@ class Levels:
 
         The nodes of a block are in trace order, except for sums that are all used by operations: a program may
         finish sums in any order, so they are in the order of these operations. In that of the trace, 32 examples of
-        bodies in a plane take 1.6 times as long.
+        soft clusters, all distances first, take 1.26 times as long.
         """
         used: dict[int, int] = {}
         for node in reversed(self._nodes):
