@@ -23,10 +23,10 @@ from micrograd.compiler.ir import (
 )
 
 NEAR = 8  # how many steps a loop looks back for one to join: with 1, steps of an ODE take 1.22 times as long
-FEW, MANY_ROUNDS = 2, 4096
+FEW, MANY_ROUNDS = 2, 512
 """Loops whose rounds differ by at most FEW join if they have more than MANY_ROUNDS: the nearest cache does not hold
-such long arrays, and 10 steps of an ODE with 10,000 numbers take 0.83 of the time. With 1,000 numbers, 100 steps would
-take 1.2 times as long."""
+such long arrays, and 100 steps of an ODE with 1,000 numbers take 0.7 of the time. With 512 numbers, they take as
+long."""
 MOST_STEPS = 40  # of a loop that others join: without a limit, 300 operations on 64 numbers take 4.9 s, not 2.5
 ROW_CALLS = {"exp"}, {"tanh"}  # with tanh among them, a step of an LSTM takes 1.2 us instead of 1.9
 IN_VECTORS = CONDITIONS.union(*ROW_CALLS) | {*"+-*/", "quotient", "neg", "abs", "where", "sqrt", "condition", "truth"}

@@ -32,6 +32,7 @@ from micrograd.compiler.targets.spelling import Printer, block, filled, spelling
 
 MANY_LINES = 500  # outside loops, above which a tile is one vector: 900 take 1.16 times as long, a quarter to compile
 CACHE = 1 << 20  # bytes, beyond which a tile is smaller: 256-256-10 takes 602 us on AVX-512, and 768 with half of it
+LONG_LOOP = 256  # rounds, above which it has addresses of its own: a mixture takes 1.09 times as long if 125 suffice
 TILES = (4, 2, 1)  # vectors of examples in a tile
 
 TOTAL = CONDITIONS | {*"+-*", "dot", "neg", "abs", "where", "max", "sum", *(op for op in CALLS if not refused(op))}
@@ -128,7 +129,7 @@ class Writer(Printer):
         head = super().loop(loop, depth)
         if loop.in_order and not self.vectors:  # gcc 12 gets some such sums wrong when it vectorizes or unrolls them
             head = head.replace("long", "volatile long")
-        return f"PARALLEL {head}" if loop.parallel else head
+        return f"{'LONG ' * (loop.rounds > LONG_LOOP)}PARALLEL {head}" if loop.parallel else head
 
     def statement(self, step: Assign | Accumulate, is_new: bool) -> Iterator[str]:
         """The lines of a step: what is added to a gradient is the total of a variable's lanes."""
