@@ -52,6 +52,10 @@ def compile(
 ) -> "Compiled":
     """Trace a function of numbers, and compile it together with its gradients.
 
+    Raises TraceError if the function needs a number while it is traced, as `if x > 0`, `max` or a lookup in a dict do;
+    CompilerError if the backend is "c" and there is no C compiler, and from a call, if the compiler cannot build what
+    the call needs; ValueError or TypeError if an argument is not as described below.
+
     Parameters
     ----------
     function
@@ -80,15 +84,6 @@ def compile(
     sparse
         True for `jacobian(f)` or `hessian(f)` of a list of numbers. Structural zeros are not computed, and only half of
         a hessian is. A call returns a `scipy.sparse.csr_array`, `map` a list of them; `pattern` has their positions.
-
-    Raises
-    ------
-    TraceError
-        If the function needs a number while it is traced, as `if x > 0`, `max` or a lookup in a dict do.
-    CompilerError
-        If the backend is "c" and there is no C compiler; from a call, if the compiler cannot build what the call needs.
-    ValueError, TypeError
-        If an argument is not as described above.
     """
     options = Options(Backend.of(backend), finite, errors, in_axes, sparse)
     return Compiled(function, example_args, parameters, options)
@@ -242,14 +237,10 @@ class Compiled(Function):
         optimizer takes effect in the next one. After it, however it ends, everything is as if the steps had been taken
         outside of it.
 
-        Raises
-        ------
-        TypeError
-            If the optimizer has its own `step` or `zero_grad`. On entering the block in C, if its rule does more than
-            return the new numbers, or looks at numbers that are not known yet.
-        ValueError
-            If it has parameters that are not the function's. On entering the block, if another block is training them;
-            in C, also if another block trains a function that has one of them.
+        Raises TypeError if the optimizer has its own `step` or `zero_grad`, and ValueError if it has parameters that
+        are not the function's. Entering the block raises ValueError if another block is training them, or in C, a
+        function that has one of them; and in C, TypeError if the rule does more than return the new numbers, or looks
+        at numbers that are not known yet.
         """
         return Training(self, optimizer)
 
@@ -351,12 +342,8 @@ class Compiled(Function):
         All numbers are doubles. Other Values that the function uses, and the optimizer's options except for the
         learning rate, are constants.
 
-        Raises
-        ------
-        ValueError
-            If the optimizer has other parameters than the function.
-        TypeError
-            If the function does not return a single Value to optimize, or the optimizer is one that `training` refuses.
+        Raises ValueError if the optimizer has other parameters than the function; TypeError if the function does not
+        return a single Value to optimize, or the optimizer is one that `training` refuses.
         """
         files.replace(path, self.js_source(optimizer=optimizer).encode())
 

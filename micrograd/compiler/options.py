@@ -15,6 +15,8 @@ class Backend:
 
         fast = micrograd.compile(loss, example, backend=micrograd.Backend("c", threads=2, precision="single"))
 
+    Raises ValueError if an option is out of range, or the backend cannot do it.
+
     Parameters
     ----------
     name
@@ -31,11 +33,6 @@ class Backend:
         The executor whose workers compute: from `concurrent.futures`, or anything with the same `submit`, such as
         Dask's `client.get_executor()`. Copies and pickles have none. What workers send is unpickled: use only workers
         whose programs you would run.
-
-    Raises
-    ------
-    ValueError
-        If one of these is out of range, or the backend cannot do it.
     """
 
     name: str = "auto"
