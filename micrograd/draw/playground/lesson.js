@@ -41,7 +41,8 @@ class Lesson {
       button.dataset.lesson = words;
       return button;
     };
-    const said = !this.isAnswered ? "Answer, then press Train." : !this.isDone ? "Press Train to see." : `You said: ${offered[answers[number]].replace(/(?<![.!?])$/, ".")} ${after}`;
+    const outcome = () => `You said: ${offered[answers[number]].replace(/(?<![.!?])$/, ".")} ${after}`;
+    const said = !this.isAnswered ? "Answer, then press Train." : this.isDone ? outcome() : "Press Train to see.";
     place.replaceChildren(
       html("fieldset", { className: "models" }, html("legend", {}, question), ...chips),
       html("p", { className: "said" }, html("span", { role: "status" }, said), go("Back", number - 1), `${number + 1} of ${parts.length}`, go("Next", number + 1)),

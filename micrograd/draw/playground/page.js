@@ -327,7 +327,10 @@
     const parts = new URLSearchParams(address), data = parts.get("data");
     for (const name of ["rate", "batch", "decay"])
       if (parts.has(name)) try { set(name, Number(parts.get(name))); } catch { /* it stays */ }
-    const number = (name, least, most, other) => (parts.has(name) && Number(parts.get(name)) >= least && Number(parts.get(name)) <= most ? Number(parts.get(name)) : other);
+    const number = (name, least, most, other) => {
+      const given = Number(parts.get(name));
+      return parts.has(name) && given >= least && given <= most ? given : other;
+    };
     for (const [name, labels] of content.choices)
       if (labels.includes(parts.get(name))) await choices.change({ [name]: parts.get(name) });
     if (isPlane && Object.hasOwn(content.sets, data))
@@ -338,8 +341,10 @@
   function save() {
     const { parameters } = states[now.model].answer;
     if (!parameters.every(Number.isFinite)) return notice("Some parameters are not finite: press Reset before you save.");
-    const filled = (part) => (typeof part === "number" ? parameters[part] : Array.isArray(part) ? part.map(filled) : part && typeof part === "object" ? Object.fromEntries(Object.entries(part).map(([key, value]) => [key, key === "version" ? value : filled(value)])) : part);
-    const address = URL.createObjectURL(new Blob([`${JSON.stringify(filled(models[now.model].file))}\n`], { type: "application/json" }));
+    // In the file of a model, a number other than the version says which parameter is there.
+    const filled = (key, part) => (typeof part === "number" && key !== "version" ? parameters[part] : part);
+    const file = `${JSON.stringify(models[now.model].file, filled)}\n`;
+    const address = URL.createObjectURL(new Blob([file], { type: "application/json" }));
     html("a", { href: address, download: "model.json" }).click();
     setTimeout(() => URL.revokeObjectURL(address), 1000);
   }
