@@ -66,7 +66,7 @@ class Workers:
     """The workers of an executor, and their number `n`, as far as the executor tells."""
 
     def __init__(self, executor: Any) -> None:
-        self.executor, self._has_answered = executor, False
+        self.executor = executor
         counts = (getattr(executor, name, None) for name in ("_max_workers", "num_workers"))
         self.n = next(filter(None, counts), os.cpu_count() or 1)
 
@@ -99,19 +99,17 @@ class Workers:
         try:
             return self.executor.submit(run_task, task)
         except RuntimeError as error:  # it was shut down
-            raise self._broken(error) from error
+            raise _broken(error) from error
 
     def _answer(self, future: Any) -> Any:
         try:
-            answer = future.result()
+            return future.result()
         except Exception as error:
-            raise self._broken(error) from error
-        self._has_answered = True
-        return answer
+            raise _broken(error) from error
 
-    def _broken(self, error: Exception) -> BrokenExecutor:
-        hint = "" if self._has_answered else '; it never answered: start processes under `if __name__ == "__main__":`'
-        return BrokenExecutor(f"the executor is broken: {type(error).__name__}: {error}".rstrip(".: ") + hint)
+
+def _broken(error: Exception) -> BrokenExecutor:
+    return BrokenExecutor(f"the executor is broken: {type(error).__name__}: {error}".rstrip(".: "))
 
 
 # Map and backward

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from micrograd.compiler.calls import Slot
 from micrograd.compiler.dataset import Batch, Buckets, ShapeError
-from micrograd.compiler.dtype import DOUBLE, REMEDY
+from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.redirect import assign, held, is_held
 from micrograd.compiler.function import Function
 from micrograd.compiler.native.loop import NativeLoop
@@ -30,11 +30,7 @@ from micrograd.support.arrays import as_ndarray
 from micrograd.support.collector import gc_paused
 from micrograd.support.trees import mapped
 
-BY_ENGINE = (
-    "a step was taken by the engine, since an operation failed in generated code: it also differentiates what "
-    "take() does not choose"
-)
-BEYOND_SINGLE = f"a step was taken by the engine, in doubles, since numbers are beyond single precision: {REMEDY}"
+BY_ENGINE = "a step was taken by the engine, in doubles, since an operation failed in generated code"
 
 
 class Training:
@@ -95,7 +91,7 @@ class Training:
         losses: Sequence[float] = in_c.take(batches, rates) if in_c else self._step(batches)
         if not losses:
             losses = self._engine.take(batches, rates)
-            warn_once(BY_ENGINE if self.function.precision == DOUBLE else BEYOND_SINGLE)
+            warn_once(BY_ENGINE)
         return losses
 
     def _step(self, batches: Batches) -> Sequence[float]:
