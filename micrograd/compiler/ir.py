@@ -153,7 +153,10 @@ def refs(part: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Ref, tuple[i
         yield from ((factor, (*rounds, part.rows, part.width)) for factor in part[3:])
     elif isinstance(part, tuple):
         for inner in part:
-            yield from refs(inner, rounds)
+            if type(inner) is Ref:  # a call less for each, as in `replace`
+                yield inner, rounds
+            elif isinstance(inner, tuple):
+                yield from refs(inner, rounds)
 
 
 def most_rounds(rounds: int | Ref, around: tuple[int, ...]) -> int:
@@ -172,15 +175,21 @@ def innermost(step: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Any, tu
 
 def calls(part: Any) -> set[str]:
     """The operations in a part of a kernel."""
-    if not isinstance(part, tuple):
-        return set()
-    return set().union({part.op} if isinstance(part, Call) else (), *map(calls, part))
+    inner = [calls(each) for each in part if isinstance(each, tuple) and type(each) is not Ref]
+    return set().union({part.op} if isinstance(part, Call) else (), *inner)
 
 
 def span(ref: Ref, rounds: Sequence[int]) -> tuple[int, int]:
     """The lowest and the highest index that a reference reaches in loops with these rounds."""
-    reach = [(0, (n - 1) * s) if isinstance(s, int) else s for n, s in zip(rounds, ref.strides, strict=False)]
-    return ref.base + sum(map(min, reach)), ref.base + sum(map(max, reach))
+    low = high = ref.base
+    for n, stride in zip(rounds, ref.strides, strict=False):
+        if not isinstance(stride, int):
+            low, high = low + min(stride), high + max(stride)
+        elif stride > 0:
+            high += (n - 1) * stride
+        else:
+            low += (n - 1) * stride
+    return low, high
 
 
 def offset(stride: int | Offsets, i: int) -> int:

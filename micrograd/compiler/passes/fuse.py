@@ -73,15 +73,16 @@ def _partner(
 ) -> tuple[int, Loop] | None:
     """A loop among the last steps, and its index, if this one may join it, and so run before the steps between them."""
     last = len(found) - 1
-    shortest = loop._replace(rounds=loop.rounds - few)
+    accesses = Accesses(loop._replace(rounds=loop.rounds - few), around)
     for at in range(last, max(-1, last - NEAR), -1):
         before = found[at]
         if isinstance(before, Loop) and joins(before) and abs(before.rounds - loop.rounds) <= few:
             its = loop._replace(rounds=min(before.rounds, loop.rounds))
-            free = its == shortest or not any(meet(each, its, around, ever=True) for each in found[at + 1 :])
-            if free and _may_join(before, its, around, is_next=at == last and not few):
+            of_its = Accesses(its, around) if few else accesses
+            free = not few or not any(meet(each, of_its, around, ever=True) for each in found[at + 1 :])
+            if free and _fit(before, its, is_next=at == last and not few) and not meet(before, of_its, around):
                 return at, before
-        if meet(before, shortest, around, ever=True):
+        if meet(before, accesses, around, ever=True):
             break
     return None
 
@@ -97,13 +98,13 @@ def is_of_vectors(loop: Loop) -> bool:
     return steps_fit and _is_flat([loop])
 
 
-def _may_join(first: Loop, second: Loop, around: tuple[int, ...], is_next: bool) -> bool:
-    """Whether no round of the second loop accesses what a later round of the first does, unless both only read it."""
+def _fit(first: Loop, second: Loop, is_next: bool) -> bool:
+    """Whether the loops may be one, unless a round of the second accesses what a later round of the first does."""
     if sum(1 for _ in innermost(first)) > MOST_STEPS:
         return False
-    if not (is_next or _is_flat((first, second))) or any(loop.parallel or loop.may_skip for loop in (first, second)):
-        return False
-    return not meet(first, second, around)
+    return (is_next or _is_flat((first, second))) and not any(
+        loop.parallel or loop.may_skip for loop in (first, second)
+    )
 
 
 def is_parallel(loop: Loop, around: tuple[int, ...] = ()) -> bool:
@@ -115,40 +116,52 @@ def is_parallel(loop: Loop, around: tuple[int, ...] = ()) -> bool:
         if any(is_variable(ref) and ref not in known for ref, _ in refs(step.value)):
             return False  # a sum carried from round to round
         known.add(step.target)
-    return not meet(loop, loop, around)
+    return not meet(loop, Accesses(loop, around), around)
 
 
 class _Access(NamedTuple):
-    """A reference, the rounds of the loops around it, whether it is set, and the lowest and highest index."""
+    """A reference, the rounds of the loops around it, and the lowest and highest index."""
 
     ref: Ref
     rounds: tuple[int, ...]
-    sets: bool
     low: int
     high: int
 
 
-def _accesses(part: Step, around: tuple[int, ...]) -> Iterator[_Access]:
-    """What a step sets and reads: elements of arrays, not variables."""
+class Accesses:
+    """What a step sets and reads, by the array: elements, not variables. `sets` has those that it sets."""
+
+    def __init__(self, part: Step, around: tuple[int, ...]) -> None:
+        self.all, self.sets = defaultdict[str, list[_Access]](list), defaultdict[str, list[_Access]](list)
+        for ref, rounds, sets in _elements(part, around):
+            access = _Access(ref, rounds, *span(ref, rounds))
+            self.all[ref.array].append(access)
+            if sets:
+                self.sets[ref.array].append(access)
+
+
+def _elements(part: Step, around: tuple[int, ...]) -> Iterator[tuple[Ref, tuple[int, ...], bool]]:
+    """What a step accesses, with the rounds of the loops around each, and whether it sets it."""
     for step, its in innermost(part, around):
         for i, (ref, rounds) in enumerate(refs(step, its)):
             if len(ref.strides) == len(rounds) and not is_variable(ref):
-                yield _Access(ref, rounds, i == 0, *span(ref, rounds))
+                yield ref, rounds, i == 0
 
 
-def meet(first: Step, second: Loop, around: tuple[int, ...], ever: bool = False) -> bool:
+def meet(first: Step, second: Accesses, around: tuple[int, ...], ever: bool = False) -> bool:
     """Whether a round of the second loop accesses what a later round of the first does, and one of them sets it.
 
     With `ever`, this may be any round of the first, not only a later one.
     """
-    earlier: dict[str, list[_Access]] = defaultdict(list)
-    for access in _accesses(first, around):
-        earlier[access.ref.array].append(access)
-    return any(
-        (a.sets or b.sets) and a.low <= b.high and b.low <= a.high and (ever or _meets_later(a, b, len(around)))
-        for b in _accesses(second, around)
-        for a in earlier[b.ref.array]
-    )
+    for ref, rounds, sets in _elements(first, around):
+        if others := (second.all if sets else second.sets).get(ref.array):
+            its = _Access(ref, rounds, *span(ref, rounds))
+            if any(
+                its.low <= other.high and other.low <= its.high and (ever or _meets_later(its, other, len(around)))
+                for other in others
+            ):
+                return True
+    return False
 
 
 def _meets_later(first: _Access, second: _Access, depth: int) -> bool:

@@ -35,7 +35,7 @@ from micrograd.compiler.ir import (
     start,
 )
 from micrograd.compiler.passes.expressions import Column, Node
-from micrograd.compiler.passes.fuse import NEAR, fuse, is_of_vectors, is_parallel, meet
+from micrograd.compiler.passes.fuse import NEAR, Accesses, fuse, is_of_vectors, is_parallel, meet
 from micrograd.compiler.passes.jam import later
 from micrograd.compiler.passes.roll import reroll
 from micrograd.compiler.passes.vectorize import Layout, Levels, Place, by_level
@@ -258,7 +258,7 @@ def _loop_of_terms(step: Step, found: Kernel) -> tuple[int, Loop | None]:
         return 0, None
     target = step.target._replace(strides=(0,))
     own = Assign(target, Sum((Term("+", (target,)), *last.body)))
-    summed, terms = Loop(last.rounds, (own,)), {ref.array for ref, _ in refs(last)}
+    summed, terms = Accesses(Loop(last.rounds, (own,)), ()), {ref.array for ref, _ in refs(last)}
     for at in range(len(found) - 1, max(-1, len(found) - 1 - NEAR), -1):
         loop = found[at]
         if isinstance(loop, Loop) and loop.rounds == last.rounds and is_of_vectors(loop) and not meet(loop, summed, ()):
