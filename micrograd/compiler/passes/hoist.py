@@ -12,7 +12,7 @@ If a factor is infinite and some examples add 0 times that factor, the gradient 
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
@@ -64,7 +64,8 @@ def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | No
     if not held:
         return None
     apart = _links_apart(trace, varying, ends)
-    moved = _moved_lines(trace, varying, ends, uniform, apart)
+    needed = {*ends.returned, *(row for _, row in ends.rows)} - apart
+    moved = moved_lines(trace, varying, needed, uniform, apart)
     sums = _sums_for(trace, moved, uniform, apart)
     each = replace(graph, trace=trace.reopened({line: ("h", i) for i, line in enumerate(held)}))
     after = replace(each, trace=each.trace.reopened(sums.numbers))
@@ -78,10 +79,13 @@ def _links_apart(trace: Trace, varying: Sequence[int], ends: Ends) -> set[int]:
     return {line for links in chains if all(uses[line] == 1 for line in links) for line in links}
 
 
-def _moved_lines(trace: Trace, varying: Sequence[int], ends: Ends, uniform: set[int], apart: set[int]) -> set[int]:
-    """The lines that can be computed after the loop: they are linear, and no line that stays in the loop needs them."""
-    ops, operands = trace.ops, trace.operands
-    found, needed = set[int](), {*ends.returned, *(row for _, row in ends.rows)} - apart  # in the loop
+def moved_lines(
+    trace: Trace, varying: Sequence[int], needed: set[int], uniform: set[int], apart: Set[int] = frozenset()
+) -> set[int]:
+    """The lines that can be computed after a loop: they are linear, and no line that stays in the loop needs them. At
+    first, the lines in `needed` stay.
+    """
+    ops, operands, found = trace.ops, trace.operands, set[int]()
     for line in reversed(varying):
         if line not in needed and line not in trace.maps and is_linear(trace, line, uniform):
             found.add(line)
