@@ -1,95 +1,195 @@
 """Calls with one example: its buffers, and the generated code that works on them, are prepared once.
 
-After that, a call only copies the arguments' numbers, reads the parameters, runs the code and copies the results.
+After that, a call only copies the arguments' numbers, reads the parameters, runs the code and copies the results. C
+reads large arrays where they lie, and writes large results to the arrays that the call returns.
 """
 
 import struct
+from array import array
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
-from micrograd.compiler.dataset import Batch, begins_with_array, numbers_of
+from micrograd.compiler.dataset import Batch, address, begins_with_array, check_out, numbers_of
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec
-from micrograd.compiler.native.library import CBackend
+from micrograd.compiler.native.library import POINTER, CBackend
 from micrograd.compiler.targets.python import PythonBackend
-from micrograd.support.arrays import are_plain, as_ndarray, is_array
+from micrograd.support.arrays import are_plain, as_ndarray, empty, is_array
 from micrograd.support.trees import Shape, is_regular, nested, places, size
 
 Backend = PythonBackend | CBackend
 
 FAILURES = (ArithmeticError, ValueError, TypeError, struct.error)  # the last two if a parameter is not a number
+LINE = (
+    64  # bytes of a cache line, where buffers begin: NumPy's arrays begin elsewhere, and vectors then reach two lines
+)
+LARGE = 1 << 15  # numbers, from which on copies take longer than reading from there
 
 
-class Slot:
+def buffer(precision: Precision, n: int, at_line: int = 0) -> memoryview:
+    """A buffer of n numbers. The one with the index `at_line` begins a cache line."""
+    room = precision.zeros(n + LINE // precision.size)
+    first = -(address(room) + at_line * precision.size) % LINE // precision.size
+    return memoryview(room)[first : first + n]
+
+
+class Place:
+    """Where numbers of a shape are: in a buffer. If they are many, C may find them in an array instead."""
+
+    def __init__(self, shape: Shape, view: memoryview) -> None:
+        self.shape, self.view = shape, view
+        self.is_large = False
+        self.start = 0  # of the array where C finds the numbers in this call, instead of the buffer
+        self._array: Any = None  # the buffer as an array, once one was given
+
+    def point(self, pointers: Any, at: int) -> None:
+        """Let C find the numbers by the pointer at this index."""
+        self._pointers, self._at, self._own = pointers, at, address(self.view)
+        pointers[at] = self._own
+        self.is_large = len(self.view) >= LARGE and is_regular(self.shape)
+
+    def as_array(self) -> Any:
+        """The buffer as an array: a flat one, if these are lists of different lengths, or dicts."""
+        if self._array is None:
+            self._array = as_ndarray(self.view).reshape(self.shape if is_regular(self.shape) else -1)
+        return self._array
+
+    def lie_in(self, x: Any) -> bool:
+        """Let C find the numbers in this array, or if it is None, in the buffer; returns False if it cannot."""
+        self.start = 0
+        if x is not None:
+            with suppress(TypeError, ValueError):  # it is not contiguous, or read-only
+                self.start = address(x)
+            self.start *= self.start % self.view.itemsize == 0
+        self._pointers[self._at] = self.start or self._own
+        return self.start > 0
+
+    def meets(self, other: "Place") -> bool:
+        """Whether C finds the numbers of both in arrays that overlap."""
+        n, theirs = self.view.nbytes, other.view.nbytes
+        return self.start * other.start > 0 and self.start < other.start + theirs and other.start < self.start + n
+
+
+class Slot(Place):
     """A buffer for the numbers of an argument: each call overwrites them."""
 
     def __init__(self, shape: Shape, precision: Precision, room: int = 1) -> None:
-        self.shape, self._precision = shape, precision
-        self.numbers = precision.zeros(max(size(shape), room))  # no buffer may be empty
-        self.view = memoryview(self.numbers)
-        self._fill = struct.Struct(f"={size(shape)}d").pack_into
+        n = size(shape)
+        self.whole, self._precision = buffer(precision, max(n, room)), precision  # no buffer may be empty
+        super().__init__(shape, self.whole[:n])
+        self._fill = struct.Struct(f"={n}d").pack_into
         self._plain: tuple[type, ...] = ()  # the types that need no conversion
         if precision == DOUBLE and len(shape) < 2 and is_regular(shape):
             self._plain = (list,) if shape else (float, int)
-        self._array: Any = None  # the same buffer as an array, once an argument was one
 
     def take(self, x: Any) -> bool:
-        """Copy an argument's numbers. Returns whether it has arrays; raises an error if it does not have this shape."""
+        """Take an argument's numbers. Returns whether it has arrays; raises an error if it does not have this shape."""
         kind, array = type(x), self._array
         if array is not None and kind is type(array) and x.shape == self.shape and x.dtype == array.dtype:
-            array[...] = x
+            if not (self.is_large and self.lie_in(x)):
+                array[...] = x
             return True
+        if self.is_large:
+            self.lie_in(None)
         if kind in self._plain:
             if kind is not list:
-                self.numbers[0] = x
+                self.view[0] = x
                 return False
             if are_plain(x):
-                self._fill(self.numbers, 0, *x)
+                self._fill(self.view, 0, *x)
                 return False
-        numbers = numbers_of(x, self.shape, self._precision)
-        self.view[: len(numbers)] = numbers
-        if is_array(x) and numbers:
-            self._array = as_ndarray(self.view[: len(numbers)]).reshape(self.shape)
+        self.view[:] = numbers_of(x, self.shape, self._precision)
+        if is_array(x) and self.view:
+            self.as_array()
         return begins_with_array(x)
+
+
+class Result(Place):
+    """A buffer for the value, or for a gradient. `room` is an array that receives the numbers of one call instead."""
+
+    room: Any = None
+
+    def __init__(self, shape: Shape, view: memoryview) -> None:
+        super().__init__(shape, view)
+        self._is_regular = is_regular(shape)
+        self._nested: Any = view  # the buffer in nested lists of equal lengths
+        if len(shape) > 1 and self._is_regular and view:
+            self._nested = view.cast("B").cast(view.format, shape)  # type: ignore[call-overload]
+
+    def aim(self, as_arrays: bool, others: Sequence[Place]) -> None:
+        """Let C write to the array that receives the numbers, by default a new one, unless it overlaps with others."""
+        if self.room is None and as_arrays:
+            self.room = empty(self.shape, self.view.format)
+        if self.lie_in(self.room) and any(map(self.meets, others)):
+            self.lie_in(None)
+
+    def read(self, as_arrays: bool) -> Any:
+        """The numbers in their shape: in the array that receives them, or else in a new array or lists."""
+        if self.room is not None:
+            room, self.room = self.room, None
+            if not self.start:
+                room[...] = self._array if self._array is not None else self.as_array()
+            return room
+        if not self.shape:
+            return self.view[0]
+        if as_arrays:
+            found = (self._array if self._array is not None else self.as_array()).copy()
+            return found if self._is_regular else nested(found, self.shape)
+        if self._is_regular and self.view:
+            return self._nested.tolist()
+        return nested(array(self.view.format, self.view.tobytes()), self.shape)
 
 
 class Single:
     """One example, and a call of some kind on it. Each call overwrites its numbers and its results."""
 
     def __init__(self, backend: Backend, kind: CallSpec) -> None:
-        self.graph, precision = backend.graph, backend.precision
-        shapes, self._output_shape = self.graph.shapes, self.graph.output_shape
-        self._gradients = places([shapes[i] for i in kind] if isinstance(kind, tuple) else [])
-        self._slots = [Slot(shape, precision) for shape in shapes]
-        self._results = precision.zeros(self.graph.n_results(kind))
-        self._arrays: Any = None  # the results as an array
-        self._as_arrays = False
-        self.packed = Batch(shapes, 1, [slot.numbers for slot in self._slots], precision, (0,) * len(shapes), False)
-        self.call = backend.call(kind, self.packed, self._results)
+        graph, precision = backend.graph, backend.precision
+        self.shapes, (n_values, *n_gradients) = graph.shapes, graph.results(kind)
+        self._slots = [Slot(shape, precision) for shape in self.shapes]
+        packed = Batch(self.shapes, 1, [slot.whole for slot in self._slots], precision, (0,) * len(self._slots), False)
+        results = buffer(precision, n_values + sum(n_gradients), n_values if n_gradients else 0)
+        shapes = [graph.output_shape, *([self.shapes[i] for i in kind] if isinstance(kind, tuple) else ())]
+        self._value, *self._gradients = [Result(shape, results[part]) for part, shape in places(shapes)]
+        pointers = (POINTER * len(n_gradients))()
+        call: Any = backend.call(kind, packed, results, pointers if n_gradients else None)
+        if isinstance(backend, CBackend):
+            for i, slot in enumerate(self._slots):
+                slot.point(packed.pointers, 2 * i)
+            for i, gradient in enumerate(self._gradients):
+                gradient.point(pointers, i)
+            if not n_gradients:
+                self._value.point(call.pointer_to_results, 0)
+        self.call, self._as_arrays = call, False
+        # A call in single precision looks for overflows in its buffer.
+        self.large = [each for each in (self._value, *self._gradients) if each.is_large and precision == DOUBLE]
 
     def take(self, args: Sequence[Any]) -> bool:
-        """Copy new arguments. Returns False if they have other shapes, or are not numbers."""
+        """Take new arguments. Returns False if they have other shapes, or are not numbers."""
         try:
             self._as_arrays = True in [*map(Slot.take, self._slots, args)]
         except FAILURES:
             return False
         return len(args) == len(self._slots)
 
-    def copy(self, start: int = 0) -> Any:
-        """The results from index `start` on, as an array if an argument is one."""
-        if not self._as_arrays:
-            return self._results[start:]
-        if self._arrays is None:
-            self._arrays = as_ndarray(self._results)
-        return self._arrays[start:].copy()
+    def aim(self, out: Sequence[Any] | None) -> None:
+        """Let the arrays `out` receive the gradients, and C write many numbers to them, or to new arrays.
+
+        Raises the errors of `check_out`.
+        """
+        for gradient, room in zip(self._gradients, out or (), strict=False):
+            check_out(room, gradient.shape, gradient.view.format)
+            gradient.room = room
+        for i, result in enumerate(self.large):
+            result.aim(self._as_arrays, [*self._slots, *self.large[:i]])
 
     def value(self) -> Any:
         """The function's result, in its shape."""
-        return nested(self.copy(), self._output_shape) if self._output_shape else self._results[0]
+        value = self._value
+        return value.read(self._as_arrays) if value.shape else value.view[0]
 
     def both(self) -> tuple[Any, list[Any]]:
         """The result, and the gradients with respect to the arguments, each in its shape."""
-        flat = self.copy(1)
-        return self._results[0], [
-            nested(flat[place], shape) if shape else float(flat[place.start]) for place, shape in self._gradients
-        ]
+        as_arrays = self._as_arrays
+        return self._value.view[0], [gradient.read(as_arrays) for gradient in self._gradients]

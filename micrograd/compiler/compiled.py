@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from micrograd.compiler.calls import Single, Slot
-from micrograd.compiler.dataset import Batch, check_out, in_arrays
+from micrograd.compiler.dataset import Batch, check_out, each_array, in_arrays
 from micrograd.compiler.dtype import DOUBLE, Precision, named
 from micrograd.compiler.frontend.graph import Graph, traced
 from micrograd.compiler.frontend.interpret import check
@@ -178,8 +178,8 @@ class Compiled(Function):
         ValueError if `out` does not fit the gradients.
         """
         places, is_one = _places(argnum, len(args))
-        value, gradients = self._called(places, args, Single.both)
-        return value, in_arrays(out, gradients, self.precision.code, is_one=is_one)
+        value, gradients = self._called(places, args, Single.both, each_array(out, len(places), is_one=is_one))
+        return value, gradients[0] if is_one else tuple(gradients) if out is None else out
 
     def vjp(self, *args: Any, argnum: int | Sequence[int] | None = None, out: Any = None) -> tuple[Any, Any]:
         """The function's value for one example, and the gradient of value . vector: a vector times the jacobian.
@@ -223,7 +223,7 @@ class Compiled(Function):
         """
         take_vector(slot := Slot((len(self.parameters),), DOUBLE), vector)
         with GRADIENT_LOCK:
-            set_data(self.parameters, slot.numbers.tolist()[: len(self.parameters)])
+            set_data(self.parameters, slot.view.tolist())
 
     def training(self, optimizer: Optimizer) -> Training:
         """A block in which the optimizer steps along compiled gradients; in C, generated code takes the whole step.
@@ -384,4 +384,6 @@ def _places(argnum: Any, n: int) -> tuple[tuple[int, ...], bool]:
         return tuple(range(n)), n == 1
     if type(argnum) is int and 0 <= argnum < n:  # what follows takes as long as the call
         return (argnum,), True
+    if type(argnum) is tuple and argnum and trees.is_regular(argnum) and min(argnum) >= 0 and max(argnum) < n:
+        return argnum, False
     return validation.positions("argnum", argnum, n), not isinstance(argnum, (list, tuple))

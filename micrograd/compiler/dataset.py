@@ -255,23 +255,30 @@ _Start = ctypes.c_char * 0
 
 def check_out(out: Any, shape: tuple[Any, ...], code: str) -> None:
     """Raise TypeError or ValueError unless results of this shape can be written into an array."""
+    is_array = hasattr(out, "flags") and hasattr(out, "dtype")  # also one without dimensions, for a number
+    fits = is_array and out.shape == shape and out.dtype.char == code and out.dtype.isnative
+    if fits and out.flags.c_contiguous and out.flags.writeable:
+        return
     if not trees.is_regular(shape):
         raise ValueError(f"out cannot have the shape of the results, {shape}: leave it out, for nested lists")
-    is_array = hasattr(out, "flags") and hasattr(out, "dtype")  # also one without dimensions, for a number
-    fits = is_array and (out.dtype, out.shape) == (code, shape)
-    if not fits or not out.flags.c_contiguous or not out.flags.writeable:
-        came = f"an array of {out.dtype.str!r} and shape {out.shape}" if is_array else shown(out)
-        expected = f"a C-contiguous NumPy array of {code!r} to write to, such as numpy.empty({shape}, {code!r})"
-        raise (ValueError if is_array else TypeError)(f"out is {came}: expected {expected}")
+    came = f"an array of {out.dtype.str!r} and shape {out.shape}" if is_array else shown(out)
+    expected = f"a C-contiguous NumPy array of {code!r} to write to, such as numpy.empty({shape}, {code!r})"
+    raise (ValueError if is_array else TypeError)(f"out is {came}: expected {expected}")
+
+
+def each_array(out: Any, n: int, *, is_one: bool) -> Sequence[Any] | None:
+    """The array for each of n gradients, if any are given: `out` itself for one, else a tuple."""
+    arrays = [out] if is_one else out
+    if out is not None and (not isinstance(arrays, (list, tuple)) or len(arrays) != n):
+        raise TypeError(f"out is {shown(out)}: expected a tuple of {n} arrays, one for each gradient")
+    return None if out is None else arrays
 
 
 def in_arrays(out: Any, gradients: Sequence[Any], code: str, *, is_one: bool) -> Any:
     """The gradient, or a tuple of several: in the arrays of `out`, if given. Raises the errors of `check_out`."""
-    if out is None:
+    arrays = each_array(out, len(gradients), is_one=is_one)
+    if arrays is None:
         return gradients[0] if is_one else tuple(gradients)
-    arrays = [out] if is_one else out
-    if not isinstance(arrays, (list, tuple)) or len(arrays) != len(gradients):
-        raise TypeError(f"out is {shown(out)}: expected a tuple of {len(gradients)} arrays, one for each gradient")
     for room, gradient in zip(arrays, gradients, strict=True):
         check_out(room, shape_of(gradient), code)
     for room, gradient in zip(arrays, gradients, strict=True):

@@ -109,10 +109,12 @@ class Function:
             return self._function(*[mapped(lambda _: next(numbers), arg) for arg in args])
 
     def _value(self, single: Single) -> Any:
-        return self._entries.matrices(single.packed.shapes, 1, single.copy())[0] if self._entries else single.value()
+        return self._entries.matrices(single.shapes, 1, single.value())[0] if self._entries else single.value()
 
     def _numbers(self) -> Sequence[float]:
         """The leaves' numbers, as one buffer if they are in one. Raises TracedError if they are being traced."""
+        if not self.leaves:
+            return ()
         if not any_block():
             return [*map(DATA, self.leaves)]
         if (buffer := data_buffer(self.leaves)) is not None:
@@ -128,19 +130,23 @@ class Function:
 
     # Examples
 
-    def _called(self, kind: CallSpec, args: Sequence[Any], read: Callable[[Single], Any]) -> Any:
-        """What `read` returns after a call for one example. Later calls use what was prepared for it."""
+    def _called(
+        self, kind: CallSpec, args: Sequence[Any], read: Callable[[Single], Any], out: Sequence[Any] | None = None
+    ) -> Any:
+        """What `read` returns after a call for one example. Later calls use what was prepared for it. Gradients go to
+        the arrays `out`, if there are any.
+        """
         singles = self._singles[kind]
         try:
             single = singles.pop()
         except IndexError:  # this is the first call, or other threads use all of them
             single = None
         if single is None or not single.take(args):
-            packed = self._one(args, kind)
-            single = Single(self._backends[packed.shapes], kind)
+            single = Single(self._backends[self._one(args, kind).shapes], kind)
             single.take(args)
-        numbers = self._numbers()
-        self._make(single.call, kind, single.packed, numbers)
+        if out is not None or single.large:
+            single.aim(out)
+        self._make(single.call, kind, args, self._numbers())
         found = read(single)
         singles.append(single)  # from here on, another thread may take it
         return found
@@ -265,7 +271,7 @@ class Function:
         """
         numbers = self._numbers() if parameters is None else parameters
         backend = self._backends[packed.shapes]
-        precision, n = self.precision, packed.n * backend.graph.n_results(kind)
+        precision, n = self.precision, packed.n * sum(backend.graph.results(kind))
         gradients = precision.zeros(len(numbers)) if kind == "backward" else None
         if out is None:
             out = empty((n,), precision.code) if packed.as_arrays and gradients is None else precision.zeros(n)
@@ -274,9 +280,10 @@ class Function:
         call.release()
         return out, gradients, math.nan if gradients is None else call.total
 
-    def _make(self, call: Any, kind: CallSpec, packed: Batch, numbers: Sequence[float]) -> None:
-        """Make a call. An error names the parameter that is not a number, or is the engine's for the first operation
-        that fails: if one may have, the examples are computed again step by step to find it.
+    def _make(self, call: Any, kind: CallSpec, examples: Batch | Sequence[Any], numbers: Sequence[float]) -> None:
+        """Make a call, for packed examples or the arguments of one. An error names the parameter that is not a number,
+        or is the engine's for the first operation that fails: if one may have, the examples are computed again step by
+        step to find it.
         """
         error: Exception | None = None
         try:
@@ -286,6 +293,7 @@ class Function:
         if error or (may_have_failed and not self.options.ieee):
             self.precision.array(numbers, "parameter")  # raises an error if one is not a number, or too large
             numbers = DOUBLE.array(numbers, "parameter")
+            packed = examples if isinstance(examples, Batch) else self._one(examples, kind)
             if error := failure(self._backends[packed.shapes].graph, kind, numbers, packed) or error:
                 raise error
 

@@ -174,11 +174,11 @@ class Objective:
         except IndexError:  # this is the first call, or other threads use all of them
             prepared = self._prepared()
         slot, gradients, zeros, call = prepared
-        is_array, numbers = take_vector(slot, vector), slot.view
+        is_array, numbers = take_vector(slot, vector), slot.whole
         if function.constants:
-            slot.numbers[len(function.parameters) :] = array("d", function._numbers()[len(function.parameters) :])
+            numbers[len(function.parameters) :] = array("d", function._numbers()[len(function.parameters) :])
         if function.precision != DOUBLE:
-            doubles = slot.numbers
+            doubles = array("d", numbers.tobytes())
             numbers = array("f", doubles) if function.options.ieee else function.precision.array(doubles, "parameter")
         gradients[:] = zeros
         function._make(call, "backward", packed, numbers)

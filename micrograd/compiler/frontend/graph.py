@@ -84,9 +84,9 @@ class Graph:
         kinds: list[CallSpec] = ["forward", "backward", tuple(range(len(self.sizes)))]
         return kinds if self.is_differentiable else kinds[:1]
 
-    def n_results(self, kind: CallSpec) -> int:
-        """How many numbers a call computes for an example, not counting the gradients that it adds up."""
-        return len(self.outputs) + (sum(map(self.sizes.__getitem__, kind)) if isinstance(kind, tuple) else 0)
+    def results(self, kind: CallSpec) -> list[int]:
+        """How many numbers a call computes for an example: its value, and the gradient of each argument in `kind`."""
+        return [len(self.outputs), *(map(self.sizes.__getitem__, kind) if isinstance(kind, tuple) else ())]
 
     @cached_property
     def n_operands(self) -> list[int]:

@@ -100,7 +100,7 @@ class CBackend:
                 program = self._program(kind, tile > 0)
                 text = library_source(
                     graph, program, tile=tile, precision=precision, shared=self._shared, threads=threads, least=least,
-                    in_haste=uses * graph.n_operands[1] < A_LINE * length(program.kernel),
+                    in_haste=uses * graph.n_operands[1] < A_LINE * length(program.kernel), results=graph.results(kind),
                 )  # fmt: skip
             self._libraries[kind, tile] = Library(graph, precision, text)
         return self._libraries[kind, tile]
@@ -188,13 +188,18 @@ class NativeCall:
         self._work, self.library = library.workspace(), library
         self._used = packed, results, gradients, indices
         self._fill = partial(library.pack_into, self._work, library.room)
-        self._in_place: Any = None  # a buffer of parameters that C reads directly
+        self._in_place: Any = ()  # a buffer of parameters that C reads directly, or that there are none
         g = None if gradients is None else address(gradients) or address(results)  # NULL if it is empty
         at, n = (None, packed.n) if indices is None else (address(indices), len(indices))
         work = ctypes.addressof(self._work)
         self._own = work + library.room
         self._arguments = CallArguments(self._own, packed.address, at, seed, g, address(results), work, n)
         self._go: Callable[[], int] = partial(library.run, ctypes.addressof(self._arguments))
+
+    @property
+    def pointer_to_results(self) -> Any:
+        """Where the results are written, as an array with one address, which may be changed."""
+        return (POINTER * 1).from_buffer(self._arguments, CallArguments.y.offset)
 
     @property
     def addresses(self) -> tuple[int | None, int]:
@@ -215,8 +220,8 @@ class NativeCall:
                 self._in_place, self._arguments.p = parameters, address(parameters)
             else:
                 self._fill(*parameters)
-                if self._in_place is not None:
-                    self._in_place, self._arguments.p = None, self._own
+                if self._in_place:
+                    self._in_place, self._arguments.p = (), self._own
         if (failed := self._go()) and self.library.precision != DOUBLE and not self.library.graph.trace.ieee:
             _, results, gradients, _ = self._used
             if not all(map(math.isfinite, chain(results, gradients or ()))):

@@ -1,28 +1,31 @@
 """Lowering: the last passes, which turn a kernel into the steps that C prints."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from micrograd.compiler.dtype import DOUBLE, Precision
-from micrograd.compiler.ir import ARRAYS, Assign, Kernel, Loop, Step, calls, refs, replace
+from micrograd.compiler.ir import ARRAYS, Assign, Kernel, Loop, Ref, Step, calls, refs, replace
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.fuse import ROW_CALLS, is_of_vectors, is_parallel
 from micrograd.compiler.passes.interchange import interchanged
 from micrograd.compiler.passes.jam import jam
 from micrograd.compiler.passes.layers import with_layers
-from micrograd.compiler.passes.products import Product, argument, split
+from micrograd.compiler.passes.products import Product, argument, piece, split
 from micrograd.compiler.passes.rounds import in_lanes, with_sums
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
 
 LINES = 150  # of a function: gcc takes 2.4 s for 7,500 lines in lanes, and 2.8 if they are in functions of 600
 
+MOST_PIECES = 8  # of an array, each a parameter of every function
 LONG_ROW = 8  # rounds: loops of at least as many compute exp and tanh by arithmetic
 
 
 class Lowered(NamedTuple):
     """The parts of a kernel, each to be a function, and the size of their array t; the products, and how many numbers
-    a block holds for each example; and the kernel after each pass.
+    a block holds for each example; and the kernel after each pass. Of an array that is in `pieces`, each
+    argument has its own, x0, x1, ..., or the value and each gradient have, y0, y1, ...
     """
 
     parts: Sequence[Kernel]
@@ -30,10 +33,15 @@ class Lowered(NamedTuple):
     products: list[Product]
     block: int
     passes: dict[str, Sequence[Kernel]]
+    pieces: dict[str, list[str]]
 
 
-def lower(program: Program, kind: str, precision: Precision = DOUBLE, shared: Sequence[bool] = ()) -> Lowered:
-    """A program for functions in C of this kind (KINDS in c.py). In lanes, `shared` says which arguments they share."""
+def lower(
+    program: Program, kind: str, precision: Precision = DOUBLE, shared: Sequence[bool] = (), results: Sequence[int] = ()
+) -> Lowered:
+    """A program for functions in C of this kind (KINDS in c.py). In lanes, `shared` says which arguments they share. In
+    a library for one example, `results` has the sizes of the value and of each gradient.
+    """
     kernel, products, block = program.kernel, list[Product](), 0
     if kind == "lanes":
         kernel, products, block = split(kernel, program.sizes)
@@ -42,12 +50,36 @@ def lower(program: Program, kind: str, precision: Precision = DOUBLE, shared: Se
     layers = kernel if kind == "once" else with_layers(kernel) if vectors else interchanged(in_lanes(with_sums(kernel)))
     parts, temporaries = allocate(layers, LINES)
     parts = list(map(_needed, parts)) if kind == "file" else parts  # elsewhere, a step may set `failed`
+    pieces = dict[str, list[str]]()
+    for array, sizes in (("x", program.sizes), ("y", results)) if kind == "one" else ():
+        if found := _split(parts, array, sizes):
+            parts, pieces[array] = found, [f"{array}{k}" for k in range(len(sizes))]
     steps = [in_steps(part, dots=kind == "one", totals=kind == "lanes") for part in parts]
     last = [jam(part) for part in steps] if vectors else steps
     if kind == "one" and precision == DOUBLE:
         last = [list(map(_in_vectors, part)) for part in steps]
     before = {"products": [kernel, [product.step() for product in products]], "layers": [layers], "storage": parts}
-    return Lowered(last, temporaries, products, block, before | {"sums": steps, "jam": last})
+    return Lowered(last, temporaries, products, block, before | {"sums": steps, "jam": last}, pieces)
+
+
+def _split(parts: Sequence[Kernel], array: str, sizes: Sequence[int]) -> list[Kernel] | None:
+    """The parts with an array of its own for each piece of these sizes; None if there are none or more than
+    MOST_PIECES, or if a loop reaches several.
+    """
+    if not 0 < len(sizes) <= MOST_PIECES:
+        return None
+    places = dict[Ref, tuple[int, int]]()
+    for ref, rounds in chain(*[refs(tuple(part)) for part in parts]):
+        if ref.array == array:
+            if (place := piece(ref, rounds, sizes)) is None:
+                return None
+            places[ref] = place
+
+    def own(ref: Ref) -> Ref:
+        k, start = places.get(ref, (0, 0))
+        return Ref(f"{array}{k}", ref.base - start, ref.strides) if ref in places else ref
+
+    return [[replace(step, own) for step in part] for part in parts]
 
 
 def _needed(part: Kernel) -> Kernel:

@@ -67,8 +67,11 @@ def split(kernel: Sequence[Step], sizes: Sequence[int]) -> tuple[Kernel, list[Pr
 
 def argument(ref: Ref, rounds: Sequence[int], sizes: Sequence[int]) -> tuple[int, int] | None:
     """The argument that a reference reads, and where it begins in x; None for another array, or several arguments."""
-    if ref.array != "x":
-        return None
+    return piece(ref, rounds, sizes) if ref.array == "x" else None
+
+
+def piece(ref: Ref, rounds: Sequence[int], sizes: Sequence[int]) -> tuple[int, int] | None:
+    """The piece of an array that a reference reaches, and where that begins; None if it reaches several."""
     starts = list(accumulate(sizes, initial=0))
     first, last = (bisect(starts, index) - 1 for index in span(ref, rounds))
     return (first, starts[first]) if first == last else None

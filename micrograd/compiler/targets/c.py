@@ -17,7 +17,7 @@ take more than 16 GB. The numbers of one example were traced one by one: a long 
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import compress, groupby
+from itertools import accumulate, compress, groupby
 from typing import Any
 
 from micrograd.compiler.dtype import DOUBLE, Precision
@@ -61,12 +61,13 @@ class Writer(Printer):
     """Prints a program as functions in C, of one of KINDS: arithmetic on numbers, or on vectors.
 
     In a library for one example, loops over neighbouring numbers become calls and vectors. With `checks`, `failed` is
-    set where Python raises an error. `shared` says which arguments all lanes share.
+    set where Python raises an error. `shared` says which arguments all lanes share. For one example, `results` has the
+    sizes of the value and of each gradient.
     """
 
     def __init__(
         self, program: Program, kind: str, precision: Precision = DOUBLE, *, checks: bool = False,
-        shared: Sequence[bool] = (),
+        shared: Sequence[bool] = (), results: Sequence[int] = (),
     ) -> None:  # fmt: skip
         once = kind == "once"
         self.is_file, self.vectors = kind == "file", kind in ("lanes", "once")
@@ -80,8 +81,11 @@ class Writer(Printer):
         types |= {"y": f"{example} *", "t": f"{self.type} *"}
         if not self.is_file:
             types |= {"failed": "M *", "h": "const real *", "d": "real *", "block": "R *", "u": "const real *"}
-        self.parameters = {name: f"{type.replace('*', '*restrict ')}{name}" for name, type in types.items()}
-        self.parts, self.temporaries, self.products, self.block, _ = lower(program, kind, precision, shared)
+        found = lower(program, kind, precision, shared, results)
+        self.parts, self.temporaries, self.products, self.block, _, self.pieces = found
+        self.arrays = ARRAYS.union(*self.pieces.values())
+        named = [(name, type) for of, type in types.items() for name in self.pieces.get(of, [of])]
+        self.parameters = {name: f"{type.replace('*', '*restrict ')}{name}" for name, type in named}
         read = [each for part in self.parts for each in refs(tuple(part)) if each[0].array in ("x", "&x")]
         self.reads_several = not all(argument(*each, program.sizes) for each in read)  # in one loop
 
@@ -135,6 +139,8 @@ class Writer(Printer):
         """The lines of a step: what is added to a gradient is the total of a variable's lanes."""
         target, text = self.ref(step.target), self.value(step.value)
         sign = "+=" if isinstance(step, Accumulate) else "="
+        if step.target.array in self.pieces.get("y", ())[1:]:
+            text = f"0 + ({text})"  # no gradient is -0.0
         if self.vectors and step.target.array in self.uniform:
             number = f"({text})[0]" if self.once else f"total({text.removesuffix(self.lane)})"
             yield f"{target[2:-1]} {sign} {number};"
@@ -165,7 +171,7 @@ class Writer(Printer):
         if array[0] == "=":
             text = self.literal(float(array[1:]))
             return f"U({text})" if self.vectors else text
-        if array.removeprefix("&") not in ARRAYS:
+        if array.removeprefix("&") not in self.arrays:
             return array + self.lane
         name = f"{array[:-1]}{self.name}_c" if array in ("c", "&c") else array
         element = f"{name}[{self.index(ref)}]"
@@ -178,9 +184,10 @@ class Writer(Printer):
 
 def library_source(
     graph: Graph, program: Program, *, tile: int, precision: Precision = DOUBLE, shared: Sequence[bool] = (),
-    threads: int = 1, least: int = 1, in_haste: bool = False,
+    threads: int = 1, least: int = 1, in_haste: bool = False, results: Sequence[int] = (),
 ) -> str:  # fmt: skip
     """A library with the function `run`, which runs a graph's program for many examples, and the size `room` it needs.
+    Its `results` are of these sizes: the value, and the gradient of each argument that is to have one.
 
     It computes up to `tile` vectors of examples at once, or if that is 0, one example after the other. A tile is
     smaller if its numbers would not stay in the processor's cache, or if the code has many lines and few loops.
@@ -189,7 +196,8 @@ def library_source(
     """
     checks, shared = not graph.trace.ieee, shared or [False] * len(graph.sizes)
     kind = "lanes" if tile else "one"
-    writer = Writer(program, kind, precision, checks=checks, shared=shared if tile else ())
+    results = results or [program.n_results]
+    writer = Writer(program, kind, precision, checks=checks, shared=shared if tile else (), results=results)
     hoisted = {"before": program.before, "after": program.after}
     once = {name: Writer(part, "once", precision, checks=checks) for name, part in hoisted.items() if part}
     body = "".join([each.source(name) for name, each in {**once, "one": writer}.items()])
@@ -205,26 +213,36 @@ def library_source(
         PARTS["layer"] if "layer(" in body else "",
         body,
         "#if JOB == 0",
-        PARTS["gather"],
+        "" if "x" in writer.pieces else PARTS["gather"],
         PARTS["product"] + products if products else "",
         PARTS["run"],
         PARTS["add"] + PARTS["threads"] if threads > 1 else PARTS["one_thread"],
         "#endif\n",
     ])  # fmt: skip
-    copies = _copies(graph.sizes, shared, one_by_one=tile == 0, spread=writer.reads_several)
+    in_place = {array: array in writer.pieces for array in "xy"}
+    copies = {} if in_place["x"] else _copies(graph.sizes, shared, one_by_one=tile == 0, spread=writer.reads_several)
+    xs = [f"numbers_of(x + {k}, {0 if shared[k] else 'examples[0]'}, {n})" for k, n in enumerate(graph.sizes)]
+    ys = [f"(c->y + b * {results[0]})", *(f"((real *const *)c->g)[{k}]" for k in range(len(results) - 1))]
+    deliver = PARTS["lanes"] if tile else ""
+    for y, n, start in (
+        zip(ys, results, accumulate(results, initial=0), strict=False) if not (tile or in_place["y"]) else ()
+    ):
+        deliver += f"for (long i = 0; i < {n}; i++) {y}[i] = {'0 + ' * (start > 0)}ys[{start} + i];\n"
     around = {name.upper(): PARTS[name] if part else "" for name, part in hoisted.items()}
     operations = calls(tuple([tuple(part.kernel) for part in (program, *hoisted.values()) if part]))
     may_overflow = checks and (precision != DOUBLE or "**" in map(general, operations))
     return filled(
-        filled(text, ALIKE=copies[True], EACH=copies[False], **around),
+        filled(text, ALIKE=copies.get(True, ""), EACH=copies.get(False, ""), DELIVER=deliver, **around),
+        ARGUMENTS=", ".join(xs) if in_place["x"] else "xs",
+        RESULTS=", ".join(ys) if in_place["y"] else "ys",
         PASSES=FOR_TILES if tile else IN_HASTE if in_haste else FOR_DOUBLES,
         INTEGER=precision.integer,
         LIMIT=CACHE,
         TILES=tile if sum(not isinstance(step, Loop) for step in program.kernel) <= MANY_LINES else 1,
-        INPUTS=sum(graph.sizes),
+        INPUTS=0 if in_place["x"] else sum(graph.sizes),
         SHARED=sum(compress(graph.sizes, writer.shared)),
-        OUTPUTS=program.n_results,
-        VALUES=len(graph.outputs),
+        OUTPUTS=0 if in_place["y"] else program.n_results,
+        VALUES=results[0],
         TEMPORARIES=writer.temporaries,
         ITEMS=writer.block,
         HOISTED=max([0, *(each.temporaries for each in once.values())]),
@@ -249,8 +267,6 @@ def _copies(sizes: Sequence[int], shared: Sequence[bool], one_by_one: bool, spre
         line = f"gather(xs + {offset}, x + {k}, {count}, {size}, examples);"
         if is_shared and not one_by_one:
             line = f"share(u + {offset}, x + {k}, {count}, {size});" + line * spread
-        if one_by_one and len(sizes) == 1:  # a single argument, which may be long, needs no copy
-            line = f"xs = (T *)numbers_of(x, examples[0], {size});"
         lines[is_shared] += f"    {line}\n"
         k, offset = k + count, offset + count * size
     return lines

@@ -341,7 +341,7 @@ typedef struct {
     const column *x;    /* the arguments */
     const int64_t *at;  /* the examples to compute; NULL for the first n */
     double seed;
-    real *g, *y, *work; /* the gradients to add to, or NULL; the results; room for temporaries */
+    real *g, *y, *work; /* the gradients to add to, or pointers to those of arguments; the values; room for temporaries */
     int64_t n;
     double sum;         /* receives the sum of the results, from left to right, if there are gradients */
 } call;
@@ -379,6 +379,11 @@ typedef V R;
 
 /* PART after */
     after(p, u, 0, g, 0, once, &failed, h, d, 0, 0);
+
+/* PART lanes */
+        for (int64_t l = 0; l < m; l++)
+            for (int64_t i = 0; i < VALUES; i++)
+                c->y[(b + l) * VALUES + i] = ((real *)&ys[i])[l];
 
 /* PART gather */
 #if defined(__clang__) || __GNUC__ >= 12
@@ -466,12 +471,8 @@ BEFORE
         for (int64_t l = 0; l < WIDTH; l++)
             ((real *)&seeds)[l] = c->seed / lanes[of[l]];
 EACH
-        if (WIDTH == 1)
-            ys = (T *)(c->y + b * OUTPUTS);
-        one(p, xs, seeds, g, ys, t, &failed, h, d, (R *)(block + (examples - all)), u);
-        for (int64_t l = 0; l < m; l++)
-            for (int64_t i = 0; i < OUTPUTS; i++)
-                c->y[(b + l) * OUTPUTS + i] = ((real *)&ys[i])[l] + (i < VALUES ? (real)-0.0 : 0); /* no gradient is -0.0 */
+        one(p, ARGUMENTS, seeds, g, RESULTS, t, &failed, h, d, (R *)(block + (examples - all)), u);
+DELIVER
         examples += WIDTH;
         if (examples == all + BLOCK || b + m == end) {
             products(x, all, block, g, examples - all);
