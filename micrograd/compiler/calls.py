@@ -8,6 +8,7 @@ import struct
 from array import array
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 from micrograd.compiler.dataset import Batch, address, begins_with_array, check_out, numbers_of
@@ -21,48 +22,37 @@ from micrograd.support.trees import Shape, is_regular, nested, places, size
 Backend = PythonBackend | CBackend
 
 FAILURES = (ArithmeticError, ValueError, TypeError, struct.error)  # the last two if a parameter is not a number
-LINE = (
-    64  # bytes of a cache line, where buffers begin: NumPy's arrays begin elsewhere, and vectors then reach two lines
-)
-LARGE = 1 << 15  # numbers, from which on copies take longer than reading from there
-
-
-def buffer(precision: Precision, n: int, at_line: int = 0) -> memoryview:
-    """A buffer of n numbers. The one with the index `at_line` begins a cache line."""
-    room = precision.zeros(n + LINE // precision.size)
-    first = -(address(room) + at_line * precision.size) % LINE // precision.size
-    return memoryview(room)[first : first + n]
+LINE = 64  # bytes of a cache line: vectors that begin elsewhere, as in most of NumPy's arrays, are in two of them
+LARGE = 1 << 15  # numbers, from which on copies take longer than reading them there
 
 
 class Place:
-    """Where numbers of a shape are: in a buffer. If they are many, C may find them in an array instead."""
+    """Where numbers of a shape are: in a buffer; or if they are many, C may find them in an array during one call."""
+
+    is_large = False
+    start = 0  # of the array where C finds the numbers
 
     def __init__(self, shape: Shape, view: memoryview) -> None:
         self.shape, self.view = shape, view
-        self.is_large = False
-        self.start = 0  # of the array where C finds the numbers in this call, instead of the buffer
-        self._array: Any = None  # the buffer as an array, once one was given
 
     def point(self, pointers: Any, at: int) -> None:
         """Let C find the numbers by the pointer at this index."""
-        self._pointers, self._at, self._own = pointers, at, address(self.view)
-        pointers[at] = self._own
+        self._pointers, self._at = pointers, at
         self.is_large = len(self.view) >= LARGE and is_regular(self.shape)
+        self.lie_in(None)
 
-    def as_array(self) -> Any:
+    @cached_property
+    def array(self) -> Any:
         """The buffer as an array: a flat one, if these are lists of different lengths, or dicts."""
-        if self._array is None:
-            self._array = as_ndarray(self.view).reshape(self.shape if is_regular(self.shape) else -1)
-        return self._array
+        return as_ndarray(self.view).reshape(self.shape if is_regular(self.shape) else -1)
 
     def lie_in(self, x: Any) -> bool:
         """Let C find the numbers in this array, or if it is None, in the buffer; returns False if it cannot."""
         self.start = 0
-        if x is not None:
-            with suppress(TypeError, ValueError):  # it is not contiguous, or read-only
-                self.start = address(x)
-            self.start *= self.start % self.view.itemsize == 0
-        self._pointers[self._at] = self.start or self._own
+        with suppress(TypeError, ValueError):  # it is None, not contiguous, or read-only
+            self.start = address(x)
+        self.start *= self.start % self.view.itemsize == 0
+        self._pointers[self._at] = self.start or address(self.view)
         return self.start > 0
 
     def meets(self, other: "Place") -> bool:
@@ -82,6 +72,7 @@ class Slot(Place):
         self._plain: tuple[type, ...] = ()  # the types that need no conversion
         if precision == DOUBLE and len(shape) < 2 and is_regular(shape):
             self._plain = (list,) if shape else (float, int)
+        self._array: Any = None  # the buffer as an array, once one was given
 
     def take(self, x: Any) -> bool:
         """Take an argument's numbers. Returns whether it has arrays; raises an error if it does not have this shape."""
@@ -101,7 +92,7 @@ class Slot(Place):
                 return False
         self.view[:] = numbers_of(x, self.shape, self._precision)
         if is_array(x) and self.view:
-            self.as_array()
+            self._array = self.array
         return begins_with_array(x)
 
 
@@ -129,12 +120,12 @@ class Result(Place):
         if self.room is not None:
             room, self.room = self.room, None
             if not self.start:
-                room[...] = self._array if self._array is not None else self.as_array()
+                room[...] = self.array
             return room
         if not self.shape:
             return self.view[0]
         if as_arrays:
-            found = (self._array if self._array is not None else self.as_array()).copy()
+            found = self.array.copy()
             return found if self._is_regular else nested(found, self.shape)
         if self._is_regular and self.view:
             return self._nested.tolist()
@@ -153,17 +144,15 @@ class Single:
         shapes = [graph.output_shape, *([self.shapes[i] for i in kind] if isinstance(kind, tuple) else ())]
         self._value, *self._gradients = [Result(shape, results[part]) for part, shape in places(shapes)]
         pointers = (POINTER * len(n_gradients))()
-        call: Any = backend.call(kind, packed, results, pointers if n_gradients else None)
-        if isinstance(backend, CBackend):
-            for i, slot in enumerate(self._slots):
-                slot.point(packed.pointers, 2 * i)
-            for i, gradient in enumerate(self._gradients):
-                gradient.point(pointers, i)
-            if not n_gradients:
-                self._value.point(call.pointer_to_results, 0)
-        self.call, self._as_arrays = call, False
-        # A call in single precision looks for overflows in its buffer.
-        self.large = [each for each in (self._value, *self._gradients) if each.is_large and precision == DOUBLE]
+        self.call: Any = backend.call(kind, packed, results, pointers if n_gradients else None)
+        for i, slot in enumerate(self._slots if isinstance(backend, CBackend) else ()):
+            slot.point(packed.pointers, 2 * i)
+        for i, gradient in enumerate(self._gradients):
+            gradient.point(pointers, i)
+        # Python writes to the buffer; and a call in single precision looks for overflows there.
+        in_doubles = isinstance(backend, CBackend) and precision == DOUBLE
+        self.large = [each for each in self._gradients if each.is_large and in_doubles]
+        self._as_arrays = False
 
     def take(self, args: Sequence[Any]) -> bool:
         """Take new arguments. Returns False if they have other shapes, or are not numbers."""
@@ -181,8 +170,8 @@ class Single:
         for gradient, room in zip(self._gradients, out or (), strict=False):
             check_out(room, gradient.shape, gradient.view.format)
             gradient.room = room
-        for i, result in enumerate(self.large):
-            result.aim(self._as_arrays, [*self._slots, *self.large[:i]])
+        for i, gradient in enumerate(self.large):
+            gradient.aim(self._as_arrays, [*self._slots, *self.large[:i]])
 
     def value(self) -> Any:
         """The function's result, in its shape."""
@@ -193,3 +182,10 @@ class Single:
         """The result, and the gradients with respect to the arguments, each in its shape."""
         as_arrays = self._as_arrays
         return self._value.view[0], [gradient.read(as_arrays) for gradient in self._gradients]
+
+
+def buffer(precision: Precision, n: int, at_line: int = 0) -> memoryview:
+    """A buffer of n numbers. The one with the index `at_line` begins a cache line."""
+    room = precision.zeros(n + LINE // precision.size)
+    first = -(address(room) + at_line * precision.size) % LINE // precision.size
+    return memoryview(room)[first : first + n]

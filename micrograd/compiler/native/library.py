@@ -197,11 +197,6 @@ class NativeCall:
         self._go: Callable[[], int] = partial(library.run, ctypes.addressof(self._arguments))
 
     @property
-    def pointer_to_results(self) -> Any:
-        """Where the results are written, as an array with one address, which may be changed."""
-        return (POINTER * 1).from_buffer(self._arguments, CallArguments.y.offset)
-
-    @property
     def addresses(self) -> tuple[int | None, int]:
         """Where its function and its arguments are, for code in C that makes the call."""
         return ctypes.cast(self.library.run, POINTER).value, ctypes.addressof(self._arguments)

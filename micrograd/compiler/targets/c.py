@@ -133,7 +133,10 @@ class Writer(Printer):
         head = super().loop(loop, depth)
         if loop.in_order and not self.vectors:  # gcc 12 gets some such sums wrong when it vectorizes or unrolls them
             head = head.replace("long", "volatile long")
-        return f"{'LONG ' * (loop.rounds > LONG_LOOP)}PARALLEL {head}" if loop.parallel else head
+        if not loop.parallel:
+            return head
+        arrays = sorted({ref.array for ref, _ in refs(loop)} & {"t", *self.pieces.get("x", "x")})
+        return f"{''.join(f'HIDDEN({array}) ' for array in arrays if loop.rounds > LONG_LOOP)}PARALLEL {head}"
 
     def statement(self, step: Assign | Accumulate, is_new: bool) -> Iterator[str]:
         """The lines of a step: what is added to a gradient is the total of a variable's lanes."""

@@ -253,12 +253,12 @@ static inline real total(const V *tile)
 #define U(x) (x)
 #if defined(__GNUC__) && !defined(__clang__)
 #define PARALLEL _Pragma("GCC ivdep") /* no round accesses what another one sets, but gcc often cannot tell */
-/* Before a long loop, this hides what t and x are. Otherwise gcc computes the addresses for all loops in advance, and as
+/* Before a long loop, this hides where its arrays are. Otherwise gcc computes the addresses for all loops in advance, and as
    these are more than it has registers, each round loads them: 100 steps of an ODE take 1.7 times as long. */
-#define LONG __asm__("" : "+r"(t), "+r"(x));
+#define HIDDEN(array) __asm__("" : "+r"(array));
 #else
 #define PARALLEL
-#define LONG
+#define HIDDEN(array)
 #endif
 enum { LANES = 1 };
 typedef INTEGER M;
