@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from micrograd import Value, dot, losses, nn
+from micrograd import Value, dot, losses, nn, take
 from tests.benchmarks import programs
 
 NUMBERS = [0.1 * (i % 7) - 0.2 for i in range(40)]
@@ -54,6 +54,12 @@ def spanning() -> tuple[Any, ...]:
     return function, (NUMBERS[:10], NUMBERS[:10]), [w for row in rows for w in row]
 
 
+def looked_up() -> tuple[Any, ...]:
+    """A table, of which one row is taken by a computed index, and all but the first are a matrix."""
+    rows = matrix(17, 16)
+    return lambda i, xs: dot(take(rows, i), times(rows[1:], xs)), (3, NUMBERS[:16]), [w for row in rows for w in row]
+
+
 def recurrent() -> tuple[Any, ...]:
     of = programs.lstm(16, 5)
     return of.first, of.example, of.parameters
@@ -63,4 +69,5 @@ CASES = {
     "a network": network(20, 20, 16), "a small network": network(2, 7, 3),
     "a matrix used twice, and elsewhere": used_twice(), "several products over one row": several(),
     "steps": recurrent(), "a difference": difference(), "a row that spans two arguments": spanning(),
+    "a table": looked_up(),
 }  # fmt: skip

@@ -166,7 +166,7 @@ def held(state: str, values: Sequence[Value], **buffers: memoryview) -> Iterator
                 deque(map(_SLOTS["grad"].__set__, values, grads), 0)
                 _blocks.remove(block)
             plain = block.index.keys() - chain(*[other.index for other in _redirecting()]) if redirects else ()
-            assign(plain, "__class__", map(_plain_class, map(type, plain)))
+            assign(plain, "__class__", [getattr(value, "_plain_class", type(value)) for value in plain])
 
     try:
         with GRADIENT_LOCK:
@@ -210,12 +210,6 @@ def data_buffer(values: Sequence[Value]) -> memoryview | None:
 def assign(values: Iterable[Value], name: str, to: Iterable[Any]) -> None:
     """Set an attribute of each Value."""
     deque(map(setattr, values, repeat(name), to), 0)  # in two thirds of the time that a loop takes
-
-
-@cache
-def _plain_class(kind: Any) -> Any:
-    """The class of such Values while they are plain."""
-    return getattr(kind, "_plain_class", kind)
 
 
 @cache

@@ -39,6 +39,7 @@ class CallArguments(ctypes.Structure):
         *((name, POINTER) for name in ("g", "y", "work")),
         ("n", ctypes.c_int64),
         ("sum", ctypes.c_double),
+        ("sets", ctypes.c_int64),
     )
 
 

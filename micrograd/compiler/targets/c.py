@@ -26,7 +26,7 @@ from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, calls, general, refs
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.lower import lower
-from micrograd.compiler.passes.products import Product, argument
+from micrograd.compiler.passes.products import Product, argument, only_ones
 from micrograd.compiler.targets.c_runtime import CALLS, FOR_DOUBLES, FOR_TILES, IN_HASTE, PARTS, definitions, refused
 from micrograd.compiler.targets.spelling import Printer, block, filled, spellings
 
@@ -106,14 +106,21 @@ class Writer(Printer):
         lines = textwrap.wrap(text, 116, break_on_hyphens=False)
         return "\n".join(block(f"static const {kind} {name}[] =", lines)) + ";\n\n"
 
-    def products_source(self, sizes: Sequence[int]) -> str:
-        """A function that adds the products of n examples of a block to gradients, if there are any."""
-        lines = [line for product in self.products for line in self._product(product, sizes)]
-        head = "static void products(const column *x, const int64_t *examples, const real *block, real *g, long n)"
-        start = "int64_t room[BLOCK];", "(void)x; (void)examples; (void)room;"
+    def products_source(self, sizes: Sequence[int], alone: Sequence[bool]) -> str:
+        """A function that adds the products of n examples of a block to gradients, if there are any.
+
+        In the first block of a call that `sets` gradients, a product that `alone` adds to some of them sets these.
+        Without this, a step of 512-512-10 takes 1.02 to 1.06 times as long.
+        """
+        lines: list[str] = []
+        for product, is_only in zip(self.products, alone, strict=True):
+            lines += self._product(product, sizes, "sets" if is_only else "0")
+        own = "const column *x, const int64_t *examples, const real *block, real *g, long n, int sets"
+        head = f"static void products({own})"
+        start = "int64_t room[BLOCK];", "(void)x; (void)examples; (void)room; (void)sets;"
         return "\n".join([*block(head, [*start, *lines]), "\n"]) if lines else ""
 
-    def _product(self, product: Product, sizes: Sequence[int]) -> Iterator[str]:
+    def _product(self, product: Product, sizes: Sequence[int], sets: str) -> Iterator[str]:
         """The call of a product, in the loops around it."""
         *around, rows, columns = product.rounds
         for depth, rounds in enumerate(around):
@@ -126,7 +133,7 @@ class Writer(Printer):
             of_b = f"x[{k}].numbers + {b} - {start}, {b_next}, {size}, rows(x + {k}, examples, n, room)"
         else:
             of_b = f"block + ROW * ({b}), ROW * {b_next}, 1, 0"
-        yield f"product(block + ROW * ({a}), {of_b}, g + {g}, {g_row}, {rows}, {columns}, n);"
+        yield f"product(block + ROW * ({a}), {of_b}, g + {g}, {g_row}, {rows}, {columns}, n, {sets});"
 
     def loop(self, loop: Loop, depth: int) -> str:
         """The head of a loop."""
@@ -204,7 +211,12 @@ def library_source(
     hoisted = {"before": program.before, "after": program.after}
     once = {name: Writer(part, "once", precision, checks=checks) for name, part in hoisted.items() if part}
     body = "".join([each.source(name) for name, each in {**once, "one": writer}.items()])
-    products = writer.products_source(graph.sizes)
+    writers = (writer, *once.values()) if writer.products else ()
+    added = [pair for each in writers for part in each.parts for pair in refs(tuple(part))]
+    others = [(ref, rounds) for ref, rounds in added if ref.array == "g"]
+    others += [(Ref("g", 0, (1,)), (graph.n_parameters,))] * ("add_at(" in body)  # to a computed index
+    alone, gaps = only_ones(writer.products, others, graph.n_parameters)
+    products = writer.products_source(graph.sizes, alone)
     text = "\n".join([
         "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n#include <string.h>\n",
         PARTS["no_patterns"] + PARTS["passes"] + PARTS["jobs"],
@@ -238,6 +250,7 @@ def library_source(
         filled(text, ALIKE=copies.get(True, ""), EACH=copies.get(False, ""), DELIVER=deliver, **around),
         ARGUMENTS=", ".join(xs) if in_place["x"] else "xs",
         RESULTS=", ".join(ys) if in_place["y"] else "ys",
+        GAPS=writer.array("gaps", gaps or [0, 0]),
         PASSES=FOR_TILES if tile else IN_HASTE if in_haste else FOR_DOUBLES,
         INTEGER=precision.integer,
         LIMIT=CACHE,

@@ -79,11 +79,11 @@ void shuffle(uint32_t *state, int64_t *order, int64_t n)
 }
 
 
-/* Adds the gradients of a batch to g. Returns the sum of its losses, or NaN if an operation may have failed. */
+/* Sets g to the gradients of a batch. Returns the sum of its losses, or NaN if an operation may have failed. */
 static double losses(const job *t, const int64_t *batch, int64_t n)
 {
     double sum = 0.0;
-    int failed = 0;
+    int failed = 0, sets = 1;
     for (int64_t k = 0; k < t->n_programs; k++) {
         const program *q = t->programs + k;
         int64_t m = 0;
@@ -94,6 +94,7 @@ static double losses(const job *t, const int64_t *batch, int64_t n)
         if (batch ? m : (m = n)) {
             call *c = q->c;
             c->p = t->p, c->at = batch ? t->indices : 0, c->seed = 1.0 / (double)n, c->g = t->g, c->n = m;
+            c->sets = sets, sets = 0;
             failed |= 1 & q->run(c);
             sum += c->sum;
         }
@@ -142,7 +143,6 @@ int64_t train(job *t)
         int64_t left = t->n_examples - t->position, n = t->size < left ? t->size : left;
         if (t->n_programs) {
             swap_gradients(t);
-            memset(t->g, 0, sizeof(real) * (size_t)t->n);
             t->losses[s] = losses(t, t->order ? t->order + t->position : 0, n) / (double)n;
         }
         if (!isfinite(t->losses[s]) || !updated(t, t->rates[s], (double)(t->taken + s))) {

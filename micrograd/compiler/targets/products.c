@@ -9,10 +9,11 @@ enum { AT_ONCE = 6 };
 #endif
 enum { PANEL = 2 * LANES }; /* columns of g at once */
 
-/* Adds sums of n products to `count` rows of g, up to AT_ONCE, in registers. The numbers of b are in a panel. */
+/* Adds sums of n products to `count` rows of g, up to AT_ONCE, in registers; or if it `sets` g, to 0. The numbers of b
+   are in a panel. */
 #define ROWS_OF(count)                                                                                                 \
     static CONTRACTED __attribute__((noinline)) void rows_##count(                                                     \
-        const real *a, const real *b, real *g, long g_row, long width, long n)                                         \
+        const real *a, const real *b, real *g, long g_row, long width, long n, int sets)                               \
     {                                                                                                                  \
         CONTRACT                                                                                                       \
         V sums[count][2];                                                                                              \
@@ -30,11 +31,11 @@ enum { PANEL = 2 * LANES }; /* columns of g at once */
         }                                                                                                              \
         _Pragma("GCC unroll 8") for (int i = 0; i < count; i++, g += g_row)                                            \
             if (width == PANEL) {                                                                                      \
-                *(W *)g += sums[i][0];                                                                                 \
-                *(W *)(g + LANES) += sums[i][1];                                                                       \
+                *(W *)g = (sets ? (W){0} : *(W *)g) + sums[i][0];                                                      \
+                *(W *)(g + LANES) = (sets ? (W){0} : *(W *)(g + LANES)) + sums[i][1];                                  \
             } else                                                                                                     \
                 for (long j = 0; j < width; j++)                                                                       \
-                    g[j] += ((const real *)sums[i])[j];                                                                \
+                    g[j] = (sets ? 0 : g[j]) + ((const real *)sums[i])[j];                                             \
     }
 ROWS_OF(1)
 ROWS_OF(2)
@@ -47,10 +48,10 @@ ROWS_OF(6)
 #endif
 
 /* g[g_row*i + j] += the sum over e of a[ROW*i + e] * b[b_next*j + e]; with `at`, of a[ROW*i + e] * b[b_next*j +
-   b_example*at[e]]. Without `at`, rows of b become columns, eight at a time: one number at a time, 10 x 100 weights
-   take 7.2 us instead of 4.9 for 128 examples. */
+   b_example*at[e]]; = if it `sets` g. Without `at`, rows of b become columns, eight at a time: one number at a time,
+   10 x 100 weights take 7.2 us instead of 4.9 for 128 examples. */
 static void product(const real *a, const real *b, long b_next, long b_example, const int64_t *at, real *g, long g_row,
-                    long rows, long width, long n)
+                    long rows, long width, long n, int sets)
 {
     real panel[BLOCK * PANEL] __attribute__((aligned(BYTES)));
     for (long j = 0, m; j < width; j += m) {
@@ -78,13 +79,13 @@ static void product(const real *a, const real *b, long b_next, long b_example, c
             const real *from = a + i * ROW;
             real *to = g + i * g_row + j;
             if (left >= AT_ONCE)
-                rows_8(from, panel, to, g_row, m, n), count = AT_ONCE;
+                rows_8(from, panel, to, g_row, m, n, sets), count = AT_ONCE;
             else if (left >= 4)
-                rows_4(from, panel, to, g_row, m, n), count = 4;
+                rows_4(from, panel, to, g_row, m, n, sets), count = 4;
             else if (left >= 2)
-                rows_2(from, panel, to, g_row, m, n), count = 2;
+                rows_2(from, panel, to, g_row, m, n, sets), count = 2;
             else
-                rows_1(from, panel, to, g_row, m, n), count = 1;
+                rows_1(from, panel, to, g_row, m, n, sets), count = 1;
         }
     }
 }

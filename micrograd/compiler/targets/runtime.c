@@ -344,6 +344,7 @@ typedef struct {
     real *g, *y, *work; /* the gradients to add to, or pointers to those of arguments; the values; room for temporaries */
     int64_t n;
     double sum;         /* receives the sum of the results, from left to right, if there are gradients */
+    int64_t sets;       /* whether these gradients are set instead, whatever is there before */
 } call;
 
 static inline const real *numbers_of(const column *x, int64_t example, int64_t size)
@@ -370,7 +371,7 @@ static inline const int64_t *rows(const column *x, const int64_t *examples, int6
 /* PART no_block */
 enum { BLOCK = WIDTH, ROW = 0 };
 typedef V R;
-#define products(x, examples, block, g, n) ((void)(x))
+#define products(x, examples, block, g, n, sets) ((void)(x))
 
 /* PART before */
     for (int64_t i = 0; i < TOTALS; i++)
@@ -440,8 +441,16 @@ static inline void share(real *to, const column *x, int64_t arguments, int64_t s
 enum { OF_A_TILE = (sizeof(T) * (INPUTS + OUTPUTS + TEMPORARIES) + 128) / sizeof(real), OF_A_BLOCK = ITEMS * ROW };
 enum { WORK = OF_A_TILE + OF_A_BLOCK + LANES * HOISTED + HELD + TOTALS + (SHARED ? INPUTS : 0) };
 
-/* Computes the examples from `first` on, up to `end`. */
-static int computed(const call *c, real *g, real *work, int64_t first, int64_t end)
+/* Sets the gradients to 0 that no product sets. */
+static void clear(real *g)
+{
+GAPS
+    for (size_t i = 0; i < sizeof(gaps) / sizeof(*gaps); i += 2)
+        memset(g + gaps[i], 0, sizeof(real) * (size_t)gaps[i + 1]);
+}
+
+/* Computes the examples from `first` on, up to `end`. Their gradients are added to g, or if it `sets` them, replace it. */
+static int computed(const call *c, real *g, real *work, int64_t first, int64_t end, int sets)
 {
     const real *p = c->p;
     const column *x = c->x;
@@ -454,6 +463,8 @@ static int computed(const call *c, real *g, real *work, int64_t first, int64_t e
     int64_t all[BLOCK] = {0}, *examples = all; /* the examples of a block, and of a tile */
     if (OVERFLOWS)
         feclearexcept(FE_OVERFLOW);
+    if (sets && g)
+        clear(g);
 ALIKE
 BEFORE
     for (int64_t b = first, m = (end - first - 1) % WIDTH + 1; b < end; b += m, m = WIDTH) {
@@ -475,8 +486,9 @@ EACH
 DELIVER
         examples += WIDTH;
         if (examples == all + BLOCK || b + m == end) {
-            products(x, all, block, g, examples - all);
+            products(x, all, block, g, examples - all, sets);
             examples = all;
+            sets = 0;
         }
     }
 AFTER
@@ -499,7 +511,7 @@ const int64_t room = WORK * sizeof(real); /* bytes that `work` needs */
 
 int run(call *c)
 {
-    return summed(c, computed(c, c->g, c->work, 0, c->n));
+    return summed(c, computed(c, c->g, c->work, 0, c->n, c->sets != 0));
 }
 
 /* PART threads */
@@ -535,9 +547,7 @@ typedef struct {
 ENTRY compute(void *given)
 {
     part *t = given;
-    if (t->first && t->g)
-        memset(t->g, 0, sizeof(real) * PARAMETERS);
-    t->failed = computed(t->c, t->g, t->work, t->first, t->end);
+    t->failed = computed(t->c, t->g, t->work, t->first, t->end, t->first || t->c->sets);
     return 0;
 }
 

@@ -50,6 +50,18 @@ def test_gradients_equal_those_of_compiled_python_and_c_gets_no_warning(name, mo
         assert_close(*[backward(fast, *examples(example, n)) for fast in both])
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_of_a_step_replace_those_of_the_last_ones(name, threads, threads_pay):
+    function, example, parameters = CASES[name]
+    fast = micrograd.compile(function, example, parameters=parameters, backend=Backend("c", threads=threads))
+    with fast.training(optim.SGD(parameters, learning_rate=1e-300)) as step:  # which changes no weight
+        for n in 127, 5, 300:
+            step(*examples(example, n))
+        found = [parameter.grad for parameter in parameters]
+    assert_close(found, gradients(function, example, parameters, examples(example, 300), "python"))
+
+
 @pytest.mark.skipif(not ON_X86, reason="these are flags for x86")
 @pytest.mark.parametrize("flags", ["", "-mno-avx512f", "-mno-avx512f -mno-fma"])
 @pytest.mark.parametrize("precision", ["double", "single"])
