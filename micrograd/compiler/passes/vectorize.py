@@ -58,6 +58,7 @@ class Layout(dict[Any, Place]):
         self.kept: dict[int, dict[int, Slice]] = {}
         self.keeps: set[int] = set()
         self.shapes: dict[Any, Any] = {}  # of steps, by what they are made of
+        self.made: dict[int, Part] = {}  # of the last block, what `_made_of` found
         self.kept_in = ""  # within a round: the array of the lines in `keeps`
         self._runs: dict[Items, tuple[list[int], list[Slice]]] = {}
 
@@ -70,8 +71,7 @@ class Layout(dict[Any, Place]):
 
     def places(self, column: Items) -> list[Place]:
         """Where the numbers of a column are."""
-        column = self.placed(column)
-        return column.places if isinstance(column, Slice) else list(map(self.__getitem__, column))
+        return self.placed(column).places if isinstance(column, Slice) else [self[number] for number in column]
 
     def terms(self, sign: str, columns: Sequence[Any]) -> tuple[list[Any], list[int]]:
         """The arguments of `_terms` for terms, and the bases of all references in them.
@@ -79,9 +79,9 @@ class Layout(dict[Any, Place]):
         `columns` has, for each factor, its numbers.
         """
         terms, its = list[Any](), list[int]()
-        if type(columns[0]) is type(columns[-1]) is tuple and len(columns[0]) < FEWEST_ROUNDS:  # as in most sums
-            for numbers in zip(*columns, strict=True):
-                arrays, bases = zip(*[self[number] for number in numbers], strict=True)
+        if length(columns[0]) < FEWEST_ROUNDS:  # as in most sums
+            for places in zip(*map(self.places, columns), strict=True):
+                arrays, bases = zip(*places, strict=True)
                 terms.append((sign, 1, arrays, None))
                 its += bases
             return terms, its
@@ -296,7 +296,8 @@ def _apart(block: list[Node], layout: Layout) -> list[Node]:
     """
     if any(node.size or node.round or node.parameter >= 0 for node in block):
         return block
-    loops = repeats(*_transposed(_made_of(node, layout) for node in block))
+    layout.made = {node.line: _made_of(node, layout) for node in block}
+    loops = repeats(*_transposed(layout.made.values()))
     return [block[i] for at, n, rounds in loops for k in range(at, at + n) for i in range(k, at + n * rounds, n)]
 
 
@@ -349,7 +350,7 @@ def parts_of(nodes: Iterable[Node], layout: Layout) -> list[Part]:
             parts += _parts_of_row(node, layout)
             continue
         target, base = ("g", node.parameter) if node.parameter >= 0 else layout[node.line]
-        made_of, bases = _made_of(node, layout)
+        made_of, bases = layout.made.get(node.line) or _made_of(node, layout)
         shape = layout.shapes.get((target, made_of))
         if shape is None:
             form, arrays = made_of if isinstance(made_of[0], Call) else (None, ())
