@@ -419,10 +419,10 @@ class Trace:
 
     def size(self, row: int) -> int:
         """The size of a row; 0 for a number."""
+        while self.ops[row] in ("axpy", "scatter"):
+            row = self.operands[row][-1]
         if row in self.slices:
             return self.slices[row].size
-        if self.ops[row] in ("axpy", "scatter"):
-            return self.size(self.operands[row][-1])
         return len(self.operands[row]) if self.ops[row] == "stack" else self.maps.get(row, 0)
 
     def reached(self, ends: Iterable[int], is_end: Callable[[int], bool] | None = None) -> list[int]:

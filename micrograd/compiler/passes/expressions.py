@@ -129,10 +129,11 @@ def expressions(
         merger.add_items(row)
     for line in live:
         op, of = ops[line], operands[line]
-        if line in loops:
-            merger.add_loop(line, sorted(kept[line] | kept[loops[line].forward]), backward)
-        elif line in trace.maps:
-            merger.add_call(line, op, of)
+        if line in trace.maps:
+            if line in loops:
+                merger.add_loop(line, sorted(kept[line] | kept[loops[line].forward]), backward)
+            else:
+                merger.add_call(line, op, of)
         elif op in SUMS:
             merger.add_sum(line, op, of)
         elif op in ROWS:
