@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Step, Sum, Term, of_round, refs, replace, start
 from micrograd.compiler.passes.sums import is_dot
@@ -28,40 +29,43 @@ def interchanged(steps: Sequence[Step]) -> Kernel:
 
 
 def _is_column_sum(step: Assign | Accumulate) -> bool:
-    """Whether a sum ends in a loop, and what that reads advances with the target."""
+    """Whether a sum has one loop, and what that reads advances with the target."""
     if not isinstance(step.value, Sum) or step.target.strides[-1] != 1:
         return False
-    *first, last = step.value.terms
-    if not isinstance(last, Loop) or is_dot(last) or any(isinstance(term, Loop) for term in (*first, *last.body)):
+    loops = [term for term in step.value.terms if isinstance(term, Loop)]
+    if len(loops) != 1 or is_dot(loops[0]) or any(isinstance(term, Loop) for term in loops[0].body):
         return False
     if any(ref.array == step.target.array for ref, _ in refs(step.value)):
         return False  # it may read what an earlier round has set
-    return all(factor.strides[-2] in (0, 1) for term in last.body for factor in term.factors)
+    return all(factor.strides[-2] in (0, 1) for term in loops[0].body for factor in term.factors)
 
 
 def _columns(rounds: int, step: Assign | Accumulate) -> list[Step]:
-    """A loop over a sum as two: one sets the targets to what the sum begins with, one adds the other terms."""
+    """A loop over a sum as several: one sets the targets to what the sum begins with, the others add to them."""
     assert isinstance(step.value, Sum)
-    *first, last = step.value.terms
-    assert isinstance(last, Loop)
-    adds = isinstance(step, Accumulate)
+    terms: Any = step.value.terms
+    at = next(i for i, term in enumerate(terms) if isinstance(term, Loop))
+    (*first,), loop, (*rest,) = terms[:at], terms[at], terms[at + 1 :]
+    adds, sign = isinstance(step, Accumulate), ">" if loop.body[0].sign == ">" else "+"
     steps: list[Step] = []
+
+    def add(target: Ref, terms: Sequence[Term]) -> Loop:
+        value = Sum(tuple(terms if adds else [Term(sign, (target,)), *terms]))
+        return Loop(rounds, (type(step)(target, value),))
+
     if first or not adds:
-        steps.append(Loop(rounds, (step._replace(value=Sum(tuple(first)) if first else start([last])),)))
-    whole = last.rounds // AT_ONCE * AT_ONCE
-    for begin, end, n in (0, whole, AT_ONCE), (whole, last.rounds, 1):
+        steps.append(Loop(rounds, (step._replace(value=Sum(tuple(first)) if first else start([loop])),)))
+    whole = loop.rounds // AT_ONCE * AT_ONCE
+    *outer, own = step.target.strides
+    for begin, end, n in (0, whole, AT_ONCE), (whole, loop.rounds, 1):
         if begin < end:
-            terms = [
-                replace(term, partial(_swapped, start=k, step=n)) for k in range(begin, begin + n) for term in last.body
+            some = [
+                replace(term, partial(_swapped, start=k, step=n)) for k in range(begin, begin + n) for term in loop.body
             ]
-            *outer, own = step.target.strides
-            target = step.target._replace(strides=(*outer, 0, own))
-            so_far = Term(">" if terms[0].sign == ">" else "+", (target,))
-            value = Sum(tuple(terms if adds else [so_far, *terms]))
-            inner, times = Loop(rounds, (type(step)(target, value),)), (end - begin) // n
+            inner, times = add(step.target._replace(strides=(*outer, 0, own)), some), (end - begin) // n
             once = partial(of_round, i=0, depth=len(outer))
             steps.append(Loop(times, (inner,)) if times > 1 else replace(inner, once))
-    return steps
+    return [*steps, add(step.target, rest)] if rest else steps
 
 
 def _swapped(ref: Ref, *, start: int, step: int) -> Ref:

@@ -1,0 +1,34 @@
+"""Interchange: sums with their terms in the outer loop."""
+
+import re
+
+import pytest
+
+from micrograd.compiler.ir import Accumulate, Assign, Loop, Ref, Sum, Term, show
+from micrograd.compiler.passes.interchange import interchanged
+
+X, B, T = Ref("x", 3, (1,)), Ref("p", 0, (0,)), Ref("t0", 2, (1,))
+FIRST, REST = Term("+", (B,)), (Term("+", (X, X)), Term("-", (B,)))
+TERMS = Loop(6, (Term("-", (Ref("p", 1, (1, 9)), Ref("x", 0, (0, 2)))),))
+ADDED = """\
+for i in 5:
+    t0[2+i] = t0[2+i] - p[1+i] * x[0] - p[10+i] * x[2] - p[19+i] * x[4] - p[28+i] * x[6]
+for i in 2:
+    for j in 5:
+        t0[2+j] = t0[2+j] - p[37+9i+j] * x[8+2i]
+"""
+FOLLOWING = "for i in 5:\n    t0[2+i] = t0[2+i] + x[3+i] * x[3+i] - p[0]\n"
+
+
+@pytest.mark.parametrize(("step", "expected"), [
+    (Assign(T, Sum((TERMS,))), f"for i in 5:\n    t0[2+i] = -0.0\n{ADDED}"),
+    (Assign(T, Sum((FIRST, TERMS))), f"for i in 5:\n    t0[2+i] = p[0]\n{ADDED}"),
+    (Assign(T, Sum((FIRST, TERMS, *REST))), f"for i in 5:\n    t0[2+i] = p[0]\n{ADDED}{FOLLOWING}"),
+    (Accumulate(T, Sum((TERMS, *REST))), re.sub("= t0.*?]", "+=", ADDED + FOLLOWING).replace("+= +", "+=")),
+])  # fmt: skip
+def test_a_sum_is_added_up_in_order_around_its_only_loop(step, expected):
+    assert show(interchanged([Loop(5, (step,))])) == expected
+
+
+def test_a_sum_with_two_loops_stays():
+    assert interchanged([loop := Loop(5, (Assign(T, Sum((TERMS, FIRST, TERMS))),))]) == [loop]
