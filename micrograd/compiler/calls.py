@@ -5,7 +5,6 @@ reads large arrays where they lie, and writes large results to the arrays that t
 """
 
 import struct
-from array import array
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -33,18 +32,18 @@ class Place:
     start = 0  # of the array where C finds the numbers
 
     def __init__(self, shape: Shape, view: memoryview) -> None:
-        self.shape, self.view = shape, view
+        self.shape, self.view, self.is_regular = shape, view, is_regular(shape)
 
     def point(self, pointers: Any, at: int) -> None:
         """Let C find the numbers by the pointer at this index."""
         self._pointers, self._at = pointers, at
-        self.is_large = len(self.view) >= LARGE and is_regular(self.shape)
+        self.is_large = self.is_regular and len(self.view) >= LARGE
         self.lie_in(None)
 
     @cached_property
     def array(self) -> Any:
         """The buffer as an array: a flat one, if these are lists of different lengths, or dicts."""
-        return as_ndarray(self.view).reshape(self.shape if is_regular(self.shape) else -1)
+        return as_ndarray(self.view).reshape(self.shape if self.is_regular else -1)
 
     def lie_in(self, x: Any) -> bool:
         """Let C find the numbers in this array, or if it is None, in the buffer; returns False if it cannot."""
@@ -70,7 +69,7 @@ class Slot(Place):
         super().__init__(shape, self.whole[:n])
         self._fill = struct.Struct(f"={n}d").pack_into
         self._plain: tuple[type, ...] = ()  # the types that need no conversion
-        if precision == DOUBLE and len(shape) < 2 and is_regular(shape):
+        if precision == DOUBLE and len(shape) < 2 and self.is_regular:
             self._plain = (list,) if shape else (float, int)
         self._array: Any = None  # the buffer as an array, once one was given
 
@@ -101,13 +100,6 @@ class Result(Place):
 
     room: Any = None
 
-    def __init__(self, shape: Shape, view: memoryview) -> None:
-        super().__init__(shape, view)
-        self._is_regular = is_regular(shape)
-        self._nested: Any = view  # the buffer in nested lists of equal lengths
-        if len(shape) > 1 and self._is_regular and view:
-            self._nested = view.cast("B").cast(view.format, shape)  # type: ignore[call-overload]
-
     def aim(self, as_arrays: bool, others: Sequence[Place]) -> None:
         """Let C write to the array that receives the numbers, by default a new one, unless it overlaps with others."""
         if self.room is None and as_arrays:
@@ -124,12 +116,9 @@ class Result(Place):
             return room
         if not self.shape:
             return self.view[0]
-        if as_arrays:
-            found = self.array.copy()
-            return found if self._is_regular else nested(found, self.shape)
-        if self._is_regular and self.view:
-            return self._nested.tolist()
-        return nested(array(self.view.format, self.view.tobytes()), self.shape)
+        if self.is_regular and (as_arrays or len(self.shape) == 1):  # what follows takes longer
+            return self.array.copy() if as_arrays else self.view.tolist()
+        return nested(self.array.copy() if as_arrays else self.view, self.shape)
 
 
 class Single:

@@ -189,18 +189,21 @@ def unflatten(numbers: Iterator[Any], shape: Shape) -> Any:
 
 
 def nested(numbers: Any, shape: Shape) -> Any:
-    """The numbers of an array in that shape: as arrays, without copies, if it is NumPy's, else as lists."""
+    """The numbers of an array, or of a view of one, in that shape: as arrays, without copies, if it is NumPy's, else as
+    lists.
+    """
     if not shape:
         return float(numbers[0])
     if not is_regular(shape):  # lists and dicts only where the shapes in them differ
         return _joined(shape[0], [nested(numbers[at], of) for at, of in _parts(shape)])
-    if not isinstance(numbers, array):
+    if not isinstance(numbers, (array, memoryview)):
         return numbers.reshape(shape)
     if len(shape) == 1:
         return numbers.tolist()
     if 0 in shape:
         return unflatten(iter(()), shape)
-    return memoryview(numbers).cast("B").cast(numbers.typecode, shape).tolist()  # type: ignore[arg-type]
+    view: Any = memoryview(numbers)
+    return view.cast("B").cast(view.format, shape).tolist()
 
 
 @lru_cache
