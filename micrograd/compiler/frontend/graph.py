@@ -223,17 +223,14 @@ def _differentiate(
     (result if isinstance(result, Value) else Value(result)).backward(trace.leaf("seed"))
     graph.rows = trace.rows.added()
     graph.argument_gradients = [trace.id(x.grad) for x in inputs]
-    of_nodes = [(node.data, node.grad) for node in nodes]
     for p, grad in gradients.items():
         i = index.get(p, n_trained)
         if i < n_trained and not (type(grad) is int and grad == 0):
-            total = grad if p in begun else trace.leaf("g", i) + grad
-            graph.parameter_gradients[i] = trace.id(total)
-            of_nodes.append((trace.leaf("p", i), total))
-    graph.gradients = {
-        grad.id: number.id
-        for number, grad in reversed(of_nodes)
-        if type(number) is type(grad) is Symbol and number.id not in trace.constants
+            graph.parameter_gradients[i] = trace.id(grad if p in begun else trace.leaf("g", i) + grad)
+    graph.gradients = {line: trace.leaf("p", i).id for i, line in graph.parameter_gradients.items()} | {
+        node.grad.id: node.data.id
+        for node in reversed(nodes)
+        if type(node.data) is type(node.grad) is Symbol and node.data.id not in trace.constants
     }
     graph.scales_with_seed = bool(trace.rows.kept and not begun) or _scales_with_seed(graph)
 

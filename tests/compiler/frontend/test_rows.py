@@ -130,6 +130,19 @@ def test_a_number_that_was_assigned_to_a_part_is_kept(which: str) -> None:
     check(lambda x: replaced(x, ws, which), ([0.1 * i for i in range(N)],), ws)
 
 
+def test_a_weight_may_have_another_number_for_a_while() -> None:
+    ws = values(N)
+
+    def function(x: Any) -> Any:
+        first, before = dot(ws, x), ws[1].data
+        ws[1].data = 0.0
+        second = dot(ws, x)
+        ws[1].data = before
+        return first * second
+
+    check(function, ([0.1 * i for i in range(N)],), ws)
+
+
 def partial_sums(x: Any, ws: list[Value]) -> list[Any]:
     """The partial sums: 0, w0 * x0, w0 * x0 + w1 * x1, ..."""
     totals = [Value(0.0)]
