@@ -87,16 +87,9 @@ def roll(parts: Sequence[Part], depth: int = 0, longest: int = LONGEST_BODY) -> 
 
 
 def numbered(kinds: Iterable[Hashable]) -> list[int]:
-    """Numbers for the kinds, the same for equal ones. Most are the same few objects, which are hashed only once."""
-    numbers: dict[Any, int] = {}
-    known: dict[int, int] = {}
-    found = []
-    for kind in kinds:
-        number = known.get(id(kind))
-        if number is None:
-            known[id(kind)] = number = numbers.setdefault(kind, len(numbers))
-        found.append(number)
-    return found
+    """Numbers for the kinds, the same for equal ones."""
+    numbers: dict[Hashable, int] = {}
+    return [numbers.setdefault(kind, len(numbers)) for kind in kinds]
 
 
 def repeats(
