@@ -30,15 +30,11 @@ def constant(d: int, k: int) -> float:
     return k * (nu * d * math.log(GAMMA / math.sqrt(2)) - gammas)
 
 
-def joined(arrays: Any) -> Any:
-    """The numbers of all arrays."""
-    return np.concatenate([x.ravel() for x in arrays])
-
-
 def our_gmm(d: int, k: int, n: int = POINTS, *, whole: bool = False) -> Task:
     """The gradient of the mean over all points (computed by `objective`), times n; or as one function with its data."""
     *parameters, points = mixture(d, k, n)
-    by_row = np.argsort(np.tril_indices(d, -1)[1], kind="stable").argsort()  # the place of each entry in its column
+    by_column = np.argsort(np.tril_indices(d, -1)[1], kind="stable")
+    by_row = by_column.argsort()  # the place of each entry in its column
     parameters[3] = parameters[3][:, by_row]
 
     def whitened(x: list[Any], mean: list[Any], q: list[Any], below: list[Any]) -> list[Any]:
@@ -59,7 +55,7 @@ def our_gmm(d: int, k: int, n: int = POINTS, *, whole: bool = False) -> Task:
 
     def in_columns(gradient: Any) -> Any:
         rows = gradient[-parameters[3].size :].reshape(k, -1)
-        return np.concatenate([gradient[: -rows.size], rows[:, by_row.argsort()].ravel()])
+        return np.concatenate([gradient[: -rows.size], rows[:, by_column].ravel()])
 
     if whole:
         arguments = [*parameters, points]
@@ -68,8 +64,15 @@ def our_gmm(d: int, k: int, n: int = POINTS, *, whole: bool = False) -> Task:
             return scan(lambda sum_before, x: (sum_before + posterior(x, *args[:4]), None), 0.0, args[4])[0]
 
         fast = micrograd.compile(posteriors, [x.tolist() for x in arguments])
-        out = tuple([np.empty(x.shape) for x in parameters])
-        return lambda: in_columns(joined(fast.value_and_grad(*arguments, argnum=(0, 1, 2, 3), out=out)[1]))
+        gradient, ends = np.empty(sum(x.size for x in parameters)), np.cumsum([x.size for x in parameters])
+        parts = zip(np.split(gradient, ends), parameters, strict=False)
+        out = tuple([part.reshape(x.shape) for part, x in parts])
+
+        def task() -> Any:
+            fast.value_and_grad(*arguments, argnum=(0, 1, 2, 3), out=out)
+            return in_columns(gradient)
+
+        return task
 
     values = [np.vectorize(micrograd.Value, otypes=[object])(x).tolist() for x in parameters]
     leaves = [v for rows in values for row in rows for v in (row if isinstance(row, list) else [row])]
