@@ -516,22 +516,24 @@ int run(call *c)
 
 /* PART threads */
 /* Threads share the examples of a call: each has a part of them, and adds to gradients of its own. These are added up
-   in the order of the parts, so that no result depends on which thread is first. */
+   in the order of the parts, so that no result depends on which thread is first. Nothing waits for a thread's last
+   moments after its part has ended: two threads take 1.05 to 1.1 times as long for 512 images if they are joined. */
 #ifdef _WIN32 /* declared here, since windows.h defines names that are used here */
 typedef unsigned long __stdcall entry(void *);
 void *__stdcall CreateThread(void *, size_t, entry *, void *, unsigned long, unsigned long *);
-unsigned long __stdcall WaitForSingleObject(void *, unsigned long);
 int __stdcall CloseHandle(void *);
+int __stdcall SwitchToThread(void);
 typedef void *thread;
 #define ENTRY static unsigned long __stdcall
-#define BEGIN(t, entry, part) ((t = CreateThread(0, 0, entry, part, 0, 0)) != 0)
-#define WAIT(t) (WaitForSingleObject(t, 0xffffffffUL), CloseHandle(t))
+#define BEGIN(t, entry, part) ((t = CreateThread(0, 0, entry, part, 0, 0)) && CloseHandle(t))
+#define LET_OTHERS_RUN SwitchToThread
 #else
 #include <pthread.h>
+#include <sched.h>
 typedef pthread_t thread;
 #define ENTRY static void *
-#define BEGIN(t, entry, part) (pthread_create(&t, 0, entry, part) == 0)
-#define WAIT(t) pthread_join(t, 0)
+#define BEGIN(t, entry, part) (pthread_create(&t, 0, entry, part) == 0 && pthread_detach(t) == 0)
+#define LET_OTHERS_RUN sched_yield
 #endif
 
 enum { PARAMETERS = COUNT };
@@ -541,32 +543,33 @@ typedef struct {
     const call *c;
     real *g, *work;
     int64_t first, end;
-    int failed;
+    int failed, has_ended;
 } part;
 
 ENTRY compute(void *given)
 {
     part *t = given;
     t->failed = computed(t->c, t->g, t->work, t->first, t->end, t->first || t->c->sets);
+    __atomic_store_n(&t->has_ended, 1, __ATOMIC_RELEASE);
     return 0;
 }
 
 int run(call *c)
 {
     part parts[THREADS];
-    thread threads[THREADS];
-    int begun[THREADS], failed = 0;
+    thread begun;
+    int failed = 0, is_apart[THREADS];
     const int64_t n = c->n, most = n / LEAST, count = most < 1 ? 1 : most < THREADS ? most : THREADS;
     for (int64_t k = count - 1; k >= 0; k--) {
         real *own = c->work + k * ((int64_t)PARAMETERS + WORK);
-        parts[k] = (part){c, k && c->g ? own : c->g, own + PARAMETERS, n * k / count, n * (k + 1) / count, 0};
-        begun[k] = k && BEGIN(threads[k], compute, parts + k);
+        parts[k] = (part){c, k && c->g ? own : c->g, own + PARAMETERS, n * k / count, n * (k + 1) / count, 0, 0};
+        is_apart[k] = k && BEGIN(begun, compute, parts + k);
     }
     for (int64_t k = 0; k < count; k++) {
-        if (begun[k])
-            WAIT(threads[k]);
-        else
+        if (!is_apart[k])
             compute(parts + k);
+        while (!__atomic_load_n(&parts[k].has_ended, __ATOMIC_ACQUIRE))
+            LET_OTHERS_RUN();
         failed |= parts[k].failed;
         if (k && c->g)
             add(c->g, parts[k].g, PARAMETERS);
