@@ -90,14 +90,20 @@ def lifted(other: Any, beside: Any) -> Any:
 
 def promoted(values: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
     """The values as Values of one level, the deepest among them; of the class `kind` if they are all numbers."""
-    kinds = dict.fromkeys(map(type, values))
-    if kinds.keys() == {kind}:
+    kinds = tuple(dict.fromkeys(map(type, values)))
+    if kinds == (kind,):
         return values
-    leveled = [each for each in kinds if issubclass(each, HasLevel)]
-    kind = max(leveled, key=lambda each: each._level, default=kind)
-    innermost = {each for each in leveled if each._level == kind._level}
+    innermost, kind = _innermost(kinds, kind)
     empty = object.__new__(kind)  # constants get its class
     return tuple([v if type(v) in innermost else empty._constant(v) for v in values])
+
+
+@functools.lru_cache
+def _innermost(kinds: tuple[type, ...], kind: Any) -> tuple[set[type], Any]:
+    """The classes of Values of the deepest level, and the first of them; none, and `kind`, if there are no Values."""
+    leveled = [each for each in kinds if issubclass(each, HasLevel)]
+    kind = max(leveled, key=lambda each: each._level, default=kind)
+    return {each for each in leveled if each._level == kind._level}, kind
 
 
 def as_number(data: Any, level: int) -> Any:

@@ -221,7 +221,7 @@ class _Merger:
 
     def may_repeat(self, line: int) -> bool:
         """Whether only sums use a product, so that each can have it as a term."""
-        added, subtracted = self._added[line], self._subtracted[line]
+        added, subtracted = self._added.get(line, 0), self._subtracted.get(line, 0)
         only_sums = line not in self._stay and self._uses[line] == added + subtracted and subtracted <= 1
         return only_sums and self._trace.constants.keys().isdisjoint(self._trace.operands[line])
 
