@@ -109,7 +109,8 @@ class Function:
             return self._function(*[mapped(lambda _: next(numbers), arg) for arg in args])
 
     def _value(self, single: Single) -> Any:
-        return self._entries.matrices(single.shapes, 1, single.value())[0] if self._entries else single.value()
+        value = single.value()
+        return self._entries.matrices(single.shapes, 1, self.precision.array(value))[0] if self._entries else value
 
     def _numbers(self) -> Sequence[float]:
         """The leaves' numbers, as one buffer if they are in one. Raises TracedError if they are being traced."""
