@@ -34,7 +34,7 @@ from micrograd.compiler.ir import (
     span,
     start,
 )
-from micrograd.compiler.passes.expressions import Column, Node
+from micrograd.compiler.passes.expressions import Column, Node, length
 from micrograd.compiler.passes.fuse import NEAR, Accesses, fuse, is_of_vectors, is_parallel, meet
 from micrograd.compiler.passes.jam import later
 from micrograd.compiler.passes.roll import reroll
@@ -129,9 +129,9 @@ class _Rounds:
         loop, (first, *columns) = self.loop, self.node.columns
         steps: Kernel = [*_copies(self._slice("s", size=self.n), first, self.outside)]
         for i, (line, column) in enumerate(zip(loop.xs, columns, strict=False)):
-            _, (self.leaves[line], *others) = self.outside.runs(column)
-            if others:
-                self.leaves[line] = self._slice(f"x{i}")
+            place = self.outside.whole(column)
+            self.leaves[line] = place or self._slice(f"x{i}")
+            if not place:
                 steps += _copies(self.leaves[line], column, self.outside)
         self.leaves |= self.outside.kept.get(loop.forward, {})
         if self.may_end and not self.is_backward:
@@ -370,7 +370,7 @@ def _adds(step: Any) -> bool:
 
 def _copies(to: Slice, column: Column, layout: Layout) -> Iterator[Step]:
     """Steps that copy a column."""
-    for first, of in zip(*layout.runs(column), strict=True):
+    for first, _, (of,) in layout.parts([column], length(column)):
         yield from _copy(Slice(to.array, to.base + first * to.step, to.step, of.size), of)
 
 

@@ -5,11 +5,11 @@ results are adjacent, in the order of the trace, so that what reads them can adv
 expressions of one kind that read the same arrays roll into loops, in whatever order the program computed them.
 """
 
-from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import chain, groupby, pairwise, repeat, starmap
+from itertools import chain, groupby, repeat, starmap
+from operator import sub
 from typing import Any
 
 from micrograd.compiler.frontend.tracer import Slice
@@ -60,7 +60,7 @@ class Layout(dict[Any, Place]):
         self.shapes: dict[Any, Any] = {}  # of steps, by what they are made of
         self.made: dict[int, Part] = {}  # of the last block, what `_made_of` found
         self.kept_in = ""  # within a round: the array of the lines in `keeps`
-        self._runs: dict[Items, tuple[list[int], list[Slice]]] = {}
+        self._whole: dict[Items, Slice | None] = {}
 
     def placed(self, column: Any) -> Any:
         """A column; in place of a slice of a computed row, that of the array where it is stored."""
@@ -91,60 +91,36 @@ class Layout(dict[Any, Place]):
             its += bases
         return terms, its
 
-    def runs(self, column: Items) -> tuple[list[int], list[Slice]]:
-        """A column as slices of arrays, and the positions in the column where they begin."""
+    def whole(self, column: Items) -> Slice | None:
+        """A column as a slice of an array, if its numbers are evenly apart."""
         if isinstance(column, Slice):
-            return [0], [self.placed(column)]
-        found = self._runs.get(column)
-        if found is None:
-            table = self.tables.get(column)
-            found = self._runs[column] = ([0], [table]) if table else _slices(self.places(column))
-        return found
+            place: Slice = self.placed(column)
+            return place
+        if column not in self._whole:
+            arrays, bases = _transposed(self.places(column))
+            strides, n = {*map(sub, bases[1:], bases)}, len(bases)
+            is_even = len({*arrays}) == 1 and len(strides) < 2 and n not in range(2, FEWEST_ROUNDS)
+            self._whole[column] = Slice(arrays[0], bases[0], sum(strides), n) if is_even else self.tables.get(column)
+        return self._whole[column]
 
     def parts(self, columns: Sequence[Items], size: int, items: Items = ()) -> Iterator[tuple[int, int, list[Slice]]]:
         """The parts of columns: where each begins, its rounds if it advances evenly, or 1, and a slice of each column.
 
-        Numbers whose `items` are None are not needed, and left out.
+        A column with a single number is one number for all. Numbers whose `items` are None are left out.
         """
-        runs = list(map(self.runs, columns))
-        if size >= FEWEST_ROUNDS and not items and all(len(at) == 1 for at, _ in runs):  # as most do
-            yield 0, size, [slices[0] for _, slices in runs]
+        whole = list(filter(None, map(self.whole, columns)))
+        if size >= FEWEST_ROUNDS and len(whole) == len(columns) and None not in items:  # as most do
+            yield 0, size, whole
             return
-        ends = {size}.union(*[at for at, _ in runs])
-        ends.update(i for i, (before, after) in enumerate(pairwise(items), 1) if (before is None) != (after is None))
-        for first, end in pairwise(sorted(ends)):
-            if items and items[first] is None:
-                continue
-            if end - first >= FEWEST_ROUNDS:
-                yield first, end - first, [_from(*each, first) for each in runs]
-            else:
-                yield from ((i, 1, [_from(*each, i) for each in runs]) for i in range(first, end))
-
-
-def _slices(places: Sequence[Place]) -> tuple[list[int], list[Slice]]:
-    """Places as slices that are as long as possible, or of a single number, and the positions where they begin."""
-    starts, slices, start, n = list[int](), list[Slice](), 0, len(places)
-    while start < n:
-        array, base = places[start]
-        end, step = start + 1, places[start + 1][1] - base if start + 1 < n else 0
-        while end < n and places[end] == (array, base + (end - start) * step):
-            end += 1
-        if end - start < FEWEST_ROUNDS:
-            end, step = start + 1, 0
-        starts.append(start)
-        slices.append(Slice(array, base, step, end - start))
-        start = end
-    return starts, slices
-
-
-def _from(starts: Sequence[int], slices: Sequence[Slice], first: int) -> Slice:
-    """The slice that contains a number, from that number on."""
-    at = bisect(starts, first) - 1
-    if first == starts[at]:
-        return slices[at]
-    array, base, step, size = slices[at]
-    skipped = first - starts[at]
-    return Slice(array, base + skipped * step, step, size - skipped)
+        of_each = [self.places(self.tables.get(column, column)) for column in columns]
+        places = list(zip(*[of * size if len(of) == 1 else of for of in of_each], strict=True))
+        arrays, bases = [[tuple([place[k] for place in each]) for each in places] for k in (0, 1)]
+        kinds = [None if item is None else kind for item, kind in zip(items, arrays, strict=True)] if items else arrays
+        for first, _, n in repeats(kinds, bases, 1):
+            if kinds[first] is not None:
+                steps = map(sub, bases[first + 1], bases[first]) if n > 1 else repeat(0)
+                slices = zip(arrays[first], bases[first], steps, repeat(n), strict=False)
+                yield first, n, list(starmap(Slice, slices))
 
 
 class Levels:
@@ -308,10 +284,10 @@ def _has_place(node: Node, layout: Layout) -> Any:
     """
     if not node.size:
         return node.round or node.line in layout
-    slices = layout.runs(node.items)[1] if node.items and layout.keys() >= {*node.items} else ()
-    if len(slices) == 1:
-        layout.rows[node.line] = slices[0]
-    return len(slices) == 1
+    place = layout.whole(node.items) if node.items and layout.keys() >= {*node.items} else None
+    if place:
+        layout.rows[node.line] = place
+    return place
 
 
 def _descends(first: Node, last: Node, layout: Layout) -> bool:
