@@ -100,15 +100,15 @@ class Neuron(Module):
     leaky_relu, the limit is sqrt(6 / nin), as relus pass half of their inputs (He et al., 2015). The bias starts at 0.
 
     The activation is a name from `ACTIVATIONS`, or any function from Value to Value; `fan_out` is the number of neurons
-    in the layer. Raises ValueError if a size is below 1 or the activation is unknown, and what the activation raises if
-    it takes no Value.
+    in the layer. Raises ValueError if a size is below 1 or the activation is unknown, and any error of an activation
+    that cannot take a Value.
     """
 
     def __init__(self, nin: int, activation: Activation = "tanh", *, fan_out: int = 1, rng: Rng = None) -> None:
         uniform, limit = generator(rng).uniform, weight_limit(count("nin", nin), fan_out, activation)
         self.w, self.b = [Value(uniform(-limit, limit)) for _ in range(nin)], Value(0.0)
         self.activation = activation
-        activation_of(activation)(Value(0.5))  # so that one that takes no Value is an error here
+        activation_of(activation)(Value(0.5))  # raises an error here if it cannot take a Value
 
     def __call__(self, x: Sequence[Any]) -> Value:
         """The output for a list of `nin` Values or numbers. Raises ValueError for any other number of inputs."""

@@ -384,6 +384,6 @@ def _places(argnum: Any, n: int) -> tuple[tuple[int, ...], bool]:
         return tuple(range(n)), n == 1
     if type(argnum) is int and 0 <= argnum < n:  # what follows takes as long as the call
         return (argnum,), True
-    if type(argnum) is tuple and argnum and trees.is_regular(argnum) and min(argnum) >= 0 and max(argnum) < n:
+    if type(argnum) is tuple and {*map(type, argnum)} == {int} and min(argnum) >= 0 and max(argnum) < n:
         return argnum, False
     return validation.positions("argnum", argnum, n), not isinstance(argnum, (list, tuple))

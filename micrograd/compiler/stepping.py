@@ -110,8 +110,7 @@ class Engine:
     ) -> None:  # fmt: skip
         self.parameters, self.optimizer, self.loss_of = parameters, optimizer, loss_of
         self.data, self.validation, self._is_first = data, validation, True
-        every = [*parameters, *self.trained()]
-        self.all_parameters = list(dict(zip(map(id, every), every, strict=True)).values())
+        self.all_parameters = list(dict.fromkeys([*parameters, *self.trained()]))
 
     def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
         """Take a step at the optimizer's rate."""

@@ -100,7 +100,7 @@ def promoted(values: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
 
 @functools.lru_cache
 def _innermost(kinds: tuple[type, ...], kind: Any) -> tuple[set[type], Any]:
-    """The classes of Values of the deepest level, and the first of them; none, and `kind`, if there are no Values."""
+    """The classes of the deepest level, and the first of them; no classes and `kind`, if none are classes of Values."""
     leveled = [each for each in kinds if issubclass(each, HasLevel)]
     kind = max(leveled, key=lambda each: each._level, default=kind)
     return {each for each in leveled if each._level == kind._level}, kind
@@ -153,7 +153,7 @@ def adopt_level(value: Any, operands: tuple[Any, ...], op: str) -> tuple[Any, ..
 
     Returns the operands. Raises TypeError if they are not Values of one level in a tuple.
     """
-    if type(operands) is tuple and not operands:  # as for a leaf
+    if type(operands) is tuple and not operands:  # of a leaf
         return operands
     if not isinstance(operands, (tuple, list)):
         remedy = f"did you mean label={operands!r}?" if isinstance(operands, str) else "for one operand, write (x,)"

@@ -189,9 +189,7 @@ def unflatten(numbers: Iterator[Any], shape: Shape) -> Any:
 
 
 def nested(numbers: Any, shape: Shape) -> Any:
-    """The numbers of an array, or of a view of one, in that shape: as arrays, without copies, if it is NumPy's, else as
-    lists.
-    """
+    """The numbers in that shape: from a NumPy array, as arrays without copies; from an array or a view, as lists."""
     if not shape:
         return float(numbers[0])
     if not is_regular(shape):  # lists and dicts only where the shapes in them differ

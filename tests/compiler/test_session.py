@@ -276,6 +276,8 @@ def test_moments_are_read_and_written_in_slices_and_as_arrays_in_the_order_of_th
     with fast.training(optimizer) as step:
         optimizer.velocity[:] = array("i", [1, 2, 3, 4])
         optimizer.velocity[::-2] = [9.0, 7.0]
+        with pytest.raises(ValueError, match="got 3 numbers for 4 moments"):
+            optimizer.velocity[:] = [0.0] * 3
         assert optimizer.velocity[:] == [1.0, 7.0, 3.0, 9.0]
         assert optimizer.velocity[2:0:-1] == [3.0, 7.0]
         assert np.asarray(optimizer.velocity).tolist() == [1.0, 7.0, 3.0, 9.0]

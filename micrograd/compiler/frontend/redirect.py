@@ -220,14 +220,14 @@ def _class_for(kind: Any) -> Any:
 
 
 def stand_in(kind: Any, **members: Any) -> Any:
-    """A subclass with these members. Values computed from its instances are those that `kind` makes."""
+    """A subclass with these members. Operations on its instances return the same as on instances of `kind`."""
     empty = _new(kind)
 
     def new(cls: Any, *operation: Any, **label: Any) -> Any:
         return kind(*operation, **label)
 
     def node(self: Value, *operation: Any) -> Any:
-        return empty._node(*operation)  # within a trace, this makes Nodes
+        return empty._node(*operation)  # looked up at each call: during a trace, it makes Nodes
 
     members = {"__slots__": (), "__new__": new, "_node": node} | members
     return type(kind.__name__, (kind,), members)

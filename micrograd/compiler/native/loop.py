@@ -7,10 +7,9 @@ moments are one after the other in one buffer while it is used.
 import ctypes
 import random
 from array import array
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from itertools import chain, pairwise, starmap
+from itertools import chain, pairwise
 from operator import is_
 from typing import Any, Self
 
@@ -231,8 +230,11 @@ class Moments(Sequence[float]):
 
     def __setitem__(self, i: Any, to: Any) -> None:
         places, numbers = (self._places[i], to) if isinstance(i, slice) else ([self._places[i]], [to])
-        pairs = [*zip(places, self._precision.array(numbers, "moment"), strict=True)]
-        deque(starmap(self._numbers.__setitem__, pairs), 0)
+        checked = self._precision.array(numbers, "moment")
+        if len(checked) != len(places):
+            raise ValueError(f"got {len(checked)} numbers for {len(places)} moments")
+        for place, number in zip(places, checked, strict=True):
+            self._numbers[place] = number
 
     def __eq__(self, other: object) -> bool:
         return bool(self[:] == other)

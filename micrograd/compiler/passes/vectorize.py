@@ -58,7 +58,7 @@ class Layout(dict[Any, Place]):
         self.kept: dict[int, dict[int, Slice]] = {}
         self.keeps: set[int] = set()
         self.shapes: dict[Any, Any] = {}  # of steps, by what they are made of
-        self.made: dict[int, Part] = {}  # of the last block, what `_made_of` found
+        self.made: dict[int, Part] = {}  # what the nodes of the last block are made of, by their lines
         self.kept_in = ""  # within a round: the array of the lines in `keeps`
         self._whole: dict[Items, Slice | None] = {}
 
@@ -181,8 +181,8 @@ class Levels:
         """Blocks of nodes that can be computed together, level by level.
 
         The nodes of a block are in trace order, except for sums that are all used by operations: a program may
-        finish sums in any order, so they are in the order of these operations. In that of the trace, 32 examples of
-        soft clusters, all distances first, take 1.26 times as long.
+        finish sums in any order, so they are in the order of these operations. In trace order, 32 examples of soft
+        clusters that compute all distances first take 1.26 times as long.
         """
         used: dict[int, int] = {}
         for node in reversed(self._nodes):
