@@ -232,7 +232,7 @@ class Moments(Sequence[float]):
         places, numbers = (self._places[i], to) if isinstance(i, slice) else ([self._places[i]], [to])
         checked = self._precision.array(numbers, "moment")
         if len(checked) != len(places):
-            raise ValueError(f"got {len(checked)} numbers for {len(places)} moments")
+            raise ValueError(f"expected {len(places)} moments, not {len(checked)}")
         for place, number in zip(places, checked, strict=True):
             self._numbers[place] = number
 
