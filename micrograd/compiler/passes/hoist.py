@@ -82,8 +82,8 @@ def _links_apart(trace: Trace, varying: Sequence[int], ends: Ends) -> set[int]:
 def moved_lines(
     trace: Trace, varying: Sequence[int], needed: set[int], uniform: set[int], apart: Set[int] = frozenset()
 ) -> set[int]:
-    """The lines that can be computed after a loop: they are linear, and no line that stays in the loop needs them. At
-    first, the lines in `needed` stay.
+    """The lines that can be computed after a loop: they are linear, and no line that stays in the loop needs them.
+    Lines in `needed` stay; it receives the others that are needed.
     """
     ops, operands, found = trace.ops, trace.operands, set[int]()
     for line in reversed(varying):
