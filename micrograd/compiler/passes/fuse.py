@@ -77,10 +77,10 @@ def _partner(
     for at in range(last, max(-1, last - NEAR), -1):
         before = found[at]
         if isinstance(before, Loop) and joins(before) and abs(before.rounds - loop.rounds) <= few:
-            its = loop._replace(rounds=min(before.rounds, loop.rounds))
-            of_its = Accesses(its, around) if few else accesses
-            free = not few or not any(meet(each, of_its, around, ever=True) for each in found[at + 1 :])
-            if free and _fit(before, its, is_next=at == last and not few) and not meet(before, of_its, around):
+            both = loop._replace(rounds=min(before.rounds, loop.rounds))  # what joins: without `few`, the whole loop
+            its = Accesses(both, around) if few else accesses
+            is_free = not few or not any(meet(each, its, around, ever=True) for each in found[at + 1 :])
+            if is_free and _fit(before, both, is_next=at == last and not few) and not meet(before, its, around):
                 return at, before
         if meet(before, accesses, around, ever=True):
             break
@@ -102,9 +102,9 @@ def _fit(first: Loop, second: Loop, is_next: bool) -> bool:
     """Whether the loops may be one, unless a round of the second accesses what a later round of the first does."""
     if sum(1 for _ in innermost(first)) > MOST_STEPS:
         return False
-    return (is_next or _is_flat((first, second))) and not any(
-        loop.parallel or loop.may_skip for loop in (first, second)
-    )
+    if any(loop.parallel or loop.may_skip for loop in (first, second)):
+        return False
+    return is_next or _is_flat((first, second))
 
 
 def is_parallel(loop: Loop, around: tuple[int, ...] = ()) -> bool:
@@ -129,7 +129,7 @@ class _Access(NamedTuple):
 
 
 class Accesses:
-    """What a step sets and reads, by the array: elements, not variables. `sets` has those that it sets."""
+    """The elements of arrays that a step accesses, by array: `all` of them, and the ones that it `sets`."""
 
     def __init__(self, part: Step, around: tuple[int, ...]) -> None:
         self.all, self.sets = defaultdict[str, list[_Access]](list), defaultdict[str, list[_Access]](list)
@@ -141,7 +141,7 @@ class Accesses:
 
 
 def _elements(part: Step, around: tuple[int, ...]) -> Iterator[tuple[Ref, tuple[int, ...], bool]]:
-    """What a step accesses, with the rounds of the loops around each, and whether it sets it."""
+    """The elements that a step accesses, each with the rounds of the loops around it, and whether it is set."""
     for step, its in innermost(part, around):
         for i, (ref, rounds) in enumerate(refs(step, its)):
             if len(ref.strides) == len(rounds) and not is_variable(ref):

@@ -59,7 +59,7 @@ function hold(word, words) {
   }
 }
 
-// What an edge carries: forward its weight, backward the gradient that it passes on; NaN if that is no single number.
+// What an edge carries: its weight, or backward, the gradient that it passes on; NaN if that is not a single number.
 function amount(edge, inner) {
   if (edge.count > 1) return NaN;
   if (step > n) return C[shown(edge.user, inner)][edge.place];

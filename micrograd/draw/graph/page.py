@@ -19,7 +19,7 @@ from micrograd.engine import Value
 from micrograd.scalar import innermost, zero
 from micrograd.support.validation import positive
 
-# The parts of the page, each after those that it builds on: what it computes, says, shows, and lets the reader do.
+# The scripts, each after the ones that it needs: what the page computes, says, shows, and lets the reader do.
 PARTS = ("parts", "numbers", "words", "steps", "examples", "views", "drawing", "changes", "details", "learning", "page")
 SCRIPTS = tuple(f"{name}.js" for name in PARTS)
 
