@@ -1,7 +1,7 @@
 """Calls with one example: its buffers, and the generated code that works on them, are prepared once.
 
 After that, a call only copies the arguments' numbers, reads the parameters, runs the code and copies the results. C
-reads large arrays where they lie, and writes large results to the arrays that the call returns.
+reads large arrays where they are, and writes large results to the arrays that the call returns.
 """
 
 import struct
@@ -21,43 +21,43 @@ from micrograd.support.trees import Shape, is_regular, nested, places, size
 Backend = PythonBackend | CBackend
 
 FAILURES = (ArithmeticError, ValueError, TypeError, struct.error)  # the last two if a parameter is not a number
-LINE = 64  # bytes of a cache line: vectors that begin elsewhere, as in most of NumPy's arrays, are in two of them
-LARGE = 1 << 15  # numbers, from which on copies take longer than reading them there
+LINE = 64  # bytes of a cache line: a vector that does not begin at one, as in most NumPy arrays, may lie in two
+LARGE = 1 << 15  # numbers: from here on, copying them takes longer than using an array where it is
 
 
 class Place:
-    """Where numbers of a shape are: in a buffer; or if they are many, C may find them in an array during one call."""
+    """Where the numbers of an argument or a result are: in a buffer, or if they are many, for one call in an array."""
 
     is_large = False
-    start = 0  # of the array where C finds the numbers
+    start = 0  # the address of that array; 0 for the buffer
 
     def __init__(self, shape: Shape, view: memoryview) -> None:
         self.shape, self.view, self.is_regular = shape, view, is_regular(shape)
 
     def point(self, pointers: Any, at: int) -> None:
-        """Let C find the numbers by the pointer at this index."""
+        """Let the pointer at this index tell C where the numbers are."""
         self._pointers, self._at = pointers, at
         self.is_large = self.is_regular and len(self.view) >= LARGE
-        self.lie_in(None)
+        self.use(None)
 
     @cached_property
     def array(self) -> Any:
         """The buffer as an array: a flat one, if these are lists of different lengths, or dicts."""
         return as_ndarray(self.view).reshape(self.shape if self.is_regular else -1)
 
-    def lie_in(self, x: Any) -> bool:
-        """Let C find the numbers in this array, or if it is None, in the buffer; returns False if it cannot."""
+    def use(self, x: Any) -> bool:
+        """Let C use this array, if it can, else the buffer, as for None. Returns whether it is the array."""
         self.start = 0
-        with suppress(TypeError, ValueError):  # it is None, not contiguous, or read-only
-            self.start = address(x)
-        self.start *= self.start % self.view.itemsize == 0
+        with suppress(TypeError, ValueError):  # None, or an array that is not contiguous, or read-only
+            start = address(x)
+            self.start = 0 if start % self.view.itemsize else start
         self._pointers[self._at] = self.start or address(self.view)
         return self.start > 0
 
-    def meets(self, other: "Place") -> bool:
-        """Whether C finds the numbers of both in arrays that overlap."""
-        n, theirs = self.view.nbytes, other.view.nbytes
-        return self.start * other.start > 0 and self.start < other.start + theirs and other.start < self.start + n
+    def overlaps(self, other: "Place") -> bool:
+        """Whether both are in arrays, and these overlap."""
+        are_arrays = self.start > 0 and other.start > 0
+        return are_arrays and -self.view.nbytes < self.start - other.start < other.view.nbytes
 
 
 class Slot(Place):
@@ -77,11 +77,11 @@ class Slot(Place):
         """Take an argument's numbers. Returns whether it has arrays; raises an error if it does not have this shape."""
         kind, array = type(x), self._array
         if array is not None and kind is type(array) and x.shape == self.shape and x.dtype == array.dtype:
-            if not (self.is_large and self.lie_in(x)):
+            if not (self.is_large and self.use(x)):
                 array[...] = x
             return True
         if self.is_large:
-            self.lie_in(None)
+            self.use(None)
         if kind in self._plain:
             if kind is not list:
                 self.view[0] = x
@@ -96,19 +96,19 @@ class Slot(Place):
 
 
 class Result(Place):
-    """A buffer for the value, or for a gradient. `room` is an array that receives the numbers of one call instead."""
+    """A buffer for the value, or for a gradient. `room` is an array that receives the numbers of one call, if any."""
 
     room: Any = None
 
     def aim(self, as_arrays: bool, others: Sequence[Place]) -> None:
-        """Let C write to the array that receives the numbers, by default a new one, unless it overlaps with others."""
+        """Let C write right to `room`, or to a new array for a call with arrays, unless it overlaps with others."""
         if self.room is None and as_arrays:
             self.room = empty(self.shape, self.view.format)
-        if self.lie_in(self.room) and any(map(self.meets, others)):
-            self.lie_in(None)
+        if self.use(self.room) and any(map(self.overlaps, others)):
+            self.use(None)
 
     def read(self, as_arrays: bool) -> Any:
-        """The numbers in their shape: in the array that receives them, or else in a new array or lists."""
+        """The numbers in their shape: `room`, if there is one, else a new array, or lists."""
         if self.room is not None:
             room, self.room = self.room, None
             if not self.start:
@@ -138,7 +138,7 @@ class Single:
             slot.point(packed.pointers, 2 * i)
         for i, gradient in enumerate(self._gradients):
             gradient.point(pointers, i)
-        # Python writes to the buffer; and a call in single precision looks for overflows there.
+        # In Python, all results are in the buffer; and a call in single precision looks for overflows there.
         in_doubles = isinstance(backend, CBackend) and precision == DOUBLE
         self.large = [each for each in self._gradients if each.is_large and in_doubles]
         self._as_arrays = False
@@ -152,7 +152,7 @@ class Single:
         return len(args) == len(self._slots)
 
     def aim(self, out: Sequence[Any] | None) -> None:
-        """Let the arrays `out` receive the gradients, and C write many numbers to them, or to new arrays.
+        """Let the arrays `out` receive the gradients; C writes large ones right to them, or to new arrays.
 
         Raises the errors of `check_out`.
         """
@@ -174,7 +174,7 @@ class Single:
 
 
 def buffer(precision: Precision, n: int, at_line: int = 0) -> memoryview:
-    """A buffer of n numbers. The one with the index `at_line` begins a cache line."""
+    """A buffer of n numbers; the one at the index `at_line` begins a cache line."""
     room = precision.zeros(n + LINE // precision.size)
     first = -(address(room) + at_line * precision.size) % LINE // precision.size
     return memoryview(room)[first : first + n]

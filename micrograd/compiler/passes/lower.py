@@ -17,15 +17,16 @@ from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
 
 LINES = 150  # of a function: gcc takes 2.4 s for 7,500 lines in lanes, and 2.8 if they are in functions of 600
-
-MOST_PIECES = 8  # of an array, each a parameter of every function
+MOST_PIECES = 8  # of an array: each is a parameter of every function
 LONG_ROW = 8  # rounds: loops of at least as many compute exp and tanh by arithmetic
 
 
 class Lowered(NamedTuple):
     """The parts of a kernel, each to be a function, and the size of their array t; the products, and how many numbers
-    a block holds for each example; and the kernel after each pass. Of an array that is in `pieces`, each
-    argument has its own, x0, x1, ..., or the value and each gradient have, y0, y1, ...
+    a block holds for each example; and the kernel after each pass.
+
+    `pieces` names the arrays that take the place of x, one for each argument (x0, x1, ...), or of y, one for the value
+    and for each gradient (y0, y1, ...). Without an entry, x or y is one array.
     """
 
     parts: Sequence[Kernel]
@@ -52,7 +53,7 @@ def lower(
     parts = list(map(_needed, parts)) if kind == "file" else parts  # elsewhere, a step may set `failed`
     pieces = dict[str, list[str]]()
     for array, sizes in (("x", program.sizes), ("y", results)) if kind == "one" else ():
-        if found := _split(parts, array, sizes):
+        if found := _in_pieces(parts, array, sizes):
             parts, pieces[array] = found, [f"{array}{k}" for k in range(len(sizes))]
     steps = [in_steps(part, dots=kind == "one", totals=kind == "lanes") for part in parts]
     last = [jam(part) for part in steps] if vectors else steps
@@ -62,9 +63,9 @@ def lower(
     return Lowered(last, temporaries, products, block, before | {"sums": steps, "jam": last}, pieces)
 
 
-def _split(parts: Sequence[Kernel], array: str, sizes: Sequence[int]) -> list[Kernel] | None:
-    """The parts with an array of its own for each piece of these sizes; None if there are none or more than
-    MOST_PIECES, or if a loop reaches several.
+def _in_pieces(parts: Sequence[Kernel], array: str, sizes: Sequence[int]) -> list[Kernel] | None:
+    """The parts with an array for each piece, of these sizes, of another array. None if there are no pieces or more
+    than MOST_PIECES, or if a loop reaches several.
     """
     if not 0 < len(sizes) <= MOST_PIECES:
         return None
@@ -75,11 +76,13 @@ def _split(parts: Sequence[Kernel], array: str, sizes: Sequence[int]) -> list[Ke
                 return None
             places[ref] = place
 
-    def own(ref: Ref) -> Ref:
-        k, start = places.get(ref, (0, 0))
-        return Ref(f"{array}{k}", ref.base - start, ref.strides) if ref in places else ref
+    def moved(ref: Ref) -> Ref:
+        if ref not in places:
+            return ref
+        k, start = places[ref]
+        return Ref(f"{array}{k}", ref.base - start, ref.strides)
 
-    return [[replace(step, own) for step in part] for part in parts]
+    return [[replace(step, moved) for step in part] for part in parts]
 
 
 def _needed(part: Kernel) -> Kernel:

@@ -26,7 +26,7 @@ from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, calls, general, refs
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.lower import lower
-from micrograd.compiler.passes.products import Product, argument, only_ones
+from micrograd.compiler.passes.products import Product, argument, settable
 from micrograd.compiler.targets.c_runtime import CALLS, FOR_DOUBLES, FOR_TILES, IN_HASTE, PARTS, definitions, refused
 from micrograd.compiler.targets.spelling import Printer, block, filled, spellings
 
@@ -106,17 +106,17 @@ class Writer(Printer):
         lines = textwrap.wrap(text, 116, break_on_hyphens=False)
         return "\n".join(block(f"static const {kind} {name}[] =", lines)) + ";\n\n"
 
-    def products_source(self, sizes: Sequence[int], alone: Sequence[bool]) -> str:
+    def products_source(self, sizes: Sequence[int], may_set: Sequence[bool]) -> str:
         """A function that adds the products of n examples of a block to gradients, if there are any.
 
-        In the first block of a call that `sets` gradients, a product that `alone` adds to some of them sets these.
-        Without this, a step of 512-512-10 takes 1.02 to 1.06 times as long.
+        In the first block of a call that `sets` gradients, products that may set theirs do so. If all were added to
+        zeros, a step of 512-512-10 would take 1.02 to 1.06 times as long.
         """
         lines: list[str] = []
-        for product, is_only in zip(self.products, alone, strict=True):
-            lines += self._product(product, sizes, "sets" if is_only else "0")
-        own = "const column *x, const int64_t *examples, const real *block, real *g, long n, int sets"
-        head = f"static void products({own})"
+        for product, sets in zip(self.products, may_set, strict=True):
+            lines += self._product(product, sizes, "sets" if sets else "0")
+        parameters = "const column *x, const int64_t *examples, const real *block, real *g, long n, int sets"
+        head = f"static void products({parameters})"
         start = "int64_t room[BLOCK];", "(void)x; (void)examples; (void)room; (void)sets;"
         return "\n".join([*block(head, [*start, *lines]), "\n"]) if lines else ""
 
@@ -214,9 +214,10 @@ def library_source(
     writers = (writer, *once.values()) if writer.products else ()
     added = [pair for each in writers for part in each.parts for pair in refs(tuple(part))]
     others = [(ref, rounds) for ref, rounds in added if ref.array == "g"]
-    others += [(Ref("g", 0, (1,)), (graph.n_parameters,))] * ("add_at(" in body)  # to a computed index
-    alone, gaps = only_ones(writer.products, others, graph.n_parameters)
-    products = writer.products_source(graph.sizes, alone)
+    if "add_at(" in body:  # at a computed index, which may be any
+        others.append((Ref("g", 0, (1,)), (graph.n_parameters,)))
+    may_set, gaps = settable(writer.products, others, graph.n_parameters)
+    products = writer.products_source(graph.sizes, may_set)
     text = "\n".join([
         "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n#include <string.h>\n",
         PARTS["no_patterns"] + PARTS["passes"] + PARTS["jobs"],
@@ -234,30 +235,19 @@ def library_source(
         PARTS["add"] + PARTS["threads"] if threads > 1 else PARTS["one_thread"],
         "#endif\n",
     ])  # fmt: skip
-    in_place = {array: array in writer.pieces for array in "xy"}
-    copies = {} if in_place["x"] else _copies(graph.sizes, shared, one_by_one=tile == 0, spread=writer.reads_several)
-    xs = [f"numbers_of(x + {k}, {0 if shared[k] else 'examples[0]'}, {n})" for k, n in enumerate(graph.sizes)]
-    ys = [f"(c->y + b * {results[0]})", *(f"((real *const *)c->g)[{k}]" for k in range(len(results) - 1))]
-    deliver = PARTS["lanes"] if tile else ""
-    for y, n, start in (
-        zip(ys, results, accumulate(results, initial=0), strict=False) if not (tile or in_place["y"]) else ()
-    ):
-        deliver += f"for (long i = 0; i < {n}; i++) {y}[i] = {'0 + ' * (start > 0)}ys[{start} + i];\n"
     around = {name.upper(): PARTS[name] if part else "" for name, part in hoisted.items()}
     operations = calls(tuple([tuple(part.kernel) for part in (program, *hoisted.values()) if part]))
     may_overflow = checks and (precision != DOUBLE or "**" in map(general, operations))
     return filled(
-        filled(text, ALIKE=copies.get(True, ""), EACH=copies.get(False, ""), DELIVER=deliver, **around),
-        ARGUMENTS=", ".join(xs) if in_place["x"] else "xs",
-        RESULTS=", ".join(ys) if in_place["y"] else "ys",
+        filled(text, **_arguments(graph.sizes, shared, writer, tile), **_results(results, writer, tile), **around),
         GAPS=writer.array("gaps", gaps or [0, 0]),
         PASSES=FOR_TILES if tile else IN_HASTE if in_haste else FOR_DOUBLES,
         INTEGER=precision.integer,
         LIMIT=CACHE,
         TILES=tile if sum(not isinstance(step, Loop) for step in program.kernel) <= MANY_LINES else 1,
-        INPUTS=0 if in_place["x"] else sum(graph.sizes),
+        INPUTS=0 if "x" in writer.pieces else sum(graph.sizes),
         SHARED=sum(compress(graph.sizes, writer.shared)),
-        OUTPUTS=0 if in_place["y"] else program.n_results,
+        OUTPUTS=0 if "y" in writer.pieces else program.n_results,
         VALUES=results[0],
         TEMPORARIES=writer.temporaries,
         ITEMS=writer.block,
@@ -271,18 +261,36 @@ def library_source(
     )
 
 
-def _copies(sizes: Sequence[int], shared: Sequence[bool], one_by_one: bool, spread: bool) -> dict[bool, str]:
-    """The lines that copy arguments: shared ones once, and each example's own into its lane.
+def _results(sizes: Sequence[int], writer: Writer, tile: int) -> dict[str, str]:
+    """Where an example's results of these sizes go: right to their places, or from `ys`, by the lines in DELIVER."""
+    if tile:
+        return {"RESULTS": "ys", "DELIVER": PARTS["lanes"]}
+    places = [f"(c->y + b * {sizes[0]})", *(f"((real *const *)c->g)[{k}]" for k in range(len(sizes) - 1))]
+    if "y" in writer.pieces:
+        return {"RESULTS": ", ".join(places), "DELIVER": ""}
+    lines = ""
+    for place, size, start in zip(places, sizes, accumulate(sizes, initial=0), strict=False):
+        zero = "0 + " if start else ""  # no gradient is -0.0
+        lines += f"for (long i = 0; i < {size}; i++) {place}[i] = {zero}ys[{start} + i];\n"
+    return {"RESULTS": "ys", "DELIVER": lines}
 
-    With `spread`, shared arguments have a copy for each lane, too.
+
+def _arguments(sizes: Sequence[int], shared: Sequence[bool], writer: Writer, tile: int) -> dict[str, str]:
+    """Where an example's arguments of these sizes are: in their places, or in `xs`, copied by the lines in EACH.
+
+    The lines in ALIKE copy shared arguments once; if a loop reads several arguments, EACH copies them, too.
     """
+    if "x" in writer.pieces:
+        rows = ["0" if is_shared else "examples[0]" for is_shared in shared]
+        columns = [f"numbers_of(x + {k}, {row}, {n})" for k, (row, n) in enumerate(zip(rows, sizes, strict=True))]
+        return {"ARGUMENTS": ", ".join(columns), "ALIKE": "", "EACH": ""}
     lines = {True: "", False: ""}
     k = offset = 0
     for (size, is_shared), alike in groupby(zip(sizes, shared, strict=True)):
         count = len(list(alike))
         line = f"gather(xs + {offset}, x + {k}, {count}, {size}, examples);"
-        if is_shared and not one_by_one:
-            line = f"share(u + {offset}, x + {k}, {count}, {size});" + line * spread
+        if is_shared and tile:
+            line = f"share(u + {offset}, x + {k}, {count}, {size});" + line * writer.reads_several
         lines[is_shared] += f"    {line}\n"
         k, offset = k + count, offset + count * size
-    return lines
+    return {"ARGUMENTS": "xs", "ALIKE": lines[True], "EACH": lines[False]}

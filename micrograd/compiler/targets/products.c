@@ -9,8 +9,8 @@ enum { AT_ONCE = 6 };
 #endif
 enum { PANEL = 2 * LANES }; /* columns of g at once */
 
-/* Adds sums of n products to `count` rows of g, up to AT_ONCE, in registers; or if it `sets` g, to 0. The numbers of b
-   are in a panel. */
+/* Adds sums of n products to `count` rows of g, up to AT_ONCE, in registers; or if it `sets` g, replaces these rows.
+   The numbers of b are in a panel. */
 #define ROWS_OF(count)                                                                                                 \
     static CONTRACTED __attribute__((noinline)) void rows_##count(                                                     \
         const real *a, const real *b, real *g, long g_row, long width, long n, int sets)                               \
@@ -48,8 +48,8 @@ ROWS_OF(6)
 #endif
 
 /* g[g_row*i + j] += the sum over e of a[ROW*i + e] * b[b_next*j + e]; with `at`, of a[ROW*i + e] * b[b_next*j +
-   b_example*at[e]]; = if it `sets` g. Without `at`, rows of b become columns, eight at a time: one number at a time,
-   10 x 100 weights take 7.2 us instead of 4.9 for 128 examples. */
+   b_example*at[e]]. If it `sets` g, = replaces +=. Without `at`, rows of b become columns, eight at a time: one number
+   at a time, 10 x 100 weights take 7.2 us instead of 4.9 for 128 examples. */
 static void product(const real *a, const real *b, long b_next, long b_example, const int64_t *at, real *g, long g_row,
                     long rows, long width, long n, int sets)
 {

@@ -253,8 +253,8 @@ static inline real total(const V *tile)
 #define U(x) (x)
 #if defined(__GNUC__) && !defined(__clang__)
 #define PARALLEL _Pragma("GCC ivdep") /* no round accesses what another one sets, but gcc often cannot tell */
-/* Before a long loop, this hides where its arrays are. Otherwise gcc computes the addresses for all loops in advance, and as
-   these are more than it has registers, each round loads them: 100 steps of an ODE take 1.7 times as long. */
+/* Hides from gcc where an array of a long loop lies. Otherwise gcc computes addresses for all loops in advance, more
+   than there are registers, and each round loads them from memory: 100 steps of an ODE take 1.7 times as long. */
 #define HIDDEN(array) __asm__("" : "+r"(array));
 #else
 #define PARALLEL
@@ -341,10 +341,10 @@ typedef struct {
     const column *x;    /* the arguments */
     const int64_t *at;  /* the examples to compute; NULL for the first n */
     double seed;
-    real *g, *y, *work; /* the gradients to add to, or pointers to those of arguments; the values; room for temporaries */
+    real *g, *y, *work; /* parameters' gradients, or pointers to arguments' gradients; values; room for temporaries */
     int64_t n;
     double sum;         /* receives the sum of the results, from left to right, if there are gradients */
-    int64_t sets;       /* whether these gradients are set instead, whatever is there before */
+    int64_t sets;       /* whether parameters' gradients are set, whatever they were, instead of added to */
 } call;
 
 static inline const real *numbers_of(const column *x, int64_t example, int64_t size)
@@ -394,7 +394,7 @@ typedef V R;
 #endif
 
 /* Rows of n numbers as columns, one, four or eight at a time: to[to_next*i + f] = from[f][i]. Four numbers of four rows
-   change places in registers, in half of the time that one by one takes. */
+   change places in registers: copying one by one takes twice as long. */
 static inline __attribute__((always_inline)) void across(
     real *to, int64_t to_next, const real *const *from, int64_t rows, int64_t n)
 {
@@ -449,7 +449,7 @@ GAPS
         memset(g + gaps[i], 0, sizeof(real) * (size_t)gaps[i + 1]);
 }
 
-/* Computes the examples from `first` on, up to `end`. Their gradients are added to g, or if it `sets` them, replace it. */
+/* Computes the examples from `first` on, up to `end`. Adds their gradients to g, or if it `sets` g, replaces it. */
 static int computed(const call *c, real *g, real *work, int64_t first, int64_t end, int sets)
 {
     const real *p = c->p;
@@ -516,8 +516,8 @@ int run(call *c)
 
 /* PART threads */
 /* Threads share the examples of a call: each has a part of them, and adds to gradients of its own. These are added up
-   in the order of the parts, so that no result depends on which thread is first. Nothing waits for a thread's last
-   moments after its part has ended: two threads take 1.05 to 1.1 times as long for 512 images if they are joined. */
+   in the order of the parts, so that no result depends on which thread is first. The call waits for the parts, not for
+   the threads to end: if they are joined, 512 images take two threads 1.05 to 1.1 times as long. */
 #ifdef _WIN32 /* declared here, since windows.h defines names that are used here */
 typedef unsigned long __stdcall entry(void *);
 void *__stdcall CreateThread(void *, size_t, entry *, void *, unsigned long, unsigned long *);

@@ -7,7 +7,7 @@ import pytest
 
 from micrograd.compiler.ir import Ref, offset, refs
 from micrograd.compiler.passes import program
-from micrograd.compiler.passes.products import only_ones, split
+from micrograd.compiler.passes.products import settable, split
 from tests.helpers import assert_close
 from tests.kernels import everything, graph_of, interpreted
 from tests.products import CASES
@@ -47,13 +47,13 @@ def test_products_that_alone_add_to_their_gradients_are_found(name):
     graph = graph_of(function, example, parameters)
     kernel, products, _ = split(program(graph, graph.ends("backward")).kernel, graph.sizes)
     others = [(ref, rounds) for ref, rounds in refs(tuple(kernel)) if ref.array == "g"]
-    alone, gaps = only_ones(products, others, len(parameters))
+    may_set, gaps = settable(products, others, len(parameters))
     added = Counter(chain(*[reached(*other) for other in others]))
     of_each = [reached(each.target, each.rounds) for each in products]
     added.update(chain(*of_each))
-    assert alone == [all(added[i] == 1 for i in its) for its in of_each]
+    assert may_set == [all(added[i] == 1 for i in its) for its in of_each]
     cleared = [i for first, n in zip(gaps[::2], gaps[1::2], strict=True) for i in range(first, first + n)]
-    assert sorted([*cleared, *chain(*compress(of_each, alone))]) == [*range(len(parameters))]
+    assert sorted([*cleared, *chain(*compress(of_each, may_set))]) == [*range(len(parameters))]
 
 
 def test_a_row_of_an_argument_is_not_copied():
