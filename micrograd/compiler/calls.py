@@ -134,13 +134,13 @@ class Single:
         self._value, *self._gradients = [Result(shape, results[part]) for part, shape in places(shapes)]
         pointers = (POINTER * len(n_gradients))()
         self.call: Any = backend.call(kind, packed, results, pointers if n_gradients else None)
-        for i, slot in enumerate(self._slots if isinstance(backend, CBackend) else ()):
+        in_c = isinstance(backend, CBackend)
+        for i, slot in enumerate(self._slots if in_c else ()):
             slot.point(packed.pointers, 2 * i)
         for i, gradient in enumerate(self._gradients):
             gradient.point(pointers, i)
-        # In Python, all results are in the buffer; and a call in single precision looks for overflows there.
-        in_doubles = isinstance(backend, CBackend) and precision == DOUBLE
-        self.large = [each for each in self._gradients if each.is_large and in_doubles]
+        # Python writes all results to the buffer; and after a call in single precision, overflows are looked for there.
+        self.large = [each for each in self._gradients if each.is_large and in_c and precision == DOUBLE]
         self._as_arrays = False
 
     def take(self, args: Sequence[Any]) -> bool:

@@ -189,7 +189,7 @@ class NativeCall:
         self._work, self.library = library.workspace(), library
         self._used = packed, results, gradients, indices
         self._fill = partial(library.pack_into, self._work, library.room)
-        self._in_place: Any = ()  # a buffer of parameters that C reads directly, or that there are none
+        self._in_place: Any = ()  # the parameters, if C reads them where they are: a buffer, or that there are none
         g = None if gradients is None else address(gradients) or address(results)  # NULL if it is empty
         at, n = (None, packed.n) if indices is None else (address(indices), len(indices))
         work = ctypes.addressof(self._work)
