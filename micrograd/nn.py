@@ -234,8 +234,8 @@ def walk(root: Any, closed: Any = Value, paths: dict[int, str] | None = None) ->
                 stack += reversed(members.values())  # since the stack gives back the last one first
                 if paths is not None:
                     start = "" if part is root else f"{paths[id(part)]}."
-                    inner = reversed(members.items())  # in the stack's order, so that a part has the path of its visit
-                    paths |= {id(member): f"{start}{name}" for name, member in inner if id(member) not in seen}
+                    # In the stack's order, so that the last path of a part is the one by which it is visited.
+                    paths |= {id(x): f"{start}{name}" for name, x in reversed(members.items()) if id(x) not in seen}
     return list(seen.values())
 
 

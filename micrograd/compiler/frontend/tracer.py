@@ -194,10 +194,6 @@ def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any
     return method
 
 
-def _of_one(name: str) -> Callable[[Symbol], Symbol]:
-    return lambda self: self.trace.add(name, (self.id,))
-
-
 def _function(name: str) -> Callable[..., Any]:
     value, is_composed, arity = (function := scalar.FUNCTIONS[name]).__wrapped__, function.composed, function.arity
 
@@ -205,7 +201,7 @@ def _function(name: str) -> Callable[..., Any]:
         trace = next(operand.trace for operand in operands if isinstance(operand, Symbol))
         return value(*operands) if is_composed and not trace.keeps_composed else trace.record(name, operands)
 
-    return method if arity > 1 or is_composed else _of_one(name)
+    return method if arity > 1 or is_composed else lambda self: self.trace.add(name, (self.id,))
 
 
 for _name, _method in {**ARITHMETIC, **COMPARISONS, **LOGIC}.items():
