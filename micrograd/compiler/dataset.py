@@ -136,7 +136,7 @@ class Buckets:
 
 
 def bucket_by_shape(batches: Sequence[Any], precision: Precision = DOUBLE, axes: Axes | None = None) -> Buckets:
-    """The examples of each argument as buffers, those of each shape in a batch."""
+    """The examples of each argument as buffers, in a batch for each shape."""
     try:
         batch = pack(batches, precision, axes)
         return Buckets([batch], [range(batch.n)])
@@ -144,7 +144,7 @@ def bucket_by_shape(batches: Sequence[Any], precision: Precision = DOUBLE, axes:
         of_each = list(zip(batches, axes or (0,) * len(batches), strict=True))
         members: dict[Shapes, list[int]] = {}
         arguments = [repeat(x) if axis is None else as_lists(x) for x, axis in of_each]
-        for i, example in enumerate(zip(*arguments, strict=False)):  # as many as there are of what is not shared
+        for i, example in enumerate(zip(*arguments, strict=False)):  # as many as the arguments that are not shared
             members.setdefault(tuple(map(shape_of, example)), []).append(i)
         of_shapes = [
             pack([x if axis is None else [x[i] for i in numbers] for x, axis in of_each], precision, axes)

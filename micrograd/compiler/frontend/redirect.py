@@ -9,9 +9,9 @@
     trained  where they were                     changes them               `held("trained")`  all threads
 
 A Value may be in several of the last four states at once. If it is traced, the table has its numbers; otherwise, if it
-is stored, the buffers have them. The slots keep the old ones. Properties look them up: those of all Values while any
-thread traces, otherwise those of a class that a Value has while it is stored or frozen. So plain Values, and the engine
-with them, are as fast as if there were no other states, and code that reads a parameter always gets its latest number.
+is stored, the buffers have them. The slots keep the old ones. Properties look numbers up: for all Values while any
+thread traces, otherwise by a class that a Value has while it is stored or frozen. So plain Values, and the engine with
+them, are as fast as if there were no other states, and code that reads a parameter always gets its latest number.
 """
 
 import threading

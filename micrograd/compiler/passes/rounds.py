@@ -41,7 +41,7 @@ from micrograd.compiler.passes.roll import reroll
 from micrograd.compiler.passes.vectorize import Layout, Levels, Place, by_level
 
 LANES = range(128, 8, -8)  # rounds of a strip, ideally without a rest: 1,024 take 1.2 times as long in strips of 64
-ROOM = 1 << 17  # numbers of a strip, which then stay in the cache
+ROOM = 1 << 17  # numbers of a strip: so many stay in the cache
 MANY = 1024  # terms to add up where they are computed: such a sum takes 0.94 to 0.98 of the time; of 4,096, 0.91
 PARTS = 8  # of a sum over lanes: a gradient of gmm takes 0.77 of the time it takes if each strip is added up at once
 

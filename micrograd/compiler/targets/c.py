@@ -196,8 +196,8 @@ def library_source(
     graph: Graph, program: Program, *, tile: int, precision: Precision = DOUBLE, shared: Sequence[bool] = (),
     threads: int = 1, least: int = 1, in_haste: bool = False, results: Sequence[int] = (),
 ) -> str:  # fmt: skip
-    """A library with the function `run`, which runs a graph's program for many examples, and the size `room` it needs.
-    Its `results` are of these sizes: the value, and the gradient of each argument that is to have one.
+    """A library whose function `run` runs a graph's program for many examples, and `room`, the bytes that it needs.
+    `results` has the sizes of the value, and of the gradient of each argument that is to have one.
 
     It computes up to `tile` vectors of examples at once, or if that is 0, one example after the other. A tile is
     smaller if its numbers would not stay in the processor's cache, or if the code has many lines and few loops.

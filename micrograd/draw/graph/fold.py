@@ -48,7 +48,7 @@ class Card:
 
 
 class Folded:
-    """The graph as `cards`, each after those of its inputs, and its `stacks` of examples.
+    """The graph as `cards`, each after the cards of its inputs, and its `stacks` of examples.
 
     If it `folds` nothing, each Value is a card. A card belongs to the first example of its stacks. `stacked` has the
     means and sums of these, `twins` by each Value of another example the one in its place in the first.
