@@ -111,13 +111,9 @@ class Graph:
 
 
 def traced(
-    function: Callable[..., Any],
-    shapes: Sequence[Shape],
-    parameters: Sequence[Value],
-    n_trained: int = sys.maxsize,
-    options: Options = DEFAULTS,
-    found: list[Value] | None = None,
-) -> Graph:
+    function: Callable[..., Any], shapes: Sequence[Shape], parameters: Sequence[Value], n_trained: int = sys.maxsize,
+    options: Options = DEFAULTS, found: list[Value] | None = None,
+) -> Graph:  # fmt: skip
     """The graph of a function of arguments of these shapes. Only the first `n_trained` parameters get gradients.
 
     If there is a list of what was `found`, other leaf Values that the function uses join it and the parameters;

@@ -144,12 +144,9 @@ def _traced(optimizer: Optimizer) -> tuple[Trace, list[int]]:
         raise trace.refused
     check_result(optimizer, numbers)
     changed = [f"{kind}.{name}" for name, x in vars(optimizer).items() if before.get(name, everyone) is not x]
-    changed += [f"{kind}.{name}" for name, x in moments.items() if any(map(is_not, x, repeat(everyone)))]
-    changed += [
-        f"the {name} of a parameter"
-        for name, its in held.numbers.items()
-        if any(map(is_not, its.values(), repeat(everyone)))
-    ]
+    of_each: dict[str, Any] = {f"{kind}.{name}": numbers for name, numbers in moments.items()}
+    of_each |= {f"the {name} of a parameter": its.values() for name, its in held.numbers.items()}
+    changed += [name for name, numbers in of_each.items() if any(map(is_not, numbers, repeat(everyone)))]
     if changed:
         raise TypeError(f"the rule of {kind} changes {changed[0]}: {ONLY}")
     results = [trace.result(number) for number in numbers]
