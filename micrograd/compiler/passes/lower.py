@@ -64,7 +64,7 @@ def lower(
 
 
 def _in_pieces(parts: Sequence[Kernel], array: str, sizes: Sequence[int]) -> list[Kernel] | None:
-    """The parts with an array for each piece, of these sizes, of another array. None if there are no pieces or more
+    """The parts with the pieces of an array, of these sizes, as arrays of their own. None if there are none or more
     than MOST_PIECES, or if a loop reaches several.
     """
     if not 0 < len(sizes) <= MOST_PIECES:
