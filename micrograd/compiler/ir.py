@@ -151,7 +151,7 @@ def refs(part: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Ref, tuple[i
     elif type(part) is Layer:
         yield part.target, (*rounds, part.rows)
         yield from ((factor, (*rounds, part.rows, part.width)) for factor in part[3:])
-    elif isinstance(part, tuple):
+    else:
         for inner in part:
             if type(inner) is Ref:  # a call less for each, as in `replace`
                 yield inner, rounds

@@ -53,6 +53,17 @@ def test_a_dot_is_one_operation_and_so_is_each_gradient() -> None:
     check(function, ([1.0, 2.0, 3.0],), [*ws, *vs, b])
 
 
+def test_a_row_that_comes_again_after_another_with_the_same_first_value_is_the_same_row() -> None:
+    ws = values(6)
+
+    def function(x: Any) -> Any:
+        return dot(ws[:3], x) * dot(ws[::2], x) + dot(ws[:3], x).tanh()
+
+    graph = graph_of(function, ([1.0, 2.0, 3.0],), ws)
+    assert sorted(row for row in graph.trace.slices.values() if row.array == "p") == [("p", 0, 1, 3), ("p", 0, 2, 3)]
+    check(function, ([1.0, 2.0, 3.0],), ws)
+
+
 def plus_products(x: Any, start: Any, ws: list[Any]) -> Any:
     """start + w0 * x0 + w1 * x1 + ..., written with operators."""
     for w, number in zip(ws, x, strict=True):
