@@ -60,6 +60,12 @@ def looked_up() -> tuple[Any, ...]:
     return lambda i, xs: dot(take(rows, i), times(rows[1:], xs)), (3, NUMBERS[:16]), [w for row in rows for w in row]
 
 
+def one_factor() -> tuple[Any, ...]:
+    """A row whose weights all have the same factors: one loop, which cannot be both the rows and the columns."""
+    weights = [w for row in matrix(2, 40) for w in row]
+    return lambda x: dot(weights, [x.tanh()] * 80) ** 2, (0.5,), weights
+
+
 def recurrent() -> tuple[Any, ...]:
     of = programs.lstm(16, 5)
     return of.first, of.example, of.parameters
@@ -69,5 +75,5 @@ CASES = {
     "a network": network(20, 20, 16), "a small network": network(2, 7, 3),
     "a matrix used twice, and elsewhere": used_twice(), "several products over one row": several(),
     "steps": recurrent(), "a difference": difference(), "a row that spans two arguments": spanning(),
-    "a table": looked_up(),
+    "a table": looked_up(), "weights with the same factors": one_factor(),
 }  # fmt: skip

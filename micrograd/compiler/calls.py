@@ -1,7 +1,7 @@
 """Calls with one example: its buffers, and the generated code that works on them, are prepared once.
 
 After that, a call only copies the arguments' numbers, reads the parameters, runs the code and copies the results. C
-reads large arrays where they are, and writes large results to the arrays that the call returns.
+reads large arrays where they are.
 """
 
 import struct
@@ -15,7 +15,7 @@ from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec
 from micrograd.compiler.native.library import POINTER, CBackend
 from micrograd.compiler.targets.python import PythonBackend
-from micrograd.support.arrays import are_plain, as_ndarray, empty, is_array
+from micrograd.support.arrays import are_plain, as_ndarray, is_array
 from micrograd.support.trees import Shape, is_regular, nested, places, size
 
 Backend = PythonBackend | CBackend
@@ -26,42 +26,21 @@ LARGE = 1 << 15  # numbers: from here on, copying them takes longer than using a
 
 
 class Place:
-    """Where the numbers of an argument or a result are: in a buffer, or if they are many, for one call in an array."""
-
-    is_large = False
-    start = 0  # the address of that array; 0 for the buffer
+    """A buffer for the numbers of an argument or a result: each call overwrites them."""
 
     def __init__(self, shape: Shape, view: memoryview) -> None:
         self.shape, self.view, self.is_regular = shape, view, is_regular(shape)
-
-    def point(self, pointers: Any, at: int) -> None:
-        """Let the pointer at this index tell C where the numbers are."""
-        self._pointers, self._at = pointers, at
-        self.is_large = self.is_regular and len(self.view) >= LARGE
-        self.use(None)
 
     @cached_property
     def array(self) -> Any:
         """The buffer as an array: a flat one, if these are lists of different lengths, or dicts."""
         return as_ndarray(self.view).reshape(self.shape if self.is_regular else -1)
 
-    def use(self, x: Any) -> bool:
-        """Let C use this array, if it can, else the buffer, as for None. Returns whether it is the array."""
-        self.start = 0
-        with suppress(TypeError, ValueError):  # None, or an array that is not contiguous, or read-only
-            start = address(x)
-            self.start = 0 if start % self.view.itemsize else start
-        self._pointers[self._at] = self.start or address(self.view)
-        return self.start > 0
-
-    def overlaps(self, other: "Place") -> bool:
-        """Whether both are in arrays, and these overlap."""
-        are_arrays = self.start > 0 and other.start > 0
-        return are_arrays and -self.view.nbytes < self.start - other.start < other.view.nbytes
-
 
 class Slot(Place):
-    """A buffer for the numbers of an argument: each call overwrites them."""
+    """The place of an argument. If it has many numbers, C may find them in the caller's array for one call."""
+
+    is_large = False
 
     def __init__(self, shape: Shape, precision: Precision, room: int = 1) -> None:
         n = size(shape)
@@ -73,15 +52,30 @@ class Slot(Place):
             self._plain = (list,) if shape else (float, int)
         self._array: Any = None  # the buffer as an array, once one was given
 
+    def point(self, pointers: Any, at: int) -> None:
+        """Let the pointer at this index tell C where the numbers are."""
+        self._pointers, self._at = pointers, at
+        self.is_large = self.is_regular and len(self.view) >= LARGE
+        self._use(None)
+
+    def _use(self, x: Any) -> bool:
+        """Let C use this array, if it can, else the buffer, as for None. Returns whether it is the array."""
+        start = 0
+        with suppress(TypeError, ValueError):  # None, or an array that is not contiguous, or read-only
+            start = address(x)
+        is_usable = start > 0 and start % self.view.itemsize == 0
+        self._pointers[self._at] = start if is_usable else address(self.view)
+        return is_usable
+
     def take(self, x: Any) -> bool:
         """Take an argument's numbers. Returns whether it has arrays; raises an error if it does not have this shape."""
         kind, array = type(x), self._array
         if array is not None and kind is type(array) and x.shape == self.shape and x.dtype == array.dtype:
-            if not (self.is_large and self.use(x)):
+            if not (self.is_large and self._use(x)):
                 array[...] = x
             return True
         if self.is_large:
-            self.use(None)
+            self._use(None)
         if kind in self._plain:
             if kind is not list:
                 self.view[0] = x
@@ -96,23 +90,15 @@ class Slot(Place):
 
 
 class Result(Place):
-    """A buffer for the value, or for a gradient. `room` is an array that receives the numbers of one call, if any."""
+    """The place of the value, or of a gradient. `room` is an array that receives the numbers of one call, if any."""
 
     room: Any = None
-
-    def aim(self, as_arrays: bool, others: Sequence[Place]) -> None:
-        """Let C write right to `room`, or to a new array for a call with arrays, unless it overlaps with others."""
-        if self.room is None and as_arrays:
-            self.room = empty(self.shape, self.view.format)
-        if self.use(self.room) and any(map(self.overlaps, others)):
-            self.use(None)
 
     def read(self, as_arrays: bool) -> Any:
         """The numbers in their shape: `room`, if there is one, else a new array, or lists."""
         if self.room is not None:
             room, self.room = self.room, None
-            if not self.start:
-                room[...] = self.array
+            room[...] = self.array
             return room
         if not self.shape:
             return self.view[0]
@@ -132,15 +118,10 @@ class Single:
         results = buffer(precision, n_values + sum(n_gradients), n_values if n_gradients else 0)
         shapes = [graph.output_shape, *([self.shapes[i] for i in kind] if isinstance(kind, tuple) else ())]
         self._value, *self._gradients = [Result(shape, results[part]) for part, shape in places(shapes)]
-        pointers = (POINTER * len(n_gradients))()
+        pointers = (POINTER * len(n_gradients))(*[address(gradient.view) for gradient in self._gradients])
         self.call: Any = backend.call(kind, packed, results, pointers if n_gradients else None)
-        in_c = isinstance(backend, CBackend)
-        for i, slot in enumerate(self._slots if in_c else ()):
+        for i, slot in enumerate(self._slots if isinstance(backend, CBackend) else ()):
             slot.point(packed.pointers, 2 * i)
-        for i, gradient in enumerate(self._gradients):
-            gradient.point(pointers, i)
-        # Python writes all results to the buffer; and after a call in single precision, overflows are looked for there.
-        self.large = [each for each in self._gradients if each.is_large and in_c and precision == DOUBLE]
         self._as_arrays = False
 
     def take(self, args: Sequence[Any]) -> bool:
@@ -151,16 +132,11 @@ class Single:
             return False
         return len(args) == len(self._slots)
 
-    def aim(self, out: Sequence[Any] | None) -> None:
-        """Let the arrays `out` receive the gradients; C writes large ones right to them, or to new arrays.
-
-        Raises the errors of `check_out`.
-        """
-        for gradient, room in zip(self._gradients, out or (), strict=False):
+    def aim(self, out: Sequence[Any]) -> None:
+        """Let these arrays receive the gradients, after a call without an error. Raises the errors of `check_out`."""
+        for gradient, room in zip(self._gradients, out, strict=True):
             check_out(room, gradient.shape, gradient.view.format)
             gradient.room = room
-        for i, gradient in enumerate(self.large):
-            gradient.aim(self._as_arrays, [*self._slots, *self.large[:i]])
 
     def value(self) -> Any:
         """The function's result, in its shape."""

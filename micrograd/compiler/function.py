@@ -145,7 +145,7 @@ class Function:
         if single is None or not single.take(args):
             single = Single(self._backends[self._one(args, kind).shapes], kind)
             single.take(args)
-        if out is not None or single.large:
+        if out is not None:
             single.aim(out)
         self._make(single.call, kind, args, self._numbers())
         found = read(single)

@@ -1,4 +1,4 @@
-"""Calls for one example: C reads large arrays where they lie, and writes large results where they are to be."""
+"""Calls for one example: C reads large arrays where they lie, and what a call returns is new."""
 
 import math
 
@@ -94,6 +94,25 @@ def test_gradients_may_overwrite_what_they_are_computed_from(backend):
             assert fast.value_and_grad(x_now, w_now, out=(*places,))[0] == value
             assert np.array_equal(places[1], by_w)
             assert np.array_equal(places[0], by_x) or abs(out[0] - out[1]) < N  # the second is written last
+
+
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize("form", ["array", "read-only", "strided"])
+def test_a_call_that_fails_leaves_its_arguments_and_out_as_they_were(form, backend):
+    fast = micrograd.compile(lambda x: total(a.log() for a in x), ([1.0] * N,), backend=backend)
+    room = np.repeat(np.arange(N, 0.0, -1), 2)
+    x, out = (room[::2], room[:N]) if form == "strided" else (room[:N].view(), room[:N])
+    x.flags.writeable = form != "read-only"
+    for last in (1.0, -1.0, -1.0):  # the first call after an error is prepared anew
+        room[:] = np.repeat(np.arange(N, 0.0, -1), 2)
+        x.base[2 * N - 2 if form == "strided" else N - 1] = last
+        before = room.copy()
+        if last > 0:
+            fast.value_and_grad(x, out=out)
+        else:
+            with pytest.raises(ValueError, match=r"log\(-1"):
+                fast.value_and_grad(x, out=out)
+            assert np.array_equal(room, before)
 
 
 @pytest.mark.usefixtures("large")

@@ -145,8 +145,9 @@ def _product(target: Ref, term: Term, rounds: tuple[int, ...]) -> Product | None
         ways = list(enumerate(zip(rounds, of_g, a.strides, b.strides, strict=True)))
         rows = [(n, depth) for depth, (n, g, _, of_b) in ways if n >= FEWEST_ROWS and g and not of_b]
         columns = [(n, depth) for depth, (n, g, of_a, _) in ways if n >= FEWEST_COLUMNS and g == 1 and not of_a]
-        if rows and columns:
-            inner = max(rows)[1], max(columns)[1]
+        pairs = [(row, column) for row in rows for column in columns if row[1] != column[1]]
+        if pairs:
+            inner = tuple([depth for _, depth in max(pairs)])
             order = [*(depth for depth, _ in ways if depth not in inner), *inner]
             numbers, *strides = ([each[depth] for depth in order] for each in (rounds, of_g, a.strides, b.strides))
             g, a, b = (ref._replace(strides=tuple(own)) for ref, own in zip((target, a, b), strides, strict=True))
