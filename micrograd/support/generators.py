@@ -20,3 +20,12 @@ def generators_restored(other: Any = None) -> Iterator[None]:
     finally:
         for set_back, state in before:
             set_back(state)
+
+
+def global_states() -> list[Any]:
+    """The states of the global random number generators, to compare."""
+    states: list[Any] = [random.getstate()]
+    if numpy := sys.modules.get("numpy.random"):
+        _, keys, *others = numpy.get_state()
+        states.append((keys.tobytes(), others))
+    return states

@@ -19,16 +19,18 @@ from micrograd.compiler.session import Training
 from micrograd.compiler.stepping import Batches, Engine, Loop
 from micrograd.core.errors import users_line
 from micrograd.support.collector import gc_paused
-from micrograd.support.generators import generators_restored
+from micrograd.support.generators import generators_restored, global_states
 
 log = logging.getLogger("micrograd")
 
 CALLS = 3  # of an example: two draw the same mask for two units a quarter of the time
 SECONDS = 0.02  # of calls: a small network takes ten times as long to compile
+REMEDY = 'make them part of the examples, or give backend="eager"'
 NOT_THE_SAME = (
     "the loss of an example is not the same each time: it was {!r}, then {!r}. Compiled code would repeat one call, "
-    'with its random numbers, counters and running means: make them part of the examples, or give backend="eager"'
+    f"with its random numbers, counters and running means: {REMEDY}"
 )
+DRAWS = f"the model draws random numbers, and compiled code would repeat the first ones: {REMEDY}"
 
 
 def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batches, epochs: int) -> Loop:
@@ -41,7 +43,7 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
     with generators_restored(batches.rng):
         trial, why = Trial(engine), ""
         try:
-            if not trial.differ:
+            if not trial.why:
                 try:
                     training = entered(stack, engine, backend, batches, epochs)
                 finally:
@@ -52,9 +54,9 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
                 loss, _ = function._sums(batches.examples, function._array(), [0], 1.0)
                 trial.compare(0, loss, 1e-6 if function.precision == DOUBLE else 1e-2)
             n = len(set(map(id, engine.parameters)))
-            if trial.differ:
-                why = NOT_THE_SAME.format(*trial.differ)
-            elif any(function._backends[each.shapes].graph.has_gradients(n) for each in batches.examples.batches):
+            why = trial.why
+            graphs = () if why else [function._backends[each.shapes].graph for each in batches.examples.batches]
+            if any(graph.has_gradients(n) for graph in graphs):
                 return training
         except Exception as error:
             if backend.name != "auto" or backend.executor is not None:
@@ -85,19 +87,24 @@ def entered(stack: ExitStack, engine: Engine, backend: Backend, batches: Batches
 class Trial:
     """Calls of the model and its loss by the engine, on each example several times in a row, as many as fit in SECONDS.
 
-    `differ` has two different losses of one example, if its loss is not the same each time.
+    `why` says why compiled code must not repeat a call: the loss of an example is not the same each time, or the model
+    draws random numbers, even if they change no loss before weights of 0 have learned.
     """
 
     @gc_paused()
     def __init__(self, engine: Engine) -> None:
-        self.differ: tuple[float, float] | None = None
+        self.why = ""
         self.fails = False  # for one of the examples
         self._engine = engine
         self._first: dict[int, float] = {}  # the first loss of each example
         start = time.perf_counter()
         for i in range(len(engine.data)):
-            for _ in range(CALLS):
+            self.call(i)
+            states = global_states()  # after a call that sets them, they are the same after the next
+            for _ in range(CALLS - 1):
                 self.call(i)
+            if global_states() != states:
+                self.why = self.why or DRAWS
             each = (time.perf_counter() - start) / (i + 1)
             if each * (i + 2) > SECONDS:  # the next example would take too long
                 break
@@ -113,4 +120,4 @@ class Trial:
         """Compare a loss with the first one of this example. Two losses of the engine may differ only by rounding."""
         first = self._first.setdefault(i, loss)
         if math.inf > abs(first - loss) > max(tolerance, (tolerance or 1e-9) * abs(first)):
-            self.differ = self.differ or (first, loss)
+            self.why = self.why or NOT_THE_SAME.format(first, loss)

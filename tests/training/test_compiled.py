@@ -84,6 +84,31 @@ def test_a_model_that_is_not_the_same_each_time_is_trained_eagerly(between, back
         assert close(*found)
 
 
+def reseeded(model, hidden):
+    random.seed(3), np.random.seed(3)
+    return dropout(model, dropout_by_numpy(model, hidden))
+
+
+@pytest.mark.parametrize(("between", "is_compiled"), [(dropout, False), (dropout_by_numpy, False), (reseeded, True)])
+def test_random_numbers_that_change_no_loss_yet_are_noticed_unless_they_are_the_same_each_time(
+    between, is_compiled, backend, caplog
+):
+    def begin():
+        model = Network(between)
+        for weight in model.above.w:
+            weight.data = 0.0
+        return model
+
+    found = []
+    for way in "eager", backend:
+        random.seed(1), np.random.seed(1)
+        found.append(Setting(begin, xs=XS, ys=YS, batch_size=2).run(way))
+    assert close(*found)
+    assert [message.startswith("training eagerly, since the model draws") for message in caplog.messages] == (
+        [] if is_compiled else [True]
+    )
+
+
 def test_a_loss_that_draws_from_the_generator_of_the_order_is_trained_by_the_engine(backend, caplog):
     found = []
     for way in "eager", backend:
