@@ -6,11 +6,10 @@ on Values that hold Symbols, then `backward()` on its result, and the trace hold
 engine's closures wrote both, so there is no second table of derivatives.
 
 Equal operations on equal operands are recorded once, and operations on constants are carried out at once. Only what
-keeps every bit of a finite result is simplified: `x * 1`, `x / 1`, `x ** 1`, `x - 0.0`, `abs(-x)`. Adding 0.0 is
-recorded, since -0.0 becomes 0.0; adding the exact 0, an int, is not: every gradient starts from it, and so does a `dot`
-without a bias. What starts there may be -0.0 where the engine has 0.0, except in the gradients that a compiled function
-returns. A trace of finite numbers also drops products with 0.0, and additions of them. Only the sign of a zero may
-change.
+keeps every bit of a finite result is simplified: `x * 1`, `x / 1`, `x ** 1`, `x - 0.0`. Adding 0.0 is recorded, since
+-0.0 becomes 0.0; adding the exact 0, an int, is not: every gradient starts from it, and so does a `dot` without a bias.
+What starts there may be -0.0 where the engine has 0.0, except in the gradients that a compiled function returns. A
+trace of finite numbers also drops products with 0.0, and additions of them. Only the sign of a zero may change.
 
 Many numbers may be one operand, a row: a "slice" of an array, or a "stack" of lines. A "dot" adds up the products of
 two rows, "sum" adds up the numbers of one, and "max" is the largest of them. An "axpy" is a row, or nothing, plus a
@@ -45,8 +44,7 @@ from micrograd.compiler.frontend.redirect import Node, stand_in
 from micrograd.core.errors import PACKAGE, users_line
 from micrograd.engine import Value
 
-TRIVIAL = frozenset([0, 1])
-"""The numbers beside which operations may be simplified."""
+TRIVIAL = frozenset([0, 1])  # the numbers beside which operations may be simplified
 NO_NUMBER = (
     "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of a "
     "branch, max() or float(), use micrograd's relu, maximum, abs or where(condition, a, b), which choose at each "
@@ -149,10 +147,9 @@ class Symbol:
         return self.trace.add("neg", (self.id,))
 
     def __abs__(self) -> "Symbol":
-        trace, line = self.trace, self.id
-        if trace.ops[line] == "neg":  # then sigmoid(x) and its derivative, sigmoid(x) * sigmoid(-x), share e^-|x|
-            (line,) = trace.operands[line]
-        return trace.add("abs", (line,))
+        trace = self.trace
+        is_negated = trace.ops[self.id] == "neg"  # then sigmoid(x) and sigmoid(x) * sigmoid(-x) share e^-|x|
+        return trace.add("abs", trace.operands[self.id] if is_negated else (self.id,))
 
     def _no_number(self, *_: Any) -> NoReturn:
         raise self.trace.refuse(NO_NUMBER)
@@ -213,8 +210,7 @@ for _name in scalar.FUNCTIONS:
 Real.register(Symbol)  # so that a Value takes it for a number
 
 
-Argument = stand_in(Node, __hash__=_hash)
-"""The class of Values that stand for arguments."""
+Argument = stand_in(Node, __hash__=_hash)  # the class of Values that stand for arguments
 scalar.ZEROS[Symbol] = 0
 
 
