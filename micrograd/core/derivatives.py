@@ -12,7 +12,7 @@ not structurally zero (Griewank and Walther, Evaluating Derivatives, 2008, chapt
 
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -174,28 +174,22 @@ class Sweeps:
         return [row | column for row, column in zip(rows, columns, strict=True)]
 
     def is_cheaper_forward(self) -> bool:
-        """Whether a jacobian takes fewer products forward. Advances the lower count until one is complete."""
-        counted = [0, 0]
-        products = self._products(forward=False), self._products(forward=True)
-        while True:
-            forward = counted[1] < counted[0]
-            found = next(products[forward], None)
-            if found is None:
-                return forward
-            counted[forward] += found
+        """Whether a jacobian takes fewer products forward."""
+        return self._products(forward=True) < self._products(forward=False)
 
-    def _products(self, *, forward: bool) -> Iterator[int]:
-        """The number of products for each operand, in the order of a sweep that carries a jacobian forward or back."""
-        variables = set(self._variables)
-        directions: dict[Value, set[int]] = defaultdict(set)
+    def _products(self, *, forward: bool) -> int:
+        """The number of products in a sweep that carries a jacobian forward or back; directions are bits of ints."""
+        variables, n = set(self._variables), 0
+        directions: dict[Value, int] = defaultdict(int)
         for i, start in enumerate(self._variables if forward else self._outputs):
-            directions[start].add(i)
+            directions[start] |= 1 << i
         for node in self._nodes if forward else reversed(self._nodes):
             for operand in node._prev:
                 if operand._prev or operand in variables:
                     source, target = (operand, node) if forward else (node, operand)
                     directions[target] |= directions[source]
-                    yield len(directions[source])
+                    n += directions[source].bit_count()
+        return n
 
     def _partials(self, node: Value) -> list[tuple[Value, Any]]:
         """The operands of a node, each with the derivative by it (None for 1); structural zeros are left out."""
