@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from micrograd.compiler.calls import Slot
 from micrograd.compiler.dataset import Batch, Buckets, ShapeError
-from micrograd.compiler.dtype import DOUBLE
+from micrograd.compiler.dtype import DOUBLE, REMEDY
 from micrograd.compiler.frontend.redirect import assign, held, is_held
 from micrograd.compiler.function import Function
 from micrograd.compiler.native.loop import NativeLoop
@@ -31,6 +31,7 @@ from micrograd.support.collector import gc_paused
 from micrograd.support.trees import mapped
 
 BY_ENGINE = "a step was taken by the engine, in doubles, since an operation failed in generated code"
+BEYOND_SINGLE = f"; if a number was beyond the range of single precision, {REMEDY}"
 
 
 class Training:
@@ -91,7 +92,7 @@ class Training:
         losses: Sequence[float] = in_c.take(batches, rates) if in_c else self._step(batches)
         if not losses:
             losses = self._engine.take(batches, rates)
-            warn_once(BY_ENGINE)
+            warn_once(BY_ENGINE + BEYOND_SINGLE * (self.function.precision != DOUBLE))
         return losses
 
     def _step(self, batches: Batches) -> Sequence[float]:

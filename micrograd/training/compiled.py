@@ -7,7 +7,7 @@ first: only if they do the same each time, generated code takes the steps.
 import logging
 import math
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -47,9 +47,13 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
                 try:
                     training = entered(stack, engine, backend, batches, epochs)
                 finally:
-                    # In a block in single precision, the engine computes with rounded parameters. This call also
-                    # replaces traced numbers that the model stored, such as activations.
-                    trial.call(0, 1e-2 if backend.precision == "single" else 0.0)
+                    # In a block in single precision, the engine computes with rounded parameters. These calls also
+                    # replace traced numbers that the model stored, such as activations of each shape.
+                    for i in batches.examples.firsts() if batches.examples else [0]:
+                        trial.call(i, 1e-2 if backend.precision == "single" else 0.0)
+                for i in training.validation.firsts() if engine.validation else ():
+                    with suppress(Exception):  # the validation raises it, too
+                        engine.loss_of(*engine.validation.arguments(i))
                 function = training.function
                 loss, _ = function._sums(batches.examples, function._array(), [0], 1.0)
                 trial.compare(0, loss, 1e-6 if function.precision == DOUBLE else 1e-2)
