@@ -44,16 +44,6 @@ class Batches:
         """The number of batches left in this epoch."""
         return -(-(self.n - self.position) // self.size)
 
-    @property
-    def epoch(self) -> int:
-        """The epoch of the latest step; 0 before the first."""
-        return -(-self.steps // self.per_epoch)
-
-    @property
-    def seen(self) -> int:
-        """The number of examples taken in that epoch."""
-        return min(((self.steps - 1) % self.per_epoch + 1) * self.size, self.n) if self.steps else 0
-
     def next(self) -> Sequence[int]:
         """The numbers of the examples in the next step; the first step of an epoch shuffles them."""
         if self.position == self.n:
@@ -67,7 +57,8 @@ class Batches:
     def count(self, steps: int) -> None:
         """Count steps that were taken."""
         self.steps += steps
-        self.position = self.seen if steps else self.position
+        if steps:
+            self.position = self.steps % self.per_epoch * self.size or self.n
 
 
 class Loop(Protocol):

@@ -30,14 +30,15 @@ PACE = 0.05  # seconds of steps in one call of a Loop: between them, progress is
 Loss = Callable[[Any, Any], Any]
 Pair = tuple[Sequence[Any], Sequence[Any]]
 ORDER = ", as in fit(model, loss, xs, ys)"
-KINDS = {
-    "model": (["__call__", "parameters"], f"a Module, or an object with parameters() to call on an input{ORDER}"),
-    "loss": (["__call__"], f"a function of a prediction and its target, such as losses.mse_loss{ORDER}"),
-    "optimizer": (["step", "zero_grad", "learning_rate"], "an optimizer, such as optim.Adam(model.parameters())"),
-    "schedule": (["__call__"], "a function from the number of steps to a learning rate, such as optim.constant(0.1)"),
-    "progress": (["write", "isatty"], "True, False or a text stream"),
+NONE, CALL = type(None), ["__call__"]
+KINDS: dict[str, tuple[Any, ...]] = {
+    "model": ((), [*CALL, "parameters"], f"a Module, or an object with parameters() to call on an input{ORDER}"),
+    "loss": ((), CALL, f"a function of a prediction and its target, such as losses.mse_loss{ORDER}"),
+    "optimizer": (NONE, ["step", "zero_grad", "learning_rate"], "an optimizer, such as optim.Adam(model.parameters())"),
+    "schedule": (NONE, CALL, "a function from the number of steps to a learning rate, such as optim.constant(0.1)"),
+    "progress": (bool, ["write", "isatty"], "True, False or a text stream"),
 }
-"""The attributes that each argument must have, and what to call such an argument in errors."""
+"""For each argument its class, or else the attributes that it must have; and what to call it in errors."""
 
 
 @dataclass(frozen=True)
@@ -158,15 +159,10 @@ class Trainer:
         self._batches, self.history, self._optimizer = batches, History(), engine.optimizer
         self._trained, self._validates = engine.trained, engine.validation is not None
         self._schedule, self._epochs, self._patience = schedule, epochs, patience
-        self._total = 0.0  # of the losses of the examples seen in this epoch
+        self._total = self.loss = 0.0  # the sum and the mean of the losses of the examples seen in this epoch
         self._pace = 1  # how many steps the loop may take at a time
         self._best = 0  # the epoch with the lowest validation loss
         self._kept: tuple[Sequence[Value], Sequence[Any]] = (), ()
-
-    @property
-    def loss(self) -> float:
-        """The mean loss of the examples seen in this epoch."""
-        return self._total / self._batches.seen
 
     @property
     def is_over(self) -> bool:
@@ -209,11 +205,12 @@ class Trainer:
         """Add up the losses of the latest steps, and record the mean of each epoch that has ended in the history."""
         n, size, per_epoch = self._batches.n, self._batches.size, self._batches.per_epoch
         for step, (loss, rate) in enumerate(zip(losses, rates, strict=False), self._batches.steps - len(losses)):
-            index = step % per_epoch
-            taken = min(size, n - index * size)
-            self._total = loss * taken + (self._total if index else 0.0)
-            if index == per_epoch - 1:
-                self.history.losses.append(self._total / n)
+            before = step % per_epoch * size
+            seen = min(before + size, n)
+            self._total = loss * (seen - before) + (self._total if before else 0.0)
+            self.loss = self._total / seen
+            if seen == n:
+                self.history.losses.append(self.loss)
                 self.history.learning_rates.append(rate)
 
     def _validate(self) -> None:
@@ -233,20 +230,18 @@ class Trainer:
         """What to record about a number that is not finite: a validation loss, or a number in the next step."""
         batches, history = self._batches, self.history
         if self._validates and len(history.losses) > len(history.validation_losses):
-            where = f"after epoch {batches.epoch}"
+            where = f"after epoch {len(history.losses)}"
         else:
             epoch, rate = 1 + batches.steps // batches.per_epoch, float(self._optimizer.learning_rate)
             where = f"in epoch {epoch}, step {batches.steps + 1}, at a learning rate of {rate!r}"
-        progress = batches.epoch - 1 + batches.seen / batches.n if batches.steps else 0.0
-        return Failure(progress, what, f"{what} {where}")
+        return Failure(batches.steps / batches.per_epoch, what, f"{what} {where}")
 
 
 def _checked(model: Any, loss: Any, optimizer: Any, schedule: Any, progress: Any) -> list[Value]:
     """The model's parameters, their numbers turned into Python's own. Raises an error for an argument of wrong kind."""
-    for (name, kind), value in zip(KINDS.items(), (model, loss, optimizer, schedule, progress), strict=True):
-        others: Any = {"optimizer": type(None), "schedule": type(None), "progress": bool}
-        if not isinstance(value, others.get(name, ())):
-            require_attributes(name, value, *kind)
+    for (name, (kind, *other)), value in zip(KINDS.items(), (model, loss, optimizer, schedule, progress), strict=True):
+        if not isinstance(value, kind):
+            require_attributes(name, value, *other)
     parameters = as_list("model.parameters()", model.parameters())
     if not parameters:
         raise ValueError("the model has no parameters: there is nothing to learn")

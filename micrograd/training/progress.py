@@ -1,5 +1,6 @@
 """How a training run reports its progress: to a terminal, a notebook or a log."""
 
+import math
 import shutil
 import sys
 import time
@@ -45,16 +46,11 @@ class Progress:
         if not (has_ended or self.terminal or self.notebook):
             return
         now, losses, n = time.monotonic(), self.history.losses, batches.n
-        epoch, done = len(losses), len(losses) * n
-        if has_ended:
-            loss = losses[-1]
-        else:
-            epoch, done = batches.epoch, done + batches.seen
-        rest, speed = self.epochs * n - done, done / max(now - self.begun, 1e-9)
+        passed, loss = (len(losses), losses[-1]) if has_ended else (batches.steps / batches.per_epoch, loss)
+        rest, speed = (self.epochs - passed) * n, passed * n / max(now - self.begun, 1e-9)
         validation = f"  validation {self.history.validation_losses[-1]:.4g}" if self.history.validation_losses else ""
-        self.head = (
-            f"epoch {epoch}/{self.epochs}  loss {loss:.4g}{validation}  rate {rate:.3g}  {speed:,.0f} examples/s  "
-        )
+        self.head = f"epoch {math.ceil(passed)}/{self.epochs}  loss {loss:.4g}{validation}  rate {rate:.3g}  "
+        self.head += f"{speed:,.0f} examples/s  "
         self.is_pending = not rest or now < self.due
         if not self.is_pending:
             self.due = now + self.interval

@@ -19,7 +19,6 @@ from micrograd.data import batches, moons
 from micrograd.losses import binary_cross_entropy_with_logits as cross_entropy
 from micrograd.losses import hinge_loss, mse_loss
 from micrograd.optim import SGD, Adam, step
-from micrograd.support import collector
 from micrograd.training import Diverged, fit
 from tests.helpers import Table
 
@@ -423,8 +422,7 @@ def test_the_collector_is_paused_until_the_training_ends(ending):
     assert gc.isenabled()
 
 
-def test_cycles_that_outlive_their_step_are_collected_now_and_then(monkeypatch):
-    monkeypatch.setattr(collector, "_pauses", set())  # a thread that an earlier test has left may hold one
+def test_cycles_that_outlive_their_step_are_collected_now_and_then():
     gc.enable()
     nodes, alive = weakref.WeakSet(), []
 
