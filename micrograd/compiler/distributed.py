@@ -26,7 +26,6 @@ from typing import Any, NamedTuple
 
 from micrograd.compiler.dataset import Batch, Buckets
 from micrograd.compiler.function import Function
-from micrograd.support.arrays import concatenated
 
 PREFETCH = 2  # chunks in flight for each worker, so that it does not wait for the next
 MOST_KEPT = 2  # tokens: one for training, and one for a function that is called between the steps
@@ -44,7 +43,12 @@ class Task(NamedTuple):
     do: Callable[..., Any]
     arguments: tuple[Any, ...]
     token: str
-    kept: tuple[Any, ...] | None  # a program, perhaps with examples; None if the worker should have it already
+    kept: Any  # a program, perhaps with examples, in a tuple; None if the worker should have it already
+
+    def done(self) -> Any:
+        """What the call returns."""
+        with _noted(self.name):
+            return self.do(*self.kept, *self.arguments)
 
 
 def run_task(task: Task) -> tuple[Any, Exception | None] | None:
@@ -56,9 +60,8 @@ def run_task(task: Task) -> tuple[Any, Exception | None] | None:
     for token in list(_kept)[:-MOST_KEPT]:
         _kept.pop(token, None)
     try:
-        return task.do(*kept, *task.arguments), None
+        return task._replace(kept=kept).done(), None
     except Exception as error:
-        error.add_note(f"in {task.name}")
         return None, error
 
 
@@ -121,7 +124,11 @@ def mapped(fast: Function, batches: Sequence[Any], executor: Any) -> Any:
     if fast._are_chunks(batches):
         return found
     first, *others = found
-    return [*chain(first, *others)] if isinstance(first, list) else concatenated([first, *others])
+    if isinstance(first, list):
+        return [*chain(first, *others)]
+    import numpy as np  # here, since only users of arrays need it
+
+    return np.concatenate([first, *others])
 
 
 def mean(fast: Function, batches: Sequence[Any], executor: Any) -> tuple[float, Sequence[float]]:
@@ -141,17 +148,10 @@ def mean(fast: Function, batches: Sequence[Any], executor: Any) -> tuple[float, 
 def _results(fast: Function, do: Any, batches: Sequence[Any], executor: Any) -> Iterator[Any]:
     """The results of `do` for each chunk, computed on the executor or here."""
     parameters = array("d", fast._numbers())
-    if executor is None:
-        for name, chunk in _chunks(fast, batches, 1):
-            with _noted(name):
-                result = do(fast, chunk, parameters)
-            yield result
-        return
-
     workers = Workers(executor)
     chunks = _chunks(fast, batches, workers.n)  # this may compile for other shapes, and change the token
     tasks = (Task(name, do, (chunk, parameters), fast.token, (fast,)) for name, chunk in chunks)
-    yield from workers.results(tasks, PREFETCH * workers.n)
+    yield from workers.results(tasks, PREFETCH * workers.n) if executor else map(Task.done, tasks)
 
 
 def _chunks(fast: Function, batches: Sequence[Any], workers: int) -> Iterator[tuple[str, Batch]]:

@@ -20,13 +20,6 @@ def empty(shape: Sequence[int], code: str = "d") -> Any:
     return np.empty(shape, code)
 
 
-def concatenated(arrays: Sequence[Any]) -> Any:
-    """Arrays one after the other, as one."""
-    import numpy as np
-
-    return np.concatenate(arrays)
-
-
 def as_ndarray(numbers: Any) -> Any:
     """The numbers of a buffer as an array, without a copy."""
     import numpy as np

@@ -6,8 +6,12 @@ first: only if they do the same each time, generated code takes the steps.
 
 import logging
 import math
+import pickle
+import random
+import sys
 import time
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +23,6 @@ from micrograd.compiler.session import Training
 from micrograd.compiler.stepping import Batches, Engine, Loop
 from micrograd.core.errors import users_line
 from micrograd.support.collector import gc_paused
-from micrograd.support.generators import generators_restored, global_states
 
 log = logging.getLogger("micrograd")
 
@@ -40,8 +43,9 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
     the loss of an example is not the same each time, or cannot be compiled, and then the log says why, unless the
     engine fails, too. If it cannot be compiled, that is an error unless the backend is "auto" without an executor.
     """
-    with generators_restored(batches.rng):
-        trial, why = Trial(engine), ""
+    why, n = "", len(set(map(id, engine.parameters)))
+    with _restored(batches.rng) as states:
+        trial = Trial(engine, states)
         try:
             if not trial.why:
                 try:
@@ -54,13 +58,11 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
                 for i in training.validation.firsts() if engine.validation else ():
                     with suppress(Exception):  # the validation raises it, too
                         engine.loss_of(*engine.validation.arguments(i))
-                function = training.function
+                function, batched = training.function, batches.examples.batches
                 loss, _ = function._sums(batches.examples, function._array(), [0], 1.0)
                 trial.compare(0, loss, 1e-6 if function.precision == DOUBLE else 1e-2)
-            n = len(set(map(id, engine.parameters)))
             why = trial.why
-            graphs = () if why else [function._backends[each.shapes].graph for each in batches.examples.batches]
-            if any(graph.has_gradients(n) for graph in graphs):
+            if not why and any(function._backends[each.shapes].graph.has_gradients(n) for each in batched):
                 return training
         except Exception as error:
             if backend.name != "auto" or backend.executor is not None:
@@ -88,6 +90,24 @@ def entered(stack: ExitStack, engine: Engine, backend: Backend, batches: Batches
     return training
 
 
+@contextmanager
+def _restored(rng: Any) -> Iterator[Callable[[], bytes]]:
+    """After the block, the global random number generators are where they were, and `rng` is, if it is Python's.
+
+    Yields a function that returns their states, to compare.
+    """
+    has_state = isinstance(rng, random.Random) and not isinstance(rng, random.SystemRandom)
+    found = [random, sys.modules.get("numpy.random"), rng if has_state else None]
+    names = ("getstate", "setstate"), ("get_state", "set_state")
+    of_each = [(getattr(each, get), getattr(each, put)) for each in found for get, put in names if hasattr(each, get)]
+    before = [get() for get, _ in of_each]
+    try:
+        yield lambda: pickle.dumps([get() for get, _ in of_each])
+    finally:
+        for (_, put), state in zip(of_each, before, strict=True):
+            put(state)
+
+
 class Trial:
     """Calls of the model and its loss by the engine, on each example several times in a row, as many as fit in SECONDS.
 
@@ -96,7 +116,7 @@ class Trial:
     """
 
     @gc_paused()
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, states: Callable[[], bytes]) -> None:
         self.why = ""
         self.fails = False  # for one of the examples
         self._engine = engine
@@ -104,10 +124,10 @@ class Trial:
         start = time.perf_counter()
         for i in range(len(engine.data)):
             self.call(i)
-            states = global_states()  # after a call that sets them, they are the same after the next
+            before = states()
             for _ in range(CALLS - 1):
                 self.call(i)
-            if global_states() != states:
+            if states() != before:  # after a call that sets them, they are the same after the next
                 self.why = self.why or DRAWS
             each = (time.perf_counter() - start) / (i + 1)
             if each * (i + 2) > SECONDS:  # the next example would take too long

@@ -1,7 +1,5 @@
 """The record of a training run: the losses of its epochs, and how it ended."""
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,15 +51,10 @@ class History(NotebookDisplay):
         words += f", loss {losses[0]:.4g} to {losses[-1]:.4g}" if losses else ""
         words += " (it has grown)" if self.has_grown else ""
         if validation:
-            best = lowest(validation)
-            words += f", lowest validation loss {validation[best]:.4g} in epoch {best + 1}"
+            best = min(validation)
+            words += f", lowest validation loss {best:.4g} in epoch {1 + validation.index(best)}"
         ending = f", ended as {self.failure.what}" if self.failure else ""
         return words + (", interrupted" if self.interrupted else ending)
-
-
-def lowest(losses: Sequence[float]) -> int:
-    """The index of the lowest loss; NaN is never the lowest."""
-    return min(range(len(losses)), key=lambda i: math.inf if math.isnan(losses[i]) else losses[i])
 
 
 class Diverged(FloatingPointError):

@@ -16,7 +16,7 @@ ROOMS = """
     core.number  loops
     functions
     engine
-    reductions  support.collector  support.emscripten  support.generators  support.trees
+    reductions  support.collector  support.emscripten  support.trees
     core.derivatives
     data  functional  losses  optim
     nn

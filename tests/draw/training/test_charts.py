@@ -154,9 +154,3 @@ def test_plots_are_drawn_in_the_axes_that_are_given(pyplot):
     assert plot_history(History([1.0]), left) is left
     assert plot_boundary(nn.MLP(2, [2, 1], rng=1), *xor(), right) is right
     assert len(pyplot.get_fignums()) == 1
-
-
-def test_the_lowest_validation_loss_is_a_number(pyplot):
-    history = History([1.0, math.nan], [math.nan, 0.5], [0.1] * 2)
-    assert plot_history(history).get_yscale() == "log"
-    assert "lowest validation loss 0.5 in epoch 2" in history.summary()
