@@ -24,7 +24,7 @@ from micrograd.compiler.frontend.redirect import any_block, data_buffer, is_free
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
 from micrograd.compiler.frontend.wrappers import Entries, elsewhere, on_arrays
 from micrograd.compiler.native.library import CBackend
-from micrograd.compiler.native.toolchain import CompilerError, notice, require_compiler, warn_once
+from micrograd.compiler.native.toolchain import CompilerError, ahead, notice, require_compiler, warn_once
 from micrograd.compiler.options import Options, each_axis
 from micrograd.compiler.targets.python import PythonBackend
 from micrograd.core.errors import note_arguments, shown
@@ -65,14 +65,16 @@ class Function:
         self._function = on_arrays(self._entries or function, example_args)
         self._name: str = getattr(self._function, "__name__", "function")
         self._backends: dict[Shapes, Backend] = {}
-        is_required = options.backend.name == "c"
-        self.in_c = not options.backend.in_python and _finds_compiler(options.precision, is_required=is_required)
-        self.precision = options.precision if self.in_c else DOUBLE
         self._axes = options.axes(len(example_args))
         self._products: dict[tuple[int, ...], Function] = {}  # of a vector and the jacobian, by argnums
         self._singles = defaultdict[CallSpec, list[Single]](list)  # prepared by earlier calls, and free
         self._shapes = pack([(argument,) for argument in example_args]).shapes
-        self._compile(self._shapes)
+        search = None if options.backend.in_python else ahead(require_compiler)
+        graph = self._traced(self._shapes)  # meanwhile
+        is_required = options.backend.name == "c"
+        self.in_c = search is not None and _finds_compiler(search, options.precision, is_required=is_required)
+        self.precision = options.precision if self.in_c else DOUBLE
+        self._keep(self._shapes, graph)
 
     @property
     def constants(self) -> list[Value]:
@@ -91,7 +93,7 @@ class Function:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        if self.in_c and not _finds_compiler(self.precision):  # it was pickled on another machine
+        if self.in_c and not _finds_compiler(require_compiler, self.precision):  # it was pickled on another machine
             self.in_c, self.precision = False, DOUBLE
             self._backends = {shapes: PythonBackend(backend.graph) for shapes, backend in self._backends.items()}
 
@@ -175,7 +177,7 @@ class Function:
         that it does not have.
         """
         if packed.shapes not in self._backends:
-            self._compile(packed.shapes)
+            self._keep(packed.shapes, self._traced(packed.shapes))
         graph = self._backends[packed.shapes].graph
         if kind != "forward" and not graph.is_differentiable:
             came = f"the function returns a list of shape {graph.output_shape}, but a gradient needs a single Value"
@@ -218,8 +220,8 @@ class Function:
     # Compiling
 
     @gc_paused()  # until the graph is freed
-    def _compile(self, shapes: Shapes) -> None:
-        """Trace the function for arguments of these shapes. The backend builds each function at its first call.
+    def _traced(self, shapes: Shapes) -> Graph:
+        """The function traced for arguments of these shapes.
 
         Raises ShapeError if the function does not take them.
         """
@@ -230,6 +232,7 @@ class Function:
                 graph = traced(self._function, shapes, self.leaves, n_trained, self.options, found)
                 if found:
                     self._add_leaves(found, shapes)
+                return graph
         except (TypeError, ValueError, LookupError, AttributeError) as error:
             if isinstance(error, TraceError):
                 raise
@@ -240,6 +243,9 @@ class Function:
             hint = "for a batch of examples, call map, as in fast.map(xs, ys); " if is_batch else ""
             why = f"{hint}there is no key {error}" if isinstance(error, KeyError) else f"{hint}{error}"
             raise ShapeError(shapes, self._shapes, why) from error
+
+    def _keep(self, shapes: Shapes, graph: Graph) -> None:
+        """Keep the graph for these shapes. The backend builds each function at its first call."""
         self._backends[shapes] = CBackend(graph, self.options) if self.in_c else PythonBackend(graph)
         self.token = os.urandom(16).hex()  # under which workers keep the function with these traces
 
@@ -317,10 +323,10 @@ class Function:
         return total, gradients
 
 
-def _finds_compiler(precision: Precision, *, is_required: bool = False) -> bool:
+def _finds_compiler(search: Callable[[], Any], precision: Precision, *, is_required: bool = False) -> bool:
     """Whether a C compiler works here. If not, logs a warning, or raises CompilerError if one is required."""
     try:
-        require_compiler()
+        search()
     except CompilerError as error:
         if is_required:
             raise

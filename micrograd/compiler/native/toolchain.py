@@ -22,8 +22,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+T = TypeVar("T")
 log = logging.getLogger("micrograd")
 
 FLAGS = [
@@ -156,23 +157,28 @@ def _slots(process: int) -> threading.Semaphore:
 
 
 def start_build(text: str) -> Callable[[], ctypes.CDLL]:
-    """Build the library of a text in C in a thread, while Python goes on. Returns a function that waits for the
-    library: call it instead of `build`.
+    """Build the library of a text in C in a thread. Returns what waits for it: call that instead of `build`."""
+    return ahead(functools.partial(build, text))
+
+
+def ahead(work: Callable[[], T]) -> Callable[[], T]:
+    """Do the work in a thread, while Python goes on. Returns a function that waits for the result; if the thread has
+    none, it does the work again.
 
     The interpreter does not wait for the thread at exit.
     """
-    found: list[ctypes.CDLL] = []
+    found: list[T] = []
 
-    def work() -> None:
-        with _slots(os.getpid()), suppress(Exception):  # `build` will raise it
-            found.append(build(text))
+    def run() -> None:
+        with _slots(os.getpid()), suppress(Exception):  # the work raises it again
+            found.append(work())
 
-    def wait() -> ctypes.CDLL:
+    def wait() -> T:
         with suppress(IndexError, RuntimeError):  # a wait before this one was interrupted; no thread could start
             threads.pop().join()  # in a forked child, this returns at once
-        return found[0] if found else build(text)
+        return found[0] if found else work()
 
-    threads = [threading.Thread(target=work, name=BUILDER, daemon=True)]
+    threads = [threading.Thread(target=run, name=BUILDER, daemon=True)]
     with suppress(RuntimeError):  # the interpreter is shutting down
         threads[0].start()
     return wait
