@@ -28,12 +28,13 @@ from micrograd.core.derivatives import (
     derivative,
     gradient,
 )
+from micrograd.core.errors import note_arguments
 from micrograd.core.levels import as_number
 from micrograd.engine import Value
 from micrograd.reductions import dot
 from micrograd.scalar import innermost
 from micrograd.support.arrays import array_of, is_array
-from micrograd.support.trees import described, filled, flat, is_regular, leaves, replaced, shape_of, size
+from micrograd.support.trees import at_path, described, filled, flat, is_regular, leaves, replaced, shape_of, size
 
 __all__ = ["GradientError", "grad", "gradcheck", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]
 
@@ -82,7 +83,7 @@ def jvp(f: Function, argnum: Argnum = 0) -> Function:
     in the shape of the result. Parameters and errors are as for `grad`, but `f` may return nested lists or an array,
     and a vector with more or fewer numbers than `x` raises ValueError.
     """
-    return _product(f, argnum, _tangent)
+    return _product("jvp", f, argnum, _tangent)
 
 
 def vjp(f: Function, argnum: Argnum = 0) -> Function:
@@ -91,7 +92,7 @@ def vjp(f: Function, argnum: Argnum = 0) -> Function:
     `vjp(f)` takes the arguments of `f`, then the vector, in the shape of the result: `vjp(f)(x, vector)` returns a
     pair, the gradient in the shape of `x`. Parameters and errors are as for `jvp`.
     """
-    return _product(f, argnum, _cotangent)
+    return _product("vjp", f, argnum, _cotangent)
 
 
 def hvp(f: Function, argnum: Argnum = 0) -> Function:
@@ -100,7 +101,7 @@ def hvp(f: Function, argnum: Argnum = 0) -> Function:
     It is the gradient of gradient . vector (Pearlmutter, 1994). Parameters and errors are as for `grad`, and a vector
     with more or fewer numbers than the argument raises ValueError.
     """
-    return _product(grad(f, argnum), argnum, lambda call, vector: _cotangent(call, vector, "x")[1])
+    return _product("hvp", grad(f, argnum), argnum, lambda call, vector: _cotangent(call, vector, "x")[1])
 
 
 class Jacobian:
@@ -136,11 +137,13 @@ def _dense(call: Call) -> Any:
     return filled(call.result, map(call.gradient, rows))
 
 
-def _product(f: Function, argnum: Argnum, compute: Any) -> Function:
+def _product(name: str, f: Function, argnum: Argnum, compute: Any) -> Function:
     """The product of a jacobian and the vector that follows the arguments of `f`."""
     check_function(f, argnum)
 
     def product(*args: Any, **options: Any) -> Any:
+        if len(args) < 2:
+            raise TypeError(f"call {name}(f) as {name}(f)(x, vector), the vector last; arguments given: {len(args)}")
         *args, vector = args  # type: ignore[assignment]
         return derivative(f, argnum, lambda call: compute(call, vector))(*args, **options)
 
@@ -149,7 +152,7 @@ def _product(f: Function, argnum: Argnum, compute: Any) -> Function:
 
 def _numbers(call: Call, vector: Any, like: Any, of: str) -> list[Any]:
     """The numbers in a vector. Raises ValueError unless it has as many as `like`, and the same keys if it has keys."""
-    numbers = [as_number(number, call.level) for number in flat(vector)]
+    numbers = flat(at_path(lambda number: as_number(number, call.level), "vector", vector))
     came, expected = shape_of(vector), shape_of(like)
     if len(numbers) != size(expected) or (came != expected and (len(came) > 1 or not is_regular(came))):
         raise ValueError(f"the vector must have the shape of {of}, {described(expected)}, not {described(came)}")
@@ -199,14 +202,18 @@ def gradcheck(f: Function, inputs: Any, *, rtol: float = 1e-7, atol: float = 1e-
     Other errors are as for `grad`.
     """
     inputs = tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,)
-    arguments = replaced(lambda number: as_number(innermost(number), 0), inputs)
+    arguments = at_path(lambda number: as_number(innermost(number), 0), "inputs", inputs)
     names, xs = [name for name, _ in leaves("inputs", arguments)], flat(arguments)
 
     def on_numbers(numbers: list[Any]) -> list[Any]:
         each = iter(numbers)
         return flat(f(*replaced(lambda _: next(each), arguments)))
 
-    gradients = derivative(on_numbers, 0, lambda call: [_twice(y, call.variables) for y in call.outputs])(xs)
+    try:
+        gradients = derivative(on_numbers, 0, lambda call: [_twice(y, call.variables) for y in call.outputs])(xs)
+    except TypeError as refusal:
+        note_arguments(refusal, "inputs", xs if len(xs) == len(inputs) else [])
+        raise
     for i, name in enumerate(names):
         for found, (slope, error) in zip(gradients, _slopes(on_numbers, xs, i), strict=True):
             gradient, begun, ended = found[i]

@@ -18,7 +18,7 @@ from micrograd import scalar
 from micrograd.core.errors import shown
 from micrograd.engine import Value, promote
 from micrograd.reductions import candidate_indices, dot, exponentials, logsumexp_of, mean, sum
-from micrograd.support.trees import described, flat, leaves, shape_of, unflatten
+from micrograd.support.trees import flat, leaves
 from micrograd.support.validation import as_list, by_position, is_sized, number, plain, positive
 
 __all__ = [
@@ -193,7 +193,7 @@ def log_softmax(input: Any) -> list[Any]:
 
 def _normalized(input: Any, *, logarithm: bool) -> list[Any]:
     rows = _rows(input)
-    if is_sized(rows[0]):  # a batch
+    if _items("prediction", rows[0]) is not None:  # a batch
         return [_normalized(row, logarithm=logarithm) for row in rows]
     nodes = promote(*rows)
     largest, differences, powers, total = exponentials(nodes)
@@ -224,32 +224,43 @@ def l2_penalty(parameters: Iterable[Any]) -> Value:
 
 def _each(loss: Callable[[Value, Value], Any], input: Any, target: Any) -> Any:
     """The loss of each number and its target, in the shape of both."""
-    shape, expected = shape_of(target), shape_of(input)
-    if shape != expected:
-        one = (
-            f": give the target as {shown(flat(target)[0])}, not {shown(target)}"
-            if (shape, expected) == ((1,), ())
-            else ""
-        )
-        raise ValueError(f"the prediction has the shape {described(expected)}, but its target {described(shape)}{one}")
-    return unflatten((loss(*promote(x, y)) for x, y in zip(flat(input), flat(target), strict=True)), shape)
+    inputs, targets = _items("prediction", input), _items("target", target)
+    if inputs is None and targets is None:
+        return loss(*promote(input, target))
+    shapes = ["a single number" if items is None else f"a list of {len(items)}" for items in (inputs, targets)]
+    if shapes[0] != shapes[1]:
+        one = inputs is None and len(targets) == 1 and not isinstance(targets[0], Value)
+        remedy = f": give the target as {shown(targets[0])}, not {shown(targets)}" if one else ""
+        raise ValueError(f"the prediction is {shapes[0]}, but its target is {shapes[1]}{remedy}")
+    return [_each(loss, x, y) for x, y in zip(inputs, targets, strict=True)]
 
 
 def _each_example(loss: Callable[[Any, Any], Value], rows: Any, targets: Any) -> Any:
     """The loss of each list and its index, or of a single list and index."""
     rows = _rows(rows)
-    if is_sized(rows[0]):  # a batch
-        if not is_sized(targets) or len(targets) != len(rows):
+    if _items("prediction", rows[0]) is not None:  # a batch
+        indices = _items("target", targets)
+        if indices is None or len(indices) != len(rows):
             raise ValueError(f"{len(rows)} examples need a list of {len(rows)} target indices, not {shown(targets)}")
-        return [_each_example(loss, *pair) for pair in zip(rows, by_position("target", targets), strict=True)]
+        return [_each_example(loss, row, index) for row, index in zip(rows, indices, strict=True)]
     return loss(rows, scalar.as_index(targets, len(rows), "target index"))
 
 
 def _rows(rows: Any) -> Any:
     """The numbers of one example or the lists of many, by position."""
-    if len(items := by_position("prediction", rows)) == 0:
+    items = _items("prediction", rows)
+    if items is None:
+        raise TypeError(f"expected a list with a number for each class, not {type(rows).__name__}: {shown(rows)}")
+    if len(items) == 0:
         raise ValueError("expected a list with a number for each class, not an empty one")
     return items
+
+
+def _items(name: str, tree: Any) -> Any:
+    """The items of a list, an array or a table, by position; None for a number."""
+    if isinstance(tree, str):
+        raise TypeError(f"{name} is {shown(tree)}: expected a number, or a list or an array of numbers")
+    return by_position(name, tree) if is_sized(tree) else None
 
 
 def _reduced(losses: Any, reduction: str) -> "Output":

@@ -80,7 +80,13 @@ class Module(NotebookDisplay):
         if missing or unknown:
             names = f"missing: {shown(sorted(missing))}, unknown: {shown(sorted(unknown, key=str))}"
             raise ValueError(f"the state belongs to a different module: {names}")
-        set_data([*parameters.values()], [Value(state[name]).data for name in parameters])
+        numbers = []
+        for name in parameters:
+            try:
+                numbers.append(Value(state[name]).data)
+            except TypeError as error:
+                raise TypeError(f"{name}: {error}") from None
+        set_data([*parameters.values()], numbers)
 
     def __getstate__(self) -> Any:
         """What copy and pickle take: computed Values detached, since their histories hold closures."""

@@ -24,7 +24,7 @@ from micrograd.core.levels import active_levels, normalize_leaves
 from micrograd.engine import Value
 from micrograd.support.arrays import array_of
 from micrograd.support.collector import gc_paused
-from micrograd.support.trees import as_lists, filled, flat, has_array, is_regular, mapped, replaced, shape_of
+from micrograd.support.trees import as_lists, at_path, filled, flat, has_array, is_regular, mapped, shape_of
 from micrograd.support.validation import plain, positions
 
 Function = Callable[..., Any]
@@ -46,11 +46,13 @@ class Call:
 
     def __init__(self, kind: type[Value], f: Function, argnum: Argnum, args: Any, options: Any, lifts: bool) -> None:
         argnum = as_lists(argnum)
+        if options and not args:
+            raise TypeError("got arguments by name only: pass those to differentiate with respect to by position")
         several = isinstance(argnum, Sequence) and not isinstance(argnum, str)
         places = positions("argnum", tuple(argnum) if several else argnum, len(args))  # type: ignore[arg-type]
         arguments = list(args)
         for n in range(len(args)) if lifts else places:
-            arguments[n] = replaced(kind, args[n])
+            arguments[n] = at_path(kind, f"args[{n}]", args[n])
         self.level = kind._level
         self.args: Any = [args[n] for n in places] if several else args[places[0]]
         self.variables = flat([arguments[n] for n in places])  # before the function changes its arguments

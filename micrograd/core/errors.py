@@ -73,3 +73,11 @@ def raise_with_context(error: BaseException, node: Any, nodes: list[Any]) -> Non
             raise kind(f"the derivative of {expression(node)} cannot be taken: {error}{hint}") from error
     if node._backward is no_derivative:
         raise NotImplementedError(f"{expression(node)} has no derivative: give its Value a _backward") from None
+    if isinstance(error, TypeError) and not _has_begun(node._backward, error):
+        raise TypeError(f"the _backward of {expression(node)} must take the gradient alone: {error}") from error
+
+
+def _has_begun(function: Any, error: BaseException) -> bool:
+    """Whether the error was raised inside this function, not by the attempt to call it."""
+    code = getattr(function, "__code__", None)
+    return code is None or any(frame.f_code is code for frame, _ in walk_tb(error.__traceback__))

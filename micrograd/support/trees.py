@@ -1,7 +1,7 @@
 """Arguments and results of functions as trees: numbers in lists, tuples, dicts, NumPy arrays and pandas tables.
 
 The numbers of a tree have an order: from left to right, and in a dict by its sorted keys, as in JAX. The shape of a
-tree is everything except its numbers.
+tree is everything except its numbers. An error about a number says where in the tree it is: `args[0]['k'][2]`.
 """
 
 from array import array
@@ -10,6 +10,7 @@ from functools import lru_cache
 from itertools import accumulate, islice, pairwise, starmap
 from typing import Any
 
+from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.support.arrays import are_plain, array_of, is_array
 
@@ -33,7 +34,12 @@ def branches(tree: Any) -> Sequence[Any] | None:
 
 def keys(tree: Any) -> Sequence[Any]:
     """The indices or keys of a container's branches, in order. Raises TypeError if keys cannot be sorted."""
-    return Keys(sorted(tree)) if isinstance(tree, dict) else range(len(tree))
+    if not isinstance(tree, dict):
+        return range(len(tree))
+    try:
+        return Keys(sorted(tree))
+    except TypeError:
+        raise TypeError(f"the keys of {shown(tree)} have no order: expected words, for instance") from None
 
 
 def leaves(path: str, tree: Any) -> Iterator[tuple[str, Any]]:
@@ -64,6 +70,23 @@ def replaced(function: Callable[[Any], Any], tree: Any) -> Any:
     if isinstance(tree, tuple):
         return tree._make(found) if hasattr(tree, "_make") else tuple(found)  # a named tuple has _make
     return found
+
+
+def at_path(function: Callable[[Any], Any], path: str, tree: Any) -> Any:
+    """What `replaced` makes of a tree. A TypeError about one of its numbers says where it is."""
+
+    def is_refused(leaf: tuple[str, Any]) -> bool:
+        try:
+            function(leaf[1])
+        except TypeError:
+            return True
+        return False
+
+    try:
+        return replaced(function, tree)
+    except TypeError as error:
+        where, _ = next(filter(is_refused, leaves(path, tree)), (path, None))
+        raise TypeError(f"{where}: {error}") from None
 
 
 def flat(tree: Any) -> list[Any]:

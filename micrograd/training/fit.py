@@ -4,6 +4,7 @@ A Loop takes the steps: the engine, or generated code (compiled.py). Either way,
 order, and the losses are the same up to rounding.
 """
 
+import logging
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +22,8 @@ from micrograd.support.trees import as_lists, flat
 from micrograd.support.validation import Rng, as_list, count, examples, generator, number, require_attributes
 from micrograd.training.history import Diverged, Failure, History
 from micrograd.training.progress import Progress
+
+log = logging.getLogger("micrograd")
 
 PACE = 0.05  # seconds of steps in one call of a Loop: between them, progress is reported and Ctrl-C noticed
 
@@ -71,7 +74,8 @@ def fit(
     """Train the model on the examples.
 
     Ctrl-C ends the training after the current step; a second one raises KeyboardInterrupt at once. Errors in the model,
-    the loss or the optimizer are passed on, and leave the parameters as they were after the last completed step.
+    the loss or the optimizer are passed on, and leave the parameters as they were after the last completed step. If
+    the last loss is more than a thousand times the first, the log says so.
 
     Raises ValueError if there are no examples or parameters, an option is out of its range, the loss rejects a target,
     or the first loss does not depend on the parameters; TypeError if an argument is of the wrong kind; TraceError or
@@ -136,6 +140,8 @@ def fit(
                 raise
         trainer.set_back()
         history.interrupted |= bool(noted)
+    if history.has_grown:
+        log.warning("the loss has grown: %s; try a lower learning rate", history.summary())
     return history
 
 

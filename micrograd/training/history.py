@@ -5,6 +5,8 @@ from typing import Any
 
 from micrograd.core.display import NotebookDisplay
 
+MOST_GROWTH = 1000  # from the first loss to the last
+
 
 @dataclass
 class Failure:
@@ -37,11 +39,17 @@ class History(NotebookDisplay):
     def __repr__(self) -> str:
         return f"History({self.summary()})"
 
+    @property
+    def has_grown(self) -> bool:
+        """Whether the last loss is more than a thousand times the first one."""
+        return bool(self.losses) and self.losses[-1] / MOST_GROWTH > self.losses[0] > 0
+
     def summary(self) -> str:
         """The outcome in words: "3 epochs, loss 0.7 to 0.2, lowest validation loss 0.3 in epoch 2"."""
         losses, validation = self.losses, self.validation_losses
         words = f"{len(losses)} epoch{'s' * (len(losses) != 1)}"
         words += f", loss {losses[0]:.4g} to {losses[-1]:.4g}" if losses else ""
+        words += " (it has grown)" if self.has_grown else ""
         if validation:
             best = min(validation)
             words += f", lowest validation loss {best:.4g} in epoch {1 + validation.index(best)}"

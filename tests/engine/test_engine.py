@@ -237,6 +237,13 @@ class TestBackward:
         y.backward()
         assert (y.data, x.grad) == (50_001.0, 50_001.0)
 
+    @pytest.mark.parametrize("closure", [lambda: None, lambda grad, more: None], ids=["none", "two"])
+    def test_a_closure_that_does_not_take_the_gradient_is_told_what_it_takes(self, closure):
+        x = Value(2.0)
+        with pytest.raises(TypeError, match=r"of op\(2\.0\) must take the gradient alone: .*positional"):
+            Value(4.0, (x,), "op", closure).backward()
+        assert x.grad == 0.0
+
     def test_what_is_outside_of_a_domain_in_a_branch_of_where_is_told_the_remedy(self):
         remedy = r"choose a safe operand first: f\(where\(condition, x, 1\.0\)\)$"
         for x, branch in ((0.0, lambda x: x.sqrt()), (-1.0, lambda x: x ** Value(2.0))):

@@ -427,7 +427,7 @@ def pair(x):
         for v in VECTORS
     ],
     *[
-        (lambda product=product, f=f, x=x: product(f)([1.0, 2.0], [1.0, x]), "^a Value holds a number")
+        (lambda product=product, f=f, x=x: product(f)([1.0, 2.0], [1.0, x]), r"^vector\[1\]: a Value holds a number")
         for product, f in ((hvp, rosenbrock), (jvp, pair), (vjp, pair))
         for x in (1j, "1", None)
     ],
@@ -435,8 +435,9 @@ def pair(x):
     (lambda: grad(3.0), r"expected a function to differentiate, not 3.0: write grad\(f\)\(x\)"),
     (lambda: grad(lambda x: [x, x])(1.0), "returns one number, not 2: use jacobian"),
     (lambda: grad(lambda x: [[x, x], [x]])(1.0), "returns one number, not 3: use jacobian"),
-    (lambda: hvp(lambda x: x * x)(1.0), "argnum is 0: expected the position of one of 0 arguments"),
+    (lambda: hvp(lambda x: x * x)(1.0), r"call hvp\(f\) as hvp\(f\)\(x, vector\), .* given: 1$"),
     (lambda: jacobian(lambda x: {x})(1.0), "a function that returns numbers, not set"),
+    (lambda: jvp(lambda x: x)(1.0), r"call jvp\(f\) as jvp\(f\)\(x, vector\), .* given: 1$"),
     (lambda: vjp(3.0), r"expected a function to differentiate, not 3.0"),
     (lambda: jacobian(3.0), r"expected a function to differentiate, not 3.0"),
     (lambda: grad(lambda x: x)("1"), "a Value holds a number .* not str: '1'"),
@@ -449,18 +450,20 @@ def pair(x):
     (lambda: grad(lambda x: x, [None])(1.0), r"^argnum is \(None,\): expected the position of one"),
     (lambda: grad(lambda x: x, "x")(1.0), "argnum is 'x': expected the position of one .*, or a tuple of them"),
     (lambda: grad(lambda x, y: x * y, {0, 1})(1.0, 2.0), r"argnum is {0, 1}: expected the position of one"),
-    (lambda: hessian(lambda x: x * 2)(x=2.0), "argnum is 0: expected the position of one of 0 arguments"),
-    (lambda: hvp(rosenbrock)([1.0, 2.0], {1.0, 2.0}), "a Value holds a number .*, not set"),
-    (lambda: gradcheck(lambda x, y: x * y[0], (1.0, ["2"])), "^a Value holds a number .*, not str: '2'"),
+    (lambda: hessian(lambda x: x * 2)(x=2.0), "^got arguments by name only: pass those .* with respect to by pos"),
+    (lambda: hvp(rosenbrock)([1.0, 2.0], {1.0, 2.0}), "vector: a Value holds a number .*, not set"),
+    (lambda: gradcheck(lambda x, y: x * y[0], (1.0, ["2"])), r"^inputs\[1\]\[0\]: a Value holds a number"),
 ])  # fmt: skip
 def test_what_has_no_gradient_is_told(call, message):
     with pytest.raises(ValueError if "must have" in message else TypeError, match=message):
         call()
 
 
-def test_gradcheck_takes_a_single_list_as_one_of_several_arguments():
-    with pytest.raises(TypeError, match="positional argument"):
+def test_gradcheck_says_how_to_pass_a_single_list():
+    with pytest.raises(TypeError, match="positional argument") as caught:
         gradcheck(lambda x: x[0] * x[1], [1.0, 2.0])
+    [note] = caught.value.__notes__
+    assert note == "inputs has 2 arguments: if the function takes one, a list, write ([1.0, 2.0],)"
     assert gradcheck(lambda x: x[0] * x[1], ([1.0, 2.0],))
 
 

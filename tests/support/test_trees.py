@@ -84,9 +84,10 @@ def test_derivatives_nest_in_dicts():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: grad(model)({"w": [[1.0, "x"]]}, 2.0), TypeError, r" str: 'x'$"),
-        (lambda: grad(model, -1)(TREE, None), TypeError, "^a Value holds a number"),
-        (lambda: grad(model)({1: 1.0, "a": 2.0}, 2.0), TypeError, "not supported between instances of"),
+        (lambda: grad(model)({"w": [[1.0, "x"]]}, 2.0), TypeError, r"^args\[0\]\['w'\]\[0\]\[1\]: .* str: 'x'$"),
+        (lambda: grad(model, 1)(TREE, [1.0, None]), TypeError, r"^args\[1\]\[1\]: a Value holds a number"),
+        (lambda: grad(model, -1)(TREE, None), TypeError, r"^args\[1\]: a Value holds a number"),
+        (lambda: grad(model)({1: 1.0, "a": 2.0}, 2.0), TypeError, r"the keys of \{.*\} have no order"),
         (lambda: hvp(square)({"a": 1.0, "b": 2.0}, {"a": 1.0, "c": 2.0}), TypeError, "grad.. expects"),
         (
             lambda: jvp(square)({"a": 1.0, "b": 2.0}, {"a": 1.0, "c": 2.0}),
@@ -96,7 +97,7 @@ def test_derivatives_nest_in_dicts():
         (lambda: jvp(lambda x: x[0])([1.0, 2.0], {"a": 1.0, "b": 2.0}), ValueError, r"shape of x, \(2,\), not {'a'"),
     ],
 )
-def test_an_error_says_what_is_wrong_with_a_dict(call, error, message):
+def test_an_error_says_where_in_the_dict_it_is(call, error, message):
     with pytest.raises(error, match=message):
         call()
 

@@ -305,6 +305,18 @@ def test_with_patience_a_training_that_diverges_brings_back_the_best_parameters(
     assert history.validation_losses[:2] == [9.0, 4.0]
 
 
+@pytest.mark.parametrize("backend", ["eager", "python"])
+def test_a_loss_that_has_grown_a_thousandfold_is_told_once(backend, caplog):
+    model = Line(1.0)
+    options = {"batch_size": None, "backend": backend}
+    history = train(model, mse_loss, [2.0], [1.0], optimizer=SGD([model.w], 10.0), **options)
+    assert caplog.messages == [f"the loss has grown: {history.summary()}; try a lower learning rate"]
+    assert history.summary().endswith(" (it has grown)")
+    caplog.clear()
+    train(Line(1.0), mse_loss, [2.0], [1.0], **options)
+    assert not caplog.messages
+
+
 def test_a_parameter_with_a_number_of_numpy_trains_in_pythons_precision():
     model = Line(1.0)
     model.w.data = np.float32(0.1)

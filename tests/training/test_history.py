@@ -19,9 +19,12 @@ FAILURE = Failure(1.5, "the loss is nan", "the loss is nan in epoch 2")
             "3 epochs, loss 1 to 0.25, lowest validation loss 0.75 in epoch 2, interrupted",
         ),
         (History([1.0] * 10_000, failure=FAILURE), "10000 epochs, loss 1 to 1, ended as the loss is nan"),
+        (History([3e122, 1e125, 4e127]), "3 epochs, loss 3e+122 to 4e+127 (it has grown)"),
         (History([1e-3, 1.0]), "2 epochs, loss 0.001 to 1"),
+        (History([1e-3, 1.001]), "2 epochs, loss 0.001 to 1.001 (it has grown)"),
         (History([0.0, 1.0]), "2 epochs, loss 0 to 1"),
         (History([-1.0, 1e9]), "2 epochs, loss -1 to 1e+09"),
+        (History([1e-9, 1e308]), "2 epochs, loss 1e-09 to 1e+308 (it has grown)"),
     ],
 )
 def test_a_history_shows_the_outcome_and_not_all_its_numbers(history, shown):

@@ -26,7 +26,7 @@ from micrograd.engine import Value
 from micrograd.nn import Embedding, Layer, Module, Neuron, document, walk, weight_limit
 from micrograd.optim import Adam, Optimizer
 from micrograd.support.trees import as_lists, flat, leaves, shape_of, unflatten
-from micrograd.support.validation import examples
+from micrograd.support.validation import examples, require_attributes
 
 NUMBERS = 1_000_000  # in all examples: some megabytes of the page
 WEIGHTS = 20_000  # of a model: tracing one as large takes some seconds
@@ -44,10 +44,11 @@ def page(
 ) -> str:  # fmt: skip
     """The page as HTML. Parameters and errors are as for `viz.save_playground`."""
     if isinstance(model, Mapping):  # one choice, of a model by its name
+        for name, each in model.items():
+            require_attributes(f"model {name!r}", each, ["__call__", "parameters"], "a Module")
         model, choices = (lambda model: model), {"model": model}
     offered = _offered(choices)
-    chosen = product(*(values.values() for values in offered.values()))
-    models = [model(**dict(zip(offered, values, strict=True))) for values in chosen] if offered else [model]
+    models = made(model, offered) if offered else [model]
     table, rows = _table(loss, xs, ys)
     held = [] if validation is None else _table(loss, *validation, size=len(rows[0]), kind="validation ")[1]
     trained = [_trained(each, loss, table, optimizer) for each in models]
@@ -92,6 +93,19 @@ def _offered(choices: Any) -> dict[str, dict[str, Any]]:
         labelled = values.items() if isinstance(values, Mapping) else ((value, value) for value in values)
         offered[name] = {str(label): value for label, value in labelled}
     return offered
+
+
+def made(make: Any, offered: dict[str, dict[str, Any]]) -> list[Any]:
+    """The model for each combination of choices. Raises what `make` raises, with its choices."""
+    models = []
+    for values in product(*(values.values() for values in offered.values())):
+        given = dict(zip(offered, values, strict=True))
+        try:
+            models.append(make(**given))
+        except (TypeError, ValueError) as error:
+            call = ", ".join(f"{name}={value!r}" for name, value in given.items())
+            raise type(error)(f"a model of these choices cannot be made, {call}: {error}") from error
+    return models
 
 
 def sizes_of(values: dict[str, Any]) -> list[list[int]] | None:

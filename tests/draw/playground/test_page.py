@@ -244,6 +244,7 @@ def test_what_cannot_be_played_with_is_refused(tmp_path, monkeypatch):
     for arguments, kind, message in [
         ({"model": nn.Module()}, ValueError, "has 0 parameters: a playground trains from 1 to 20,000"),
         ({"model": model_of((2, 200, 200))}, ValueError, "has 40,800 parameters: a playground trains from 1 to 20,000"),
+        ({"model": {"a": model_of(), "b": 3}}, TypeError, "^model 'b' is 3: expected a Module"),
         ({"xs": [], "ys": []}, ValueError, "xs is empty: expected at least one example"),
         ({"ys": YS[1:]}, ValueError, "xs and ys must have the same length"),
         ({"xs": [*XS[1:], [1.0, math.nan]]}, ValueError, r"^example 19 is \(\[1.0, nan\], .*: a playground needs fini"),
@@ -275,8 +276,9 @@ ASK = {"text": "Will it learn?", "answers": ["yes", "no"]}
     [
         ({"choices": {"hidden": []}}, ValueError, r"choices\['hidden'\] is \[\]: expected a dict of labels and values"),
         ({"choices": {"hidden": "4"}}, ValueError, "is '4': expected a dict"),
-        ({"choices": {"hidden": {"0": [0]}}}, ValueError, "nout is 0"),
-        ({"choices": {"hiden": {"4": [4]}}}, TypeError, "argument 'hiden'"),
+        ({"choices": {"hidden": {"0": [0]}}}, ValueError, r"cannot be made, hidden=\[0\]: nout is 0"),
+        ({"choices": {"hiden": {"4": [4]}}}, TypeError, r"cannot be made, hiden=\[4\]: .* argument 'hiden'"),
+        ({"model": model_of()}, TypeError, r"^a model of these choices cannot be made, hidden=\[\], .* 'hidden'"),
         ({"choices": None, "lesson": [{**ASK, "choice": {"hidden": "4"}}]}, ValueError, "hidden='4': expected no ch"),
     ],
 )
