@@ -102,40 +102,18 @@ def save_playground(
 ) -> None:  # fmt: skip
     """Write a page that trains a model in the browser: one HTML file that works offline.
 
-    The page runs the model, its loss and the optimizer as compiled JavaScript. For inputs of two numbers it shows the
-    output of the model and of each unit, and lets the reader change the examples; for others, a table of predictions.
-    With `#embed` after its address, it shows only the network, its output and two buttons, in 640 by 400 pixels.
-
     The model is a Module, or an object with `parameters()` that can be called on an input, with at most 20,000
-    parameters; or a dict of such models by name, for the reader to choose from. The loss, the inputs `xs`, the targets
-    `ys` and the pair of them for `validation` are as for `fit`, with at most 1,000,000 numbers in examples of one
-    shape. The optimizer is an `Optimizer` of the model's parameters or, for several models, a function that takes
-    parameters and returns one; by default Adam with a learning rate of 0.01.
-
-    With `choices`, the model is a class or function that makes one, and the reader chooses its keyword arguments. For
-    each of them, give a dict of labels and values, or a list of strings; the page opens with the first. The page shows
-    lists of sizes as layers and units.
-
-        def make(hidden, activation):
-            return nn.MLP(2, [*hidden, 1], activation, rng=1)
-
-        choices = {"hidden": {"none": [], "4": [4], "4-4": [4, 4]}, "activation": ["tanh", "relu"]}
-
-    A `lesson` asks before it lets the reader train. Each of its parts is a dict with the `text` of a question and a
-    list of at least two `answers`. Once the reader has trained, the page shows the text `after`. Each part starts from
-    the page as it opens, and may set a `choice`, as in `{"hidden": "4-4"}`; `rate` and `decay`, up to 1,000,000;
-    `batch`, 1 or greater or "all"; `data`, one of yours, xor, moons, circles, spirals, with `noise` from 0 to 0.5 and
-    `n` points from 1 to 10,000; and the `seed` of the weights, from 0.
-
-    In the browser's console, `micrograd` has the functions `train(steps)`, `step()`, `reset(seed)`,
-    `choose({hidden: "4-4"})`, `switchOff("h1[0]")`, `switchOn("h1[0]")`, `hold("h1[0].w1")`, `release("h1[0].w1")`,
-    `setWeight("h1[0].w1", 2)` and `setParameters(numbers)`. Each waits for the calls before it, and returns a promise
-    of the loss after it. There are also `loss()`, `parameters()`, `choices`, `learningRate` and `batchSize`.
+    parameters; or a dict of such models by name, for the reader to choose from. With `choices`, it is a class or
+    function that makes one, and the reader chooses its keyword arguments: for each, give a dict of labels and values,
+    or a list of strings. The loss, the inputs `xs`, the targets `ys` and the pair of them for `validation` are as for
+    `fit`, with at most 1,000,000 numbers in examples of one shape. The optimizer is an `Optimizer` of the model's
+    parameters or, for several models, a function that takes parameters and returns one; by default Adam with a learning
+    rate of 0.01. A `lesson` is a list of questions, asked before the reader may train: tests/pages/playground.md has
+    what they may set, and what the browser's console offers.
 
     Raises TraceError if the model or the loss cannot be compiled, ValueError if there are more parameters or numbers
-    than above or they are not finite, or the page cannot show a lesson; TypeError if the optimizer or, with
-    choices, the model is none of the above; what the class or function raises for its choices, and what `save_svg`
-    raises about the file.
+    than above or they are not finite, or the page cannot show a lesson; TypeError if the optimizer is none of the
+    above; what the class or function raises for its choices, and what `save_svg` raises about the file.
     """
     from micrograd.draw.playground.page import page  # not at the top: it needs the compiler
 

@@ -139,10 +139,7 @@ class Training:
         """Raise an error if the optimizer has other parameters than at first, or they are frozen."""
         now, first = self._optimizer.parameters, self._parameters
         if len(now) != len(first) or (now is not self._list and not all(map(is_, now, first))):
-            raise ValueError(
-                "the optimizer was given other parameters during training: leave the training block and start another "
-                "one for them, or train eagerly"
-            )
+            raise ValueError("the optimizer was given other parameters during training: start another block for them")
         self._list = now
         if is_held("frozen", now):
             raise RuntimeError("a step would change frozen parameters: leave the block of frozen() first")
@@ -154,10 +151,8 @@ def _indices(function: Function, optimizer: Optimizer) -> list[int]:
     try:
         return [*map(position.__getitem__, optimizer.parameters)]
     except KeyError as error:
-        raise ValueError(
-            f"the optimizer changes {shown(error.args[0])}, which is not among the parameters of the "
-            "compiled function: give compile all parameters that the optimizer changes"
-        ) from None
+        came = shown(error.args[0])
+        raise ValueError(f"the optimizer changes {came}: give compile all parameters that it changes") from None
 
 
 class Objective:

@@ -119,9 +119,7 @@ class Engine:
         if self._is_first and loss.data != 0:
             _, leaves = loss._topological_order()
             if set(self.parameters).isdisjoint(leaves):
-                raise ValueError(
-                    "the loss does not depend on the model's parameters: compute it from predictions, not .data"
-                )
+                raise ValueError("the loss does not depend on the parameters: compute it from predictions, not .data")
         self._is_first = False
         for parameter in self.all_parameters:  # also those of frozen layers
             parameter.grad = 0.0

@@ -172,6 +172,4 @@ def adopt_level(value: Any, operands: tuple[Any, ...], op: str) -> tuple[Any, ..
 def check_active(level: int) -> None:
     """Raise TypeError if the derivative of this level has ended."""
     if level and level not in active_levels:
-        raise TypeError(
-            "this Value belongs to a derivative that has ended: return it from the function, or keep its .data"
-        )
+        raise TypeError("this Value belongs to a derivative that has ended: return it, or keep its .data")

@@ -116,15 +116,11 @@ class Number(HasLevel):
         raise errors.PlainNumberError("int(v) would lose the gradient: write int(v.data)")
 
     def __round__(self, digits: int | None = None) -> Any:
-        raise errors.PlainNumberError(
-            'round(v) would lose the gradient: write round(v.data, 2), or f"{v:.2f}" for text'
-        )
+        raise errors.PlainNumberError('round(v) would lose the gradient: write round(v.data, 2), or f"{v:.2f}"')
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._prev:
-            raise TypeError(
-                f"{errors.expression(self)} holds closures: copy or pickle leaves, or its .detach(), instead"
-            )
+            raise TypeError(f"{errors.expression(self)} holds closures: copy or pickle leaves, or its .detach()")
         # For copy and pickle: how to make a leaf, and what to set in it afterwards, in `__dict__` and in slots.
         slots = {name: getattr(self, name) for name in ("data", "grad", "label", "_is_constant")}
         return _leaf, (getattr(type(self), "_plain_class", type(self)),), (self.__dict__ or None, slots)

@@ -286,8 +286,8 @@ def test_moments_are_read_and_written_in_slices_and_as_arrays_in_the_order_of_th
 @pytest.mark.parametrize(("change", "kind", "message"), [
     (lambda o: setattr(o, "velocity", [1.0]), ValueError, "velocity has 1 numbers: expected 2, one for each"),
     (lambda o: setattr(o, "velocity", ["a", "b"]), TypeError, None),
-    (lambda o: setattr(o, "parameters", o.parameters[:1]), ValueError, "other parameters during training: leave"),
-    (lambda o: o.parameters.pop(), ValueError, "other parameters during training: leave the training block"),
+    (lambda o: setattr(o, "parameters", o.parameters[:1]), ValueError, "other parameters during training: start"),
+    (lambda o: o.parameters.pop(), ValueError, "other parameters during training: start another block"),
     (lambda o: setattr(o, "parameters", [Value(p.data) for p in o.parameters]), ValueError, "other parameters"),
 ])  # fmt: skip
 def test_a_step_with_other_parameters_or_moments_is_refused(change, kind, message, line):

@@ -240,7 +240,7 @@ def test_threads_and_tasks_each_nest_on_their_own():
 def test_a_value_kept_from_a_derivative_that_has_ended_is_no_use_outside(use):
     kept, x = [], Value(2.0)
     grad(lambda y: kept.append(x * y) or y)(3.0)
-    with pytest.raises(TypeError, match=r"that has ended: return it from the function, or keep its \.data"):
+    with pytest.raises(TypeError, match=r"that has ended: return it, or keep its \.data"):
         use(x, kept[0])
     with pytest.raises(TypeError, match="that has ended"):
         kept[0].backward()

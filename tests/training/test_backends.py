@@ -200,10 +200,10 @@ def test_a_loss_of_what_is_not_the_models_is_refused(backend):
         Line, loss=lambda p, y: temperature * y, optimizer=lambda model: SGD([*model.parameters(), temperature], 0.02),
         xs=[1.0], ys=[1.0],
     )  # fmt: skip
-    failing(setting, backend, ValueError, "the loss does not depend on the model's parameters")
+    failing(setting, backend, ValueError, "the loss does not depend on the parameters")
     temperature.grad = 0.0
     setting.loss = lambda p, y: 2.0
-    failing(setting, backend, ValueError, "the loss does not depend on the model's parameters")
+    failing(setting, backend, ValueError, "the loss does not depend on the parameters")
 
 
 def interrupting(step, optimizer, rng):
