@@ -5,7 +5,7 @@ import math
 import struct
 from array import array
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from typing import Any
 
@@ -56,7 +56,6 @@ class CBackend:
         self._shared = [axis is None for axis in options.axes(len(graph.shapes))]
         self._programs: dict[tuple[CallSpec, bool], Program] = {}  # by whether many examples are computed at once
         self._libraries: dict[tuple[CallSpec, int], Library] = {}  # by how many vectors of examples are
-        self._chosen: dict[tuple[CallSpec, float], Library] = {}  # for each number of examples
 
     def __reduce__(self) -> tuple[Any, ...]:  # libraries are built again, or found in the cache
         return CBackend, (self.graph, self.options)
@@ -84,7 +83,7 @@ class CBackend:
 
         Raises CompilerError if it cannot be built.
         """
-        library = self._chosen.get((kind, n)) or self._chosen.setdefault((kind, n), self._library(kind, n))
+        library = self._library(kind, n)
         library.load()
         return library
 
@@ -127,6 +126,7 @@ def check_constants(graph: Graph, precision: Precision) -> None:
             precision.check("a constant", number)
 
 
+@cache
 def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
     """The vectors of examples in a tile, if most calls have n examples; 0 to compute them one by one.
 

@@ -49,7 +49,6 @@ def source(kernel: UpdateKernel, precision: Precision = DOUBLE) -> str:
         PARTS["passes"],
         f"#define real double\n{in_doubles}\n#undef real" if in_doubles else "",
         f"typedef {precision.type} real;\n",
-        PARTS["doubles"] if "row_" in update else "",
         definitions(update, precision, vectors=False),
         spelling.source("loop.c", CALL=PARTS["call"], UPDATE=update, **options),
     ])  # fmt: skip

@@ -75,8 +75,6 @@ class UpdateKernel:
         A step fails if a parameter is not finite then, or in single precision, a moment.
         """
         name, words = partial(self.name, literal=precision.literal, cast="(real)"), templates(precision, vectors=False)
-        if precision == DOUBLE:
-            words |= {"exp": "row_exp({0})", "tanh": "row_tanh({0})"}  # in vectors
         places = [f"p[{k} * all + i]" for k in range(1 + len(self.moments))]
         lines = [f"const real x{i} = {place};" for i, place in enumerate([places[0], "g[i]", *places[1:]])]
         lines += self._lines("real", self.computed(name, words, head=False))

@@ -4,21 +4,17 @@ No step reads a gradient, so they can be added last. If the gradient of a matrix
 each row and a number for each column, the kernel only copies these numbers to the array "block", for many examples.
 """
 
-import re
 from bisect import bisect
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain, compress, permutations
-from itertools import product as cartesian
+from itertools import accumulate, permutations
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Step, Sum, Term, innermost, span
 
 FEWEST_ROWS, FEWEST_COLUMNS = 8, 16
 """The smallest product. At half of these numbers, 100 examples of 8-12-12-4 take 13 us instead of 10; with 17 rows as
 the least, an LSTM with 16 neurons takes 6.2 ms instead of 5.6."""
-
-ONE_MORE = bytes((1, *[2] * 255))  # for translate: one more than 0 is 1, and one more than that is 2, for several
 
 
 class Product(NamedTuple):
@@ -67,33 +63,6 @@ def split(kernel: Sequence[Step], sizes: Sequence[int]) -> tuple[Kernel, list[Pr
             in_place = argument(b, rounds, sizes)
             products.append(product._replace(a=in_block(a, rounds), b=b if in_place else in_block(b, rounds)))
     return left, products, size
-
-
-def settable(
-    products: Sequence[Product], others: Sequence[tuple[Ref, tuple[int, ...]]], n: int
-) -> tuple[list[bool], list[int]]:
-    """Whether each product may set its gradients, since nothing else adds to them; and which of the n gradients none
-    sets then, as ranges: the first of each, and its length. `others` are references to gradients, with their rounds.
-    """
-    added, is_set = bytearray(n), bytearray(n)  # how often something is added to each gradient: 0, 1 or 2 times
-    places = [[*_slices(each.target, each.rounds)] for each in products]
-    for place in chain(*places, *[_slices(*other) for other in others]):
-        added[place] = added[place].translate(ONE_MORE)
-    may_set = [all(max(added[place]) == 1 for place in its) for its in places]
-    for place in chain(*compress(places, may_set)):
-        is_set[place] = b"\1" * len(is_set[place])
-    gaps = re.finditer(b"\0+", is_set)
-    return may_set, [number for gap in gaps for number in (gap.start(), len(gap[0]))]
-
-
-def _slices(ref: Ref, rounds: tuple[int, ...]) -> Iterator[slice]:
-    """The elements that a reference reaches in loops with these rounds: a slice for each round of the outer loops."""
-    pairs = zip(rounds, ref.strides, strict=False)
-    offsets: list[Any] = [range(0, n * s, s) if isinstance(s, int) and s else s or (0,) * n for n, s in pairs]
-    inner = offsets.pop() if offsets and isinstance(offsets[-1], range) else range(1)
-    for outer in cartesian(*offsets):
-        ends = [ref.base + sum(outer) + inner[end] for end in (0, -1)]
-        yield slice(min(ends), max(ends) + 1, abs(inner.step))
 
 
 def argument(ref: Ref, rounds: Sequence[int], sizes: Sequence[int]) -> tuple[int, int] | None:

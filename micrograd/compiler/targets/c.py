@@ -26,7 +26,7 @@ from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, calls, general, refs
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.lower import lower
-from micrograd.compiler.passes.products import Product, argument, settable
+from micrograd.compiler.passes.products import Product, argument
 from micrograd.compiler.targets.c_runtime import CALLS, FOR_DOUBLES, FOR_TILES, IN_HASTE, PARTS, definitions, refused
 from micrograd.compiler.targets.spelling import Printer, block, filled, spellings
 
@@ -106,21 +106,14 @@ class Writer(Printer):
         lines = textwrap.wrap(text, 116, break_on_hyphens=False)
         return "\n".join(block(f"static const {kind} {name}[] =", lines)) + ";\n\n"
 
-    def products_source(self, sizes: Sequence[int], may_set: Sequence[bool]) -> str:
-        """A function that adds the products of n examples of a block to gradients, if there are any.
-
-        In the first block of a call that `sets` gradients, products that may set theirs do so. If all were added to
-        zeros, a step of 512-512-10 would take 1.02 to 1.06 times as long.
-        """
-        lines: list[str] = []
-        for product, sets in zip(self.products, may_set, strict=True):
-            lines += self._product(product, sizes, "sets" if sets else "0")
-        parameters = "const column *x, const int64_t *examples, const real *block, real *g, long n, int sets"
-        head = f"static void products({parameters})"
-        start = "int64_t room[BLOCK];", "(void)x; (void)examples; (void)room; (void)sets;"
+    def products_source(self, sizes: Sequence[int]) -> str:
+        """A function that adds the products of n examples of a block to gradients, if there are any."""
+        lines = [line for product in self.products for line in self._product(product, sizes)]
+        head = "static void products(const column *x, const int64_t *examples, const real *block, real *g, long n)"
+        start = "int64_t room[BLOCK];", "(void)x; (void)examples; (void)room;"
         return "\n".join([*block(head, [*start, *lines]), "\n"]) if lines else ""
 
-    def _product(self, product: Product, sizes: Sequence[int], sets: str) -> Iterator[str]:
+    def _product(self, product: Product, sizes: Sequence[int]) -> Iterator[str]:
         """The call of a product, in the loops around it."""
         *around, rows, columns = product.rounds
         for depth, rounds in enumerate(around):
@@ -133,7 +126,7 @@ class Writer(Printer):
             of_b = f"x[{k}].numbers + {b} - {start}, {b_next}, {size}, rows(x + {k}, examples, n, room)"
         else:
             of_b = f"block + ROW * ({b}), ROW * {b_next}, 1, 0"
-        yield f"product(block + ROW * ({a}), {of_b}, g + {g}, {g_row}, {rows}, {columns}, n, {sets});"
+        yield f"product(block + ROW * ({a}), {of_b}, g + {g}, {g_row}, {rows}, {columns}, n);"
 
     def loop(self, loop: Loop, depth: int) -> str:
         """The head of a loop."""
@@ -211,13 +204,7 @@ def library_source(
     hoisted = {"before": program.before, "after": program.after}
     once = {name: Writer(part, "once", precision, checks=checks) for name, part in hoisted.items() if part}
     body = "".join([each.source(name) for name, each in {**once, "one": writer}.items()])
-    writers = (writer, *once.values()) if writer.products else ()
-    added = [pair for each in writers for part in each.parts for pair in refs(tuple(part))]
-    others = [(ref, rounds) for ref, rounds in added if ref.array == "g"]
-    if "add_at(" in body:  # at a computed index, which may be any
-        others.append((Ref("g", 0, (1,)), (graph.n_parameters,)))
-    may_set, gaps = settable(writer.products, others, graph.n_parameters)
-    products = writer.products_source(graph.sizes, may_set)
+    products = writer.products_source(graph.sizes)
     text = "\n".join([
         "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n#include <string.h>\n",
         PARTS["no_patterns"] + PARTS["passes"] + PARTS["jobs"],
@@ -240,7 +227,6 @@ def library_source(
     may_overflow = checks and (precision != DOUBLE or "**" in map(general, operations))
     return filled(
         filled(text, **_arguments(graph.sizes, shared, writer, tile), **_results(results, writer, tile), **around),
-        GAPS=writer.array("gaps", gaps or [0, 0]),
         PASSES=FOR_TILES if tile else IN_HASTE if in_haste else FOR_DOUBLES,
         INTEGER=precision.integer,
         LIMIT=CACHE,

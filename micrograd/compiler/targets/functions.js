@@ -1,33 +1,40 @@
-// Functions of the engine that JavaScript lacks, for drawn pages and exported modules: each after an empty line
+// Functions of the engine that JavaScript lacks, for drawn pages and exported modules, in parts.
 
+// PART remainder
 // x - y * floor(x / y), with the sign of y as Python has it
 function remainder(x, y) {
   const r = x % y;
   return r === 0 ? (y < 0 ? -0 : 0) : r < 0 !== y < 0 ? r + y : r;
 }
 
+// PART exp2
 function exp2(x) {
   return 2 ** x;
 }
 
+// PART larger
 // the larger of two numbers, NaN if either is
 function larger(a, b) {
   return b > a || b !== b ? b : a;
 }
 
+// PART largest
 // the largest of several numbers
 function largest(numbers) {
   return numbers.reduce((a, b) => larger(a, b));
 }
 
+// PART erf
 function erf(x) {
   return Math.abs(x) < 2 ? series(x) : x < 0 ? fraction(-x) - 1 : 1 - fraction(x);
 }
 
+// PART erfc
 function erfc(x) {
   return Math.abs(x) < 0.5 ? 1 - series(x) : x < 0 ? 2 - erfc(-x) : fraction(x);
 }
 
+// PART series
 // erf as e^(-x^2) times a power series without a change of sign
 function series(x) {
   let term = x,
@@ -36,6 +43,7 @@ function series(x) {
   return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * sum;
 }
 
+// PART fraction
 // erfc as a continued fraction, from the back
 function fraction(x) {
   if (!(x < 27)) return x > 0 ? 0 : NaN;
@@ -44,11 +52,13 @@ function fraction(x) {
   return Math.exp(-x * x) / Math.sqrt(Math.PI) / (x + rest);
 }
 
+// PART power
 // x ** y, with the 1 that IEEE 754 has where Math.pow has NaN
 function power(x, y) {
   return x === 1 || (x === -1 && Math.abs(y) === Infinity) ? 1 : Math.pow(x, y);
 }
 
+// PART lgamma2
 // log(gamma(2 + z)) of a z near 0: its power series, whose coefficients are (-1)^k (zeta(k) - 1) / k from the second on
 function lgamma2(z) {
   const coefficients = [
@@ -61,6 +71,7 @@ function lgamma2(z) {
   return z * coefficients.reduceRight((sum, coefficient) => sum * z + coefficient, 0);
 }
 
+// PART lgamma
 // log |gamma(x)|: Stirling's series of a larger number, the reflection of those below 1/2, and series about 0, 1 and 2
 function lgamma(x) {
   if (!Number.isFinite(x)) return x * x;
@@ -75,11 +86,13 @@ function lgamma(x) {
   return (x - 0.5) * Math.log(x) - x + 0.5 * Math.log(2 * Math.PI) + series / x - Math.log(product);
 }
 
+// PART take
 // The number at an index of a row in an array: NaN for one that is not in the row
 function take(numbers, first, step, size, index) {
   return index >= 0 && index < size && index % 1 === 0 ? numbers[first + step * index] : NaN;
 }
 
+// PART add
 // Adds a number there, and nothing for an index that is not in the row
 function add(numbers, first, step, size, index, number) {
   if (index >= 0 && index < size && index % 1 === 0) numbers[first + step * index] += number;

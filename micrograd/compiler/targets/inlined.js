@@ -1,11 +1,13 @@
 // Functions that are written out where they are used, behind their tables, since engines call what they find too large
-// to inline, and allocate the numbers of a call: each after an empty line. Their lines before the last are the same, and
+// to inline, and allocate the numbers of a call. Their lines before the last are the same, and
 // are written once where both are taken of a number.
 
+// PART TANH
 // tanh and its slope at every 1/32 from -22, beyond which tanh is 1 and -1, to 22
 const TANH = Float64Array.from({ length: 1409 }, (_, i) => Math.tanh((i - 704) / 32));
 const TANH_SLOPE = Float64Array.from({ length: 1409 }, (_, i) => 1 / Math.cosh((i - 704) / 32) ** 2);
 
+// PART tanh
 // tanh(c + d) is (tanh(c) + tanh(d)) / (1 + tanh(c) tanh(d)): c from the table, tanh(d) by its series; -0 stays as it is
 function tanh(x) {
   const within = x > -22 && x < 22, k = within ? (32 * x + 704.5) | 0 : 704, d = x - (k - 704) / 32, s = d * d;
@@ -13,6 +15,7 @@ function tanh(x) {
   return within && x !== 0 ? (a + b) / c : Math.tanh(x);
 }
 
+// PART tanh_slope
 // The product of the slopes at c and d is that at c + d times the square of 1 + tanh(c) tanh(d)
 function tanh_slope(x) {
   const within = x > -22 && x < 22, k = within ? (32 * x + 704.5) | 0 : 704, d = x - (k - 704) / 32, s = d * d;

@@ -21,7 +21,7 @@ from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, S
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
-from micrograd.compiler.targets.spelling import Printer, signed, source, spellings
+from micrograd.compiler.targets.spelling import Printer, parts, signed, spellings
 from micrograd.functions import tanh_slope
 from micrograd.scalar import FUNCTIONS
 
@@ -29,17 +29,10 @@ LARGEST = 2000  # references in a function: engines do not optimize large ones; 
 UNROLLED = 400  # references in all rounds, up to which a loop of another kernel is unrolled
 
 
-def functions(name: str) -> dict[str, str]:
-    """The functions and tables in a file, by name. Empty lines separate them."""
-    parts = source(name).split("\n\n")
-    found = [(re.search(r"function (\w+)\(|^const (\w+)", part, re.MULTILINE), part) for part in parts]
-    return {(name[1] or name[2]): f"{part.rstrip()}\n\n" for name, part in found if name}
-
-
-INLINED = functions("inlined.js")
-LIBRARY = functions("functions.js") | {"TANH": INLINED.pop("TANH")}
+INLINED = parts("inlined.js")
+LIBRARY = {name: f"{text}\n" for name, text in {**parts("functions.js"), "TANH": INLINED.pop("TANH")}.items()}
 """The functions that JavaScript lacks, and the tables of those that are inlined."""
-INLINED = {name: textwrap.dedent("\n".join(text.splitlines()[2:-2])) for name, text in INLINED.items()}
+INLINED = {name: textwrap.dedent("\n".join(text.splitlines()[2:-1])) for name, text in INLINED.items()}
 TEMPLATES = spellings("javascript") | {
     name: f"Math.{name}({{0}}{', {1}' * (function.arity - 1)})"
     for name, function in FUNCTIONS.items()
@@ -68,8 +61,8 @@ class Writer(Printer):
     def __init__(self, graph: Graph, ends: Ends) -> None:
         kernel, self.constants, *_ = program(with_slopes(graph), ends)
         most = math.inf if size(kernel) <= LARGEST else UNROLLED
-        parts, self.temporaries = allocate([step for each in kernel for step in unrolled(each, most)], LARGEST, size)
-        self.parts = list(map(in_steps, parts))
+        found, self.temporaries = allocate([step for each in kernel for step in unrolled(each, most)], LARGEST, size)
+        self.parts = list(map(in_steps, found))
         self.parameters = {name: name for name in ("p", "g", "seed")}
         self._inlined: dict[Ref, int] = {}  # by variable, the number in the names of what is inlined already
         self._numbers = count()
@@ -118,8 +111,8 @@ def unrolled(part: Any, most: float, depth: int = 0) -> Iterator[Any]:
         for i in range(part.rounds):
             yield from replace(tuple(body), partial(of_round, i=i, depth=depth))
     elif isinstance(part, Assign | Accumulate) and isinstance(part.value, Sum):
-        parts = [inner for each in part.value.terms for inner in unrolled(each, most, depth)]
-        yield part._replace(value=Sum(tuple(parts)))
+        terms = [inner for each in part.value.terms for inner in unrolled(each, most, depth)]
+        yield part._replace(value=Sum(tuple(terms)))
     else:
         yield part
 

@@ -9,11 +9,11 @@ enum { AT_ONCE = 6 };
 #endif
 enum { PANEL = 2 * LANES }; /* columns of g at once */
 
-/* Adds sums of n products to `count` rows of g, up to AT_ONCE, in registers; or if it `sets` g, replaces these rows.
-   The numbers of b are in a panel. If they could have fewer columns, gcc would take 1.3 times as long for all. */
+/* Adds sums of n products to `count` rows of g, up to AT_ONCE, in registers. The numbers of b are in a panel. If there
+   could be fewer columns, gcc would take 1.3 times as long for the library. */
 #define ROWS_OF(count)                                                                                                 \
     static CONTRACTED __attribute__((noinline)) void rows_##count(                                                     \
-        const real *a, const real *b, real *g, long g_row, long n, int sets)                                           \
+        const real *a, const real *b, real *g, long g_row, long n)                                                     \
     {                                                                                                                  \
         CONTRACT                                                                                                       \
         V sums[count][2];                                                                                              \
@@ -30,8 +30,8 @@ enum { PANEL = 2 * LANES }; /* columns of g at once */
             }                                                                                                          \
         }                                                                                                              \
         _Pragma("GCC unroll 8") for (int i = 0; i < count; i++, g += g_row) {                                          \
-            *(W *)g = (sets ? (W){0} : *(W *)g) + sums[i][0];                                                          \
-            *(W *)(g + LANES) = (sets ? (W){0} : *(W *)(g + LANES)) + sums[i][1];                                      \
+            *(W *)g += sums[i][0];                                                                                     \
+            *(W *)(g + LANES) += sums[i][1];                                                                           \
         }                                                                                                              \
     }
 ROWS_OF(1)
@@ -45,10 +45,10 @@ ROWS_OF(6)
 #endif
 
 /* g[g_row*i + j] += the sum over e of a[ROW*i + e] * b[b_next*j + e]; with `at`, of a[ROW*i + e] * b[b_next*j +
-   b_example*at[e]]. If it `sets` g, = replaces +=. Without `at`, rows of b become columns, eight at a time: one number
-   at a time, 10 x 100 weights take 7.2 us instead of 4.9 for 128 examples. */
+   b_example*at[e]]. Without `at`, rows of b become columns, eight at a time: one number at a time, 10 x 100 weights take
+   7.2 us instead of 4.9 for 128 examples. */
 static void product(const real *a, const real *b, long b_next, long b_example, const int64_t *at, real *g, long g_row,
-                    long rows, long width, long n, int sets)
+                    long rows, long width, long n)
 {
     real panel[BLOCK * PANEL] __attribute__((aligned(BYTES))), last[AT_ONCE * PANEL];
     for (long j = 0, m; j < width; j += m) {
@@ -75,12 +75,14 @@ static void product(const real *a, const real *b, long b_next, long b_example, c
         for (long i = 0, count; i < rows; i += count) {
             const long left = rows - i;
             real *own = g + i * g_row + j;
+            if (apart)
+                memset(last, 0, sizeof(last));
             count = left >= AT_ONCE ? AT_ONCE : left >= 4 ? 4 : left >= 2 ? 2 : 1;
             (count == AT_ONCE ? rows_8 : count == 4 ? rows_4 : count == 2 ? rows_2 : rows_1)(
-                a + i * ROW, panel, apart ? last : own, apart ? PANEL : g_row, n, sets | apart);
+                a + i * ROW, panel, apart ? last : own, apart ? PANEL : g_row, n);
             for (long f = 0; f < count && apart; f++, own += g_row)
                 for (long k = 0; k < m; k++)
-                    own[k] = (sets ? 0 : own[k]) + last[f * PANEL + k];
+                    own[k] += last[f * PANEL + k];
         }
     }
 }

@@ -371,7 +371,7 @@ static inline const int64_t *rows(const column *x, const int64_t *examples, int6
 /* PART no_block */
 enum { BLOCK = WIDTH, ROW = 0 };
 typedef V R;
-#define products(x, examples, block, g, n, sets) ((void)(x))
+#define products(x, examples, block, g, n) ((void)(x))
 
 /* PART before */
     for (int64_t i = 0; i < TOTALS; i++)
@@ -441,14 +441,6 @@ static inline void share(real *to, const column *x, int64_t arguments, int64_t s
 enum { OF_A_TILE = (sizeof(T) * (INPUTS + OUTPUTS + TEMPORARIES) + 128) / sizeof(real), OF_A_BLOCK = ITEMS * ROW };
 enum { WORK = OF_A_TILE + OF_A_BLOCK + LANES * HOISTED + HELD + TOTALS + (SHARED ? INPUTS : 0) };
 
-/* Sets the gradients to 0 that no product sets. */
-static void clear(real *g)
-{
-GAPS
-    for (size_t i = 0; i < sizeof(gaps) / sizeof(*gaps); i += 2)
-        memset(g + gaps[i], 0, sizeof(real) * (size_t)gaps[i + 1]);
-}
-
 /* Computes the examples from `first` on, up to `end`. Adds their gradients to g, or if it `sets` g, replaces it. */
 static int computed(const call *c, real *g, real *work, int64_t first, int64_t end, int sets)
 {
@@ -464,7 +456,7 @@ static int computed(const call *c, real *g, real *work, int64_t first, int64_t e
     if (OVERFLOWS)
         feclearexcept(FE_OVERFLOW);
     if (sets && g)
-        clear(g);
+        memset(g, 0, sizeof(real) * COUNT);
 ALIKE
 BEFORE
     for (int64_t b = first, m = (end - first - 1) % WIDTH + 1; b < end; b += m, m = WIDTH) {
@@ -486,9 +478,8 @@ EACH
 DELIVER
         examples += WIDTH;
         if (examples == all + BLOCK || b + m == end) {
-            products(x, all, block, g, examples - all, sets);
+            products(x, all, block, g, examples - all);
             examples = all;
-            sets = 0;
         }
     }
 AFTER
