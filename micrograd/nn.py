@@ -90,14 +90,13 @@ class Module(NotebookDisplay):
 
     def __getstate__(self) -> Any:
         """What copy and pickle take: computed Values detached, since their histories hold closures."""
-        whole = (Value, Module)
-        memo: dict[int, Any] = {}  # what deepcopy takes in place of the part with this id
-        for member in _members(self).values():
-            parts = [part for part in walk(member, whole) if isinstance(part, whole) or not _members(part)]
-            detached = {id(part): part.detach() for part in parts if isinstance(part, Value) and part._prev}
-            # If there are any, only the lists and dicts around them are copied.
-            memo |= {id(part): part for part in parts} | detached if detached else {id(member): member}
-        return deepcopy(super().__getstate__(), memo)
+        whole, state = (Value, Module), super().__getstate__()
+        parts = walk([*_members(self).values()], whole)[1:]
+        computed = {id(part): part.detach() for part in parts if isinstance(part, Value) and part._prev}
+        if not computed:
+            return state
+        kept = {id(part): part for part in parts if isinstance(part, whole) or not _members(part)}
+        return deepcopy(state, kept | computed)  # which copies only lists and dicts
 
 
 class Neuron(Module):

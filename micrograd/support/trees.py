@@ -74,19 +74,17 @@ def replaced(function: Callable[[Any], Any], tree: Any) -> Any:
 
 def at_path(function: Callable[[Any], Any], path: str, tree: Any) -> Any:
     """What `replaced` makes of a tree. A TypeError about one of its numbers says where it is."""
-
-    def is_refused(leaf: tuple[str, Any]) -> bool:
-        try:
-            function(leaf[1])
-        except TypeError:
-            return True
-        return False
-
     try:
         return replaced(function, tree)
-    except TypeError as error:
-        where, _ = next(filter(is_refused, leaves(path, tree)), (path, None))
-        raise TypeError(f"{where}: {error}") from None
+    except TypeError as refusal:
+        error = refusal
+    for where, leaf in leaves(path, tree):
+        try:
+            function(leaf)
+        except TypeError:
+            path = where
+            break
+    raise TypeError(f"{path}: {error}")
 
 
 def flat(tree: Any) -> list[Any]:

@@ -4,14 +4,15 @@ import math
 import shutil
 import sys
 import time
-from typing import Self, TextIO
+from contextlib import AbstractContextManager
+from typing import TextIO
 
 from micrograd.compiler.stepping import Batches
 from micrograd.core import display
 from micrograd.training.history import History
 
 
-class Progress:
+class Progress(AbstractContextManager["Progress"]):
     """Reports after steps to a terminal or a notebook, in a place that updates, and after epochs to a log."""
 
     def __init__(self, stream: bool | TextIO, epochs: int, history: History) -> None:
@@ -24,9 +25,6 @@ class Progress:
         self.started = self.begun = self.due = time.monotonic()
         self.head = ""  # of the latest message
         self.is_pending = False  # whether it has not been shown
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         if self.is_pending or (self.head and (self.terminal or self.notebook)):

@@ -12,6 +12,8 @@ A Value belongs to a scope if every path from it to the root leads through that 
 scopes are alike, Value by Value, make a stack. Scopes nest: an example that is a mean itself has scopes inside.
 """
 
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from micrograd.draw.graph.drawn import DrawnGraph
@@ -39,8 +41,14 @@ class ExampleScopes:
         self.of: dict[int, Scope] = {len(graph.values) - 1: ()}
         candidates = self._candidates() if stacks else set[int]()
         self._find_scopes(candidates)
+        own = defaultdict[tuple[int, int], list[int]](list)  # the Values of each example, in order
+        for i in range(len(graph.values)):
+            for step in self.of[i]:
+                own[step].append(i)
         for node in sorted(candidates, reverse=True):  # outer stacks before those inside them
-            self._match_examples(node)
+            examples = [own[node, j] for j in range(len(graph.terms(node)))]
+            if self._are_alike(graph.terms(node), examples):
+                self.stacks.append(Stack(node, examples))
         self._numbers = {stack.node: number for number, stack in enumerate(self.stacks)}
         self.of = {i: tuple(step for step in scope if step[0] in self._numbers) for i, scope in self.of.items()}
 
@@ -103,30 +111,16 @@ class ExampleScopes:
         leaves = [self.graph.is_leaf(operand) for operand in self.graph.operands[i]]
         return not all(leaves) and not (self.graph.operations[i] == "*" and any(leaves))
 
-    def _is_within(self, i: int, scope: Scope) -> bool:
-        return self.of[i][: len(scope)] == scope
+    def _are_alike(self, terms: Sequence[int], examples: Sequence[Sequence[int]]) -> bool:
+        """Whether each term belongs to an example, and its Values have the operands that those of the first have.
 
-    def _match_examples(self, node: int) -> None:
-        """Make a stack of a node's operands if all are like the first."""
-        operands = self.graph.terms(node)
-        scopes: list[Scope] = [(*self.of[node], (node, j)) for j in range(len(operands))]
-        matches = [self._match(operands[0], *other, scopes[0]) for other in zip(operands, scopes, strict=True)]
-        if all(matches):
-            own = sorted(k for k in matches[0] if self._is_within(k, scopes[0]))
-            self.stacks.append(Stack(node, [[match[k] for k in own] for match in matches]))
-
-    def _match(self, first: int, other: int, its: Scope, scope: Scope) -> dict[int, int]:
-        """For each Value of the first example, its place in the other one; {} if the two are not alike."""
-        matches: dict[int, int] = {}
-        path = [(first, other)]
-        while path:
-            a, b = path.pop()
-            if matches.get(a) == b:
-                continue
-            is_own = self._is_within(a, scope)
-            if a in matches or is_own != self._is_within(b, its) or not (is_own or a == b):
-                return {}
-            matches[a] = b
-            if is_own:
-                path += zip(self.graph.operands[a], self.graph.operands[b], strict=True)
-        return matches
+        Examples that are alike have their Values in the same order. The operations are those of the terms' shape.
+        """
+        operands, first = self.graph.operands, examples[0]
+        for term, example in zip(terms, examples, strict=True):
+            if example[-1:] != [term] or len(example) != len(first):
+                return False
+            twins = dict(zip(first, example, strict=True))
+            if any(tuple([twins.get(k, k) for k in operands[i]]) != operands[twin] for i, twin in twins.items()):
+                return False
+        return True
