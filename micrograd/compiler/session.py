@@ -151,8 +151,8 @@ def _indices(function: Function, optimizer: Optimizer) -> list[int]:
     try:
         return [*map(position.__getitem__, optimizer.parameters)]
     except KeyError as error:
-        came = shown(error.args[0])
-        raise ValueError(f"the optimizer changes {came}: give compile all parameters that it changes") from None
+        came, remedy = shown(error.args[0]), "give compile all parameters that the optimizer changes"
+        raise ValueError(f"the optimizer changes {came}, not a parameter of the compiled function: {remedy}") from None
 
 
 class Objective:

@@ -71,7 +71,7 @@ def test_leaves_that_are_not_parameters_are_read_at_each_call_and_get_no_gradien
     fun, x0 = fast.objective([1.0, 3.0])
     b.data = 2.0
     assert (fun(list(x0)), list(x0)) == ((5.5, [2.0]), [2.0])
-    with pytest.raises(ValueError, match="is not among the parameters of the compiled function"):
+    with pytest.raises(ValueError, match="not a parameter of the compiled function"):
         fast.training(SGD([w, b], 0.1))
     with fast.training(SGD([w], 0.1)) as step:
         step([1.0, 3.0])
@@ -301,7 +301,6 @@ P = Value(1.0)
     ({"parameters": [P.detach()]}, ValueError, r"parameters holds .*, a constant .*: use Value\(v\.data\)"),
     ({"parameters": MLP(1, [1])}, TypeError, r"parameters is MLP\(.*\): expected a list of Values, such as"),
     ({"function": "x*x"}, TypeError, r"function is 'x\*x': expected a function of Values"),
-    ({"finite": 1}, ValueError, "finite is 1: expected True or False"),
 ])  # fmt: skip
 def test_bad_input_is_refused_at_the_door(given, kind, message):
     with pytest.raises(kind, match=message):

@@ -236,7 +236,6 @@ MATRIX = ([1.0, 2.0],)
             ]
         ],
         (lambda: micrograd.compile(jacobian(chain), MATRIX).pattern, r"no pattern: compile .* with sparse=True"),
-        (lambda: micrograd.compile(jacobian(chain), MATRIX, sparse=1), "sparse is 1: expected True or False"),
         (lambda: micrograd.compile(jacobian(chain), MATRIX, sparse=True).vjp(*MATRIX, [1.0]), "sparse=True has no vjp"),
         (
             lambda: micrograd.compile(jacobian(chain), MATRIX, sparse=True)(list(map(Value, *MATRIX))),
@@ -245,7 +244,7 @@ MATRIX = ([1.0, 2.0],)
     ],
 )
 def test_what_is_no_matrix_or_needs_another_function_is_refused(call, message):
-    with pytest.raises(ValueError if "True or False" in message else TypeError, match=message):
+    with pytest.raises(TypeError, match=message):
         call()
 
 
