@@ -83,10 +83,9 @@ class Scatter(NamedTuple):
 
 
 class Skip(NamedTuple):
-    """Ends the round, or the whole loop, unless this number is 0 for one of the examples that are computed."""
+    """Ends the round, unless this number is 0 for one of the examples that are computed."""
 
     number: Ref
-    word: str  # "continue" or "break"
 
 
 class Loop(NamedTuple):
@@ -105,8 +104,8 @@ class Loop(NamedTuple):
 
     @property
     def may_skip(self) -> bool:
-        """Whether its rounds begin with a Skip."""
-        return isinstance(self.body[0], Skip)
+        """Whether one of its steps is a Skip."""
+        return any(isinstance(step, Skip) for step in self.body)
 
 
 class Switch(NamedTuple):
@@ -254,7 +253,7 @@ def _lines(step: Step, depth: int) -> Iterator[str]:
         total = Sum((Loop(step.width, (Term("+", (step.weights, step.numbers)),)),))
         yield from _lines(Loop(step.rows, (Accumulate(step.target, total),)), depth)
     elif isinstance(step, Skip):
-        yield f"if {_text(step.number)}: {step.word}"
+        yield f"if {_text(step.number)}: continue"
     elif isinstance(step, Scatter):
         yield f"{_text(step.row)}[::{step.step}][{_text(step.position)}] += {_text(step.value)}"
     else:

@@ -45,13 +45,12 @@ class Loop(NamedTuple):
     rows: Sequence[tuple[Slice, int]] = ()  # each with the slice of g that it is added to
     forward: int = -1  # the line of the forward loop, if this is a backward one
     is_sum: bool = False  # whether rounds only add to the state, so that they may run in any order
-    over: int = -1  # the line, in the forward loop, that is 1 once no later round changes anything
+    over: int = -1  # a number of the (forward) state: once it is 1, no later round changes anything
 
     @property
     def ends(self) -> list[int]:
         """All lines at which a round ends."""
-        over = [self.over] * (self.over >= 0 > self.forward)
-        return [*self.following, *self.outputs, *self.sums, *(line for _, line in self.rows), *over]
+        return [*self.following, *self.outputs, *self.sums, *(line for _, line in self.rows)]
 
     @property
     def added(self) -> range:
@@ -84,18 +83,15 @@ def have_own_closures(nodes: Sequence[Value]) -> bool:
 
 
 def looped(trace: Trace, rounds: Rounds) -> tuple[Any, Any]:
-    """What scan() returns, computed by a loop, or else by rounds traced one by one.
-
-    With until=, each round chooses between the next state and the one that it has.
-    """
-    if rounds.until:
-        rounds = rounds._replace(step=_until(rounds))
+    """What scan() returns, computed by a loop, or else by rounds traced one by one."""
+    its = _until(rounds) if rounds.until else rounds
     before, found = trace.refused, None
     try:
-        found = _looped(trace, rounds)
+        found = _looped(trace, its)
     except Exception:  # the rounds raise their own, with the number of the round
         trace.refused = before
-    return rounds._replace(until=rounds.until and (lambda state: False)).run() if found is None else found
+    state, ys = found or its.run()
+    return state[1] if rounds.until else state, ys
 
 
 def _looped(trace: Trace, rounds: Rounds) -> tuple[Any, Any] | None:
@@ -120,7 +116,7 @@ def _looped(trace: Trace, rounds: Rounds) -> tuple[Any, Any] | None:
     body = _Body(trace, rounds.n, columns, inputs, results)
     if not have_own_closures(body.nodes):
         return None
-    values = body.forward(promote(rounds.until(state))[0].data if rounds.until else None)
+    values = body.forward(may_end=rounds.until is not None)
     return _filled(found, values), None if rounds.until else [_filled(y, values) for _ in range(rounds.n)]
 
 
@@ -133,19 +129,23 @@ def _filled(tree: Any, values: Iterator[Any]) -> Any:
     return replaced(lambda leaf: None if leaf is None else next(values), tree)
 
 
-def _until(rounds: Rounds) -> Any:
-    """A step that changes nothing once `until` holds: it then computes from the first state, and in vain."""
+def _until(rounds: Rounds) -> Rounds:
+    """Rounds that all run: once `until` holds, they compute from the first state, and in vain.
 
-    def step(state: Any, x: Any) -> tuple[Any, Any]:
+    A number before the state becomes 1 then.
+    """
+
+    def step(pair: Any, x: Any) -> tuple[Any, Any]:
+        _, state = pair
         over = rounds.until(state)  # type: ignore[misc]
 
         def chosen(tree: Any, other: Any) -> Any:
             return _filled(tree, (where(over, a, b) for a, b in zip(_leaves(tree), _leaves(other), strict=True)))
 
         found, y = rounds.step(chosen(rounds.state, state), x)
-        return chosen(state, found), y
+        return [over, chosen(state, found)], y
 
-    return step
+    return rounds._replace(step=step, state=[0.0, rounds.state], until=lambda state: False)
 
 
 class _Body:
@@ -190,16 +190,16 @@ class _Body:
         trace.maps[line] = loop.size
         return line
 
-    def forward(self, over: Any) -> Iterator[Value]:
+    def forward(self, may_end: bool) -> Iterator[Value]:
         """Record the loop, and return its results: the last state, and the y of each round.
 
-        Once the number `over`, unless it is None, is not 0, the rounds that follow change nothing.
+        If it may end, no later round changes anything once the first number of the state is 1.
         """
         trace, n = self.trace, len(self.state)
         lines = [trace.result(value.data) for value in self.results]
         state, is_sum = _ids(self.state), _only_adds(trace, _ids(self.state), lines)
-        end = -1 if over is None else trace.result(over)
-        loop = Loop(self.n, state, _ids(self.x), lines[:n], lines[n:], is_sum=is_sum, over=end)
+        over = state[0] if may_end else -1
+        loop = Loop(self.n, state, _ids(self.x), lines[:n], lines[n:], is_sum=is_sum, over=over)
         line = self._record(loop, [[value.data for value in column] for column in self.columns])
         sent: dict[int, Any] = {}  # the gradients of the results
 

@@ -161,13 +161,8 @@ def _kept(trace: Trace, loop: Loop) -> list[int]:
     its = trace.dependent((*forward.state, *forward.xs), loop.forward)
 
     def is_kept(line: int) -> bool:
-        is_state = forward.over >= 0 and line in forward.state  # the next round sets it in place
-        return (
-            line in its
-            and (is_state or bool(trace.operands[line]))
-            and trace.ops[line] not in CONDITIONS
-            and not trace.size(line)
-        )
+        is_computed = line in its and bool(trace.operands[line])
+        return is_computed and trace.ops[line] not in CONDITIONS and not trace.size(line)
 
     return [*filter(is_kept, trace.reached(loop.ends, is_kept))]
 
@@ -271,7 +266,7 @@ class _Merger:
         sums = [each for i, each in zip(loop.added, loop.sums, strict=False) if i in items]
         rows = [(row, each) for row, each in loop.rows if any(loop.added[i] in items for i in row.indices)]
         needed = kept if loop.forward < 0 else ()
-        results = [*loop.following, *outputs.values(), *needed, *[loop.over] * (loop.over >= 0 > loop.forward)]
+        results = [*loop.following, *outputs.values(), *needed]
         terms, added = _later(trace, loop, sums, [*results, *(each for _, each in rows)]) if sums else ({}, [])
         results += [each for each in sums if each not in terms] + added
         given = {*outside, *(kept if loop.forward >= 0 else ())}

@@ -5,8 +5,9 @@ Another array keeps what the backward loop needs from each round. The backward l
 are added up in place.
 
 If rounds only add to the state, it stays in place, and they may run in any order; in C, in lanes. Then one loop
-computes both passes of a round; or if the backward loop needs the sums, it computes the round again. If `until` may end
-a loop, its state stays in place, too. Flags say which rounds ran.
+computes both passes of a round; or if the backward loop needs the sums, it computes the round again.
+
+If `until` may end a loop, each round first hands the state on as it is, and then ends if a number of the state says so.
 
 While a round is turned into steps, the name of an array that advances from round to round begins with its stride.
 """
@@ -94,8 +95,7 @@ class _Rounds:
     y           the outputs of the first round, of the second, and so on
     x0, x1, ... a copy of what advances unevenly from round to round
     k           what the backward loop reads, round by round, where a round computes it
-    n           the same, copied from where it is: from a row, or from a state in place
-    o           1 for each round that no longer changes anything, and for the one after the last
+    n           the same, copied from a row
     t0, t1, ... what a round computes; tx has copies of what it reads from far apart
 
     A slice has a number for each round, from the first to the last; a backward loop reads it from the end.
@@ -109,9 +109,7 @@ class _Rounds:
         self.is_backward = loop.forward >= 0
         forward = loop.forward if self.is_backward else node.line
         self.prefix, self.mark = f"{layout.prefix}{node.line}_", f"@{forward}:"
-        self.flags = Slice(f"{layout.prefix}{forward}_o", 0, 1, loop.rounds)
-        self.may_end = loop.over >= 0
-        self.apart = 0 if loop.is_sum or self.may_end else self.n  # from one state to the next
+        self.apart = 0 if loop.is_sum else self.n  # from one state to the next
         self.leaves = {line: self._in_order(self._slice("s", i, self.apart)) for i, line in enumerate(loop.state)}
         self.own = Layout(dict(known), (), f"{self.prefix}t", tables=layout.tables)
         self.own.rows, self.own.kept = dict(known.rows), dict(known.kept)
@@ -122,7 +120,7 @@ class _Rounds:
         return Slice(f"{self.prefix}{name}", base, step, self.loop.rounds if size < 0 else size)
 
     def before(self) -> Kernel:
-        """The first state, copies of what advances unevenly, and where flags, sums and outputs start from.
+        """The first state, copies of what advances unevenly, and where sums and outputs start from.
 
         Enters what a round reads into `leaves`.
         """
@@ -134,25 +132,23 @@ class _Rounds:
             if not place:
                 steps += _copies(self.leaves[line], column, self.outside)
         self.leaves |= self.outside.kept.get(loop.forward, {})
-        if self.may_end and not self.is_backward:
-            steps += _set(self._slice("o", size=loop.rounds + 1), "=1.0") + _set(self._slice("o", size=1), "=0.0")
         if any(self.node.items[-loop.size :][i] for i in loop.added):
             steps += _set(self._slice("a", size=len(loop.added)), "=0.0")
-        if self.may_end and self.its.outputs:  # of rounds that are skipped
+        if loop.over >= 0 and self.its.outputs:  # of rounds that are skipped
             steps += _set(self._slice("y", size=loop.rounds * len(loop.outputs)), "=0.0")
         return steps
 
     def body(self) -> tuple[Step, ...]:
         """A round: a test to skip it, if needed; its nodes; and copies of what is not computed where it has to be."""
-        own, its = self.own, self.its
+        own, its, over = self.own, self.its, self.loop.over
         own.update((line, self._each(place)) for line, place in self.leaves.items())
-        copies, (following, others) = self._nearby(), self._ends()
-        ends = [*others, *following] if self.may_end else [*following, *others]  # a state in place is set last
-        for line, place in others if self.may_end else ends:
+        copies, ends = self._nearby(), self._ends()
+        for line, place in ends:
             own.setdefault(line, self._each(place))
         steps = reroll([*copies, *fuse(by_level(Levels(self.nodes), own, steps_of))])
-        if self.may_end:
-            steps.insert(0, Skip(Ref(*self._each(self.flags)), "continue" if self.is_backward else "break"))
+        if over >= 0:
+            pairs = [(self._each(place), own[line]) for line, (_, place) in zip(self.loop.state, ends, strict=False)]
+            steps = [*reroll([Assign(Ref(*to), Ref(*of)) for to, of in pairs]), Skip(Ref(*own[over])), *steps]
         if not self.is_backward:
             kept = [(line, self._slice("k", own[line][1], len(own.keeps))) for line in own.keeps]
             places = dict((*ends, *kept))
@@ -170,33 +166,27 @@ class _Rounds:
         return [*chain(*[part.places for part in (last, *others)])]
 
     def _nearby(self) -> Kernel:
-        """Copies of numbers too far apart to make a vector, and of states in place that become another state."""
+        """Copies of numbers that are too far apart to make a vector."""
         used = {*chain(*[each.operands for each in self.its.nodes])} if self.loop.is_sum else set()
         lines = [line for line, place in self.leaves.items() if place.step > 1 and line in used - self.near.keys()]
-        if self.may_end:
-            pairs = zip(self.loop.state, self.loop.following, strict=True)
-            lines += sorted({result for line, result in pairs if line != result}.intersection(self.loop.state))
         steps: Kernel = [Assign(Ref(f"{self.prefix}tx", i), Ref(*self.own[line])) for i, line in enumerate(lines)]
         self.near |= {line: (f"{self.prefix}tx", i) for i, line in enumerate(lines)}
         self.own.update(self.near)
         return steps
 
-    def _ends(self) -> tuple[list[tuple[int, Slice]], list[tuple[int, Slice]]]:
-        """Lines, and where all rounds put them: the next state; and outputs, what is kept, and the next flag."""
+    def _ends(self) -> list[tuple[int, Slice]]:
+        """Lines, and where all rounds put them: first the next state; then outputs, and what is kept."""
         loop, its, own = self.loop, self.its, self.own
         states = [self._in_order(self._slice("s", self.apart + i, self.apart)) for i in range(self.n)]
-        following = [*zip(loop.following, states, strict=True)]
-        others = [(line, self._slice("y", j, len(loop.outputs))) for j, line in its.outputs.items()]
+        ends = [*zip(loop.following, states, strict=True)]
+        ends += [(line, self._slice("y", j, len(loop.outputs))) for j, line in its.outputs.items()]
         if not self.is_backward:
-            there = {*dict(others), *([] if self.may_end else [*dict(following), *loop.state])}
-            kept = {*its.kept} - there
-            copied = kept.intersection(chain(loop.state, *[each.items for each in its.nodes]))
+            kept = {*its.kept} - {*dict(ends), *loop.state}
+            copied = kept.intersection(chain(*[each.items for each in its.nodes]))
             own.keeps = kept - copied
-            others += [(line, self._slice("n", i, len(copied))) for i, line in enumerate(sorted(copied))]
-            if self.may_end:
-                others.append((loop.over, self.flags._replace(base=1)))
+            ends += [(line, self._slice("n", i, len(copied))) for i, line in enumerate(sorted(copied))]
         own.kept_in, _ = self._each(self._slice("k", 0, len(own.keeps)))
-        return following, others
+        return ends
 
     def _in_order(self, place: Slice) -> Slice:
         """A slice as a loop reads it, or back: from the end in a backward loop, unless any order will do."""

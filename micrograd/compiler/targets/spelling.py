@@ -144,7 +144,7 @@ class Printer(ABC):
                 rounds = block(self.head("k", len(step.order)), [count, *block(f"switch ({case})", cases)])
                 yield from block("", [self.zeros.format(len(step.cases)), *rounds])
             elif isinstance(step, Skip):
-                yield f"if ({self.condition(step.number)}) {step.word};"
+                yield f"if ({self.condition(step.number)}) continue;"
             elif isinstance(step, Scatter):
                 row = step.row._replace(array=f"&{step.row.array}")
                 operands = map(self.ref, (row, step.position, step.value))
