@@ -13,6 +13,7 @@ from micrograd.compiler.ir import (
     Loop,
     Ref,
     Step,
+    Switch,
     calls,
     innermost,
     is_variable,
@@ -39,14 +40,14 @@ def fuse(steps: Sequence[Step], around: tuple[int, ...] = (), joins: Callable[[L
     `joins` says which loops may join at all. First loops with the same number of rounds join, then long ones whose
     numbers of rounds are almost the same.
     """
-    found = _joined(_joined(steps, around, joins), around, lambda loop: loop.rounds > MANY_ROUNDS and joins(loop), FEW)
+    found = join(join(steps, around, joins), around, lambda loop: loop.rounds > MANY_ROUNDS and joins(loop), FEW)
     return [
         step._replace(body=tuple(fuse(step.body, (*around, step.rounds), joins))) if isinstance(step, Loop) else step
         for step in found
     ]
 
 
-def _joined(steps: Sequence[Step], around: tuple[int, ...], joins: Callable[[Loop], bool], few: int = 0) -> Kernel:
+def join(steps: Sequence[Step], around: tuple[int, ...], joins: Callable[[Loop], bool], few: int = 0) -> Kernel:
     """The steps with each loop joined to an earlier one if possible. They may differ by a `few` rounds, which become
     separate steps.
     """
@@ -145,7 +146,7 @@ def _elements(part: Step, around: tuple[int, ...]) -> Iterator[tuple[Ref, tuple[
     for step, its in innermost(part, around):
         for i, (ref, rounds) in enumerate(refs(step, its)):
             if len(ref.strides) == len(rounds) and not is_variable(ref):
-                yield ref, rounds, i == 0
+                yield ref, rounds, i == 0 or isinstance(step, Switch)
 
 
 def meet(first: Step, second: Accesses, around: tuple[int, ...], ever: bool = False) -> bool:

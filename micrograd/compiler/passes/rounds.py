@@ -27,7 +27,6 @@ from micrograd.compiler.ir import (
     Skip,
     Step,
     Sum,
-    Switch,
     Term,
     innermost,
     refs,
@@ -36,12 +35,12 @@ from micrograd.compiler.ir import (
     start,
 )
 from micrograd.compiler.passes.expressions import Column, Node, length
-from micrograd.compiler.passes.fuse import NEAR, Accesses, fuse, is_of_vectors, is_parallel, meet
+from micrograd.compiler.passes.fuse import fuse, is_of_vectors, is_parallel, join
 from micrograd.compiler.passes.jam import later
 from micrograd.compiler.passes.roll import reroll
 from micrograd.compiler.passes.vectorize import Layout, Levels, Place, by_level
 
-LANES = range(128, 8, -8)  # rounds of a strip, ideally without a rest: 1,024 take 1.2 times as long in strips of 64
+LANES = range(128, 8, -8)  # rounds of a strip: 1,024 take 1.2 times as long in strips of 64
 ROOM = 1 << 17  # numbers of a strip: so many stay in the cache
 MANY = 1024  # terms to add up where they are computed: such a sum takes 0.94 to 0.98 of the time; of 4,096, 0.91
 PARTS = 8  # of a sum over lanes: a gradient of gmm takes 0.77 of the time it takes if each strip is added up at once
@@ -220,44 +219,36 @@ class _Rounds:
 
 
 def with_sums(kernel: Sequence[Step]) -> Kernel:
-    """The kernel with sums of at least MANY numbers in the loops that compute the numbers.
-
-    Such a loop can run in lanes.
+    """The kernel with sums of at least MANY numbers in loops that run in lanes: where possible, in the loops that
+    compute the numbers.
     """
-    found: Kernel = []
+    begun, steps = list[Step](), list[Step]()
     for step in kernel:
-        at, loop = _loop_of_terms(step, found)
-        if loop:
-            assert isinstance(step, Assign)
-            assert isinstance(step.value, Sum)
+        if _is_long_sum(step):
             *first, last = step.value.terms
-            found[at : at + 1] = [step._replace(value=Sum(tuple(first)) if first else start([last])), loop]
-        else:
-            found.append(step)
-    return found
+            target = step.target._replace(strides=(0,))
+            begun.append(step._replace(value=Sum(tuple(first)) if first else start([last])))
+            step = Loop(last.rounds, (Assign(target, Sum((Term("+", (target,)), *last.body))),))
+        steps.append(step)
+    return [*begun, *join(steps, (), _may_add_up)] if begun else steps
 
 
-def _loop_of_terms(step: Step, found: Kernel) -> tuple[int, Loop | None]:
-    """The loop among the last steps that computes the terms of a sum, with the sum as its last step; and its index."""
+def _is_long_sum(step: Any) -> bool:
+    """Whether a step sets a number to a sum of at least MANY numbers, after terms from outside if any."""
     if not isinstance(step, Assign) or not isinstance(step.value, Sum):
-        return 0, None
+        return False
     *first, last = step.value.terms
-    if not isinstance(last, Loop) or last.rounds < MANY or any(ref.array[0] in "tyg" for ref, _ in refs(tuple(first))):
-        return 0, None
-    if any(isinstance(term, Loop) or term.sign == ">" for term in last.body):
-        return 0, None
-    target = step.target._replace(strides=(0,))
-    own = Assign(target, Sum((Term("+", (target,)), *last.body)))
-    summed, terms = Accesses(Loop(last.rounds, (own,)), ()), {ref.array for ref, _ in refs(last)}
-    for at in range(len(found) - 1, max(-1, len(found) - 1 - NEAR), -1):
-        loop = found[at]
-        if isinstance(loop, Loop) and loop.rounds == last.rounds and is_of_vectors(loop) and not meet(loop, summed, ()):
-            others = [each for each in loop.body if not _adds(each)]
-            if any(each.target.array in terms for each in others) and is_parallel(Loop(loop.rounds, tuple(others))):
-                return at, Loop(loop.rounds, (*loop.body, own), parallel=True)
-        if isinstance(loop, Switch) or meet(loop, summed, (), ever=True):
-            break
-    return 0, None
+    if not isinstance(last, Loop) or last.rounds < MANY or any(ref.array[0] in "tyg" for ref, _ in refs((*first,))):
+        return False
+    return not any(isinstance(term, Loop) or term.sign == ">" for term in last.body)
+
+
+def _may_add_up(loop: Loop, least: int = 0) -> bool:
+    """Whether compilers make vectors of a loop, and its rounds are independent, although they add to sums."""
+    if not is_of_vectors(loop):
+        return False
+    others = tuple([step for step in loop.body if not _adds(step)])
+    return len(loop.body) - len(others) >= least and is_parallel(Loop(loop.rounds, others))
 
 
 def in_lanes(kernel: Sequence[Step]) -> Kernel:
@@ -270,8 +261,8 @@ def in_lanes(kernel: Sequence[Step]) -> Kernel:
 
 
 def _strips(loop: Loop) -> Kernel:
-    """A loop as one over whole strips, and what is left; or as it is, if it is short or its order matters."""
-    if not loop.parallel or any(isinstance(step, Skip) for step, _ in innermost(loop)):
+    """A loop as one over strips, and one over the few rounds left; or as it is, if it is short or its order matters."""
+    if not (loop.parallel or _may_add_up(loop, least=1)):
         return [loop]
     steps = [(step, rounds) for step, rounds in innermost(loop) if not step.target.strides[0]]
     own = {step.target.array for step, _ in steps if not _adds(step)}
@@ -280,26 +271,24 @@ def _strips(loop: Loop) -> Kernel:
     sizes = [n for n in LANES if n <= loop.rounds and n * room <= ROOM]
     if not sizes:
         return [loop]
-    lanes = next((n for n in sizes if loop.rounds % n == 0), sizes[0])
+    lanes = min(sizes, key=lambda n: sum(divmod(loop.rounds, n)))
     strips, left = divmod(loop.rounds, lanes)
-    found: Kernel = []
-    for rounds, n, body in (strips, lanes, loop.body), (1, left, later(loop.body, strips * lanes)):
-        if n:
-            inside = [each for step in body for each in _in_lanes(step, own, n)]
-            found.append(Loop(rounds, tuple(fuse(inside, (rounds,), is_of_vectors))))
+    inside = [each for step in loop.body for each in _in_lanes(step, own, lanes)]
+    found: Kernel = [Loop(strips, tuple(fuse(inside, (strips,), is_of_vectors)))]
+    if left:
+        found.append(Loop(left, later(loop.body, strips * lanes)))
     sums = [(step.target.array, i) for step, rounds in steps if _adds(step) for i in span(step.target, rounds)]
     for array in sorted({array for array, _ in sums}):
         low, *_, high = sorted([i for each, i in sums if each == array])
         target, size = Ref(array, low, (1,)), high + 1 - low
-        part = _part(target)._replace(strides=(PARTS, 1))
+        part = _part(target)
         found = [*_set(Slice(part.array, part.base, 1, PARTS * size), "=-0.0"), *found]
-        terms = Term("+", (target,)), Loop(PARTS, (Term("+", (part,)),))
-        found.append(Loop(size, (Assign(target, Sum(terms)),)))
+        found.append(Loop(size, (Assign(target, Sum((Term("+", (target,)), Loop(PARTS, (Term("+", (part,)),))))),)))
     return found
 
 
 def _in_lanes(step: Any, own: set[str], lanes: int, depth: int = 1) -> Iterator[Step]:
-    """The steps for a step inside `depth` loops, with loops over the lanes inside.
+    """The steps for a step inside `depth` loops, with loops over the lanes inside. Sums become their parts.
 
     The intermediate results of a round are in its `own` arrays.
     """
@@ -308,49 +297,36 @@ def _in_lanes(step: Any, own: set[str], lanes: int, depth: int = 1) -> Iterator[
     elif step.target.strides[0] or step.target.array in own:
         yield Loop(lanes, (replace(step, partial(_lane, own=own, lanes=lanes, depth=depth)),))
     else:
-        yield from _added_up(step.target, step.value.terms, own, lanes, depth)
+        terms, part, inside = list[Term](), _part(step.target), step.target._replace(strides=(*step.target.strides, 0))
+        for term in step.value.terms:
+            if isinstance(term, Loop):
+                yield from _in_lanes(Loop(term.rounds, (Assign(inside, Sum(term.body)),)), own, lanes, depth)
+            elif term.factors != (step.target,):
+                terms.append(term)
+        each = [
+            replace(term, partial(_lane, own=own, lanes=lanes, depth=depth, first=first))
+            for first in range(0, lanes, PARTS)
+            for term in terms
+        ]
+        if each:
+            yield Loop(PARTS, (Assign(part, Sum((Term("+", (part,)), *each))),))
 
 
 def _lane(ref: Ref, own: set[str], lanes: int, depth: int, first: int = 0) -> Ref:
     """A reference as it reads in a loop over lanes inside `depth` loops, which starts at the lane `first`."""
     if not ref.strides:
         return ref
-    is_own = ref.array in own
-    outer, *inner = [lanes * stride if is_own else stride for stride in ref.strides]
-    step = 1 if is_own else outer
+    k = lanes if ref.array in own else 1
+    outer, *inner = [k * stride for stride in ref.strides]
+    step = 1 if ref.array in own else outer
     inner.insert(depth - 1, step)
-    base = ref.base * lanes if is_own else ref.base
-    return Ref(ref.array, base + first * step, (0 if is_own else lanes * outer, *inner))
-
-
-def _added_up(target: Ref, terms: Sequence[Term | Loop], own: set[str], lanes: int, depth: int) -> Iterator[Step]:
-    """The steps that add the terms of all lanes to the parts of a sum; or to the sum, if a term is the same in all."""
-    so_far, varying = Term("+", (target,)), list[Term]()
-    for term in terms:
-        if isinstance(term, Loop):
-            inside = target._replace(strides=(*target.strides, 0))
-            yield term._replace(body=tuple(_added_up(inside, term.body, own, lanes, depth + 1)))
-        elif any(ref.strides and (ref.array in own or ref.strides[0]) for ref in term.factors):
-            varying.append(term)
-        elif term != so_far:
-            yield Assign(target, Sum((so_far, Term(term.sign, (*term.factors, Ref(f"={float(lanes)}"))))))
-    part = _part(target)
-    part = part._replace(strides=(*part.strides, 1))
-    whole = lanes // PARTS
-    for rounds, firsts in (PARTS, range(0, whole * PARTS, PARTS)), (lanes % PARTS, [whole * PARTS]):
-        if varying and rounds and firsts:
-            its = [
-                replace(term, partial(_lane, own=own, lanes=lanes, depth=depth, first=first))
-                for first in firsts
-                for term in varying
-            ]
-            yield Loop(rounds, (Assign(part, Sum((Term("+", (part,)), *its))),))
+    return Ref(ref.array, k * ref.base + first * step, (lanes * outer, *inner))
 
 
 def _part(target: Ref) -> Ref:
-    """The first part of a sum."""
+    """The parts of a sum: the last stride is from one to the next."""
     array, base, strides = target
-    return Ref(f"t{array}p", PARTS * base, tuple([PARTS * stride for stride in strides]))
+    return Ref(f"t{array}p", PARTS * base, (*[PARTS * stride for stride in strides], 1))
 
 
 def _adds(step: Any) -> bool:
