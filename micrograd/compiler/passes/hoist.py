@@ -12,9 +12,9 @@ If a factor is infinite and some examples add 0 times that factor, the gradient 
 """
 
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 from micrograd.compiler.frontend.graph import Ends, Graph
@@ -42,14 +42,6 @@ class Hoisted(NamedTuple):
     n_sums: int
 
 
-class Sums(NamedTuple):
-    """What the loop adds up in the array "d": the places of numbers and of rows, and the size of the array."""
-
-    numbers: dict[int, tuple[str, int]]
-    rows: dict[int, Slice]
-    size: int
-
-
 def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | None:
     """The lines of a graph in three parts, or None if nothing that is computed is the same for all examples.
 
@@ -63,25 +55,40 @@ def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | No
     varying = sorted(line for line in needed - uniform if trace.operands[line])
     if not held:
         return None
-    apart = _links_apart(trace, varying, ends)
-    needed = {*ends.returned, *(row for _, row in ends.rows)} - apart
-    moved = moved_lines(trace, varying, needed, uniform, apart)
-    sums = _sums_for(trace, moved, uniform, apart)
     each = replace(graph, trace=trace.reopened({line: ("h", i) for i, line in enumerate(held)}))
-    after = replace(each, trace=each.trace.reopened(sums.numbers))
-    return Hoisted((graph, Ends(held)), _each(each, ends, moved, sums), _after(after, ends, moved, sums), sums.size)
+    rows = _apart(each.trace, varying, ends.rows)
+    moved = moved_lines(each.trace, varying, {*ends.returned}, uniform)
+    added, trace = _added_up(each.trace, moved, uniform)
+    after = replace(each, trace=trace)
+    stay, later = [
+        Ends(
+            [] if is_later else ends.returned,
+            {i: line for i, line in ends.gradients.items() if (line in moved) == is_later},
+            [(place, row) for place, row in rows if (row in moved) == is_later],
+        )
+        for is_later in (False, True)
+    ]
+    for i, line in enumerate(added):
+        stay.gradients[FAR + i] = each.trace.row("+", (each.trace.leaf("g", FAR + i).id, line))
+    return Hoisted((graph, Ends(held)), (each, stay), (after, later), len(added))
 
 
-def _links_apart(trace: Trace, varying: Sequence[int], ends: Ends) -> set[int]:
-    """The links of rows that are only added to gradients, so that each link can be added on its own."""
-    uses = Counter([i for line in varying for i in trace.operands[line]] + [row for _, row in ends.rows])
-    chains = [trace.links(row) for _, row in ends.rows]
-    return {line for links in chains if all(uses[line] == 1 for line in links) for line in links}
+def _apart(trace: Trace, varying: Sequence[int], rows: Sequence[tuple[Slice, int]]) -> list[tuple[Slice, int]]:
+    """The rows to add to gradients, with each link on its own if nothing else uses a row or its links."""
+    uses = Counter([i for line in varying for i in trace.operands[line]] + [row for _, row in rows])
+    found = list[tuple[Slice, int]]()
+    for place, row in rows:
+        links = trace.links(row)[::-1]
+        if any(uses[line] != 1 for line in links):
+            found.append((place, row))
+            continue
+        for line in links:
+            trace.operands[line] = (trace.nothing, *trace.operands[line][1:])
+            found.append((place, line))
+    return found
 
 
-def moved_lines(
-    trace: Trace, varying: Sequence[int], needed: set[int], uniform: set[int], apart: Set[int] = frozenset()
-) -> set[int]:
+def moved_lines(trace: Trace, varying: Sequence[int], needed: set[int], uniform: set[int]) -> set[int]:
     """The lines that can be computed after a loop: they are linear, and no line that stays in the loop needs them.
     Lines in `needed` stay; it receives the others that are needed.
     """
@@ -90,51 +97,26 @@ def moved_lines(
         if line not in needed and line not in trace.maps and is_linear(trace, line, uniform):
             found.add(line)
         elif ops[line] != "stack":  # it may be recorded after the lines that use it, so its numbers replace it
-            for of in operands[line][line in apart :]:
+            for of in operands[line]:
                 needed.update(operands[of] if ops[of] == "stack" else (of,))
     return {line for line in found if ops[line] != "item" or operands[line][0] in found}
 
 
-def _sums_for(trace: Trace, moved: set[int], uniform: set[int], apart: set[int]) -> Sums:
-    """The sums that the moved lines are computed from."""
-    read = {i for line in moved for i in trace.operands[line][line in apart :]}
+def _added_up(trace: Trace, moved: set[int], uniform: set[int]) -> tuple[list[int], Trace]:
+    """The numbers that the moved lines are computed from, and a trace in which their sums are leaves.
+
+    For a row, these are its items.
+    """
+    read = {i for line in moved for i in trace.operands[line]}
     begun = {line for line, (array, _) in trace.leaves.items() if array == "g"}
     lines = sorted(read - uniform - moved - begun)
-    numbers, rows, n = dict[int, tuple[str, int]](), dict[int, Slice](), 0
-    row_of = {line: trace.operands[line][0] for line in lines if line in trace.items}
-    row_of |= {line: line for line in lines if trace.ops[line] in ("axpy", "scatter")}
-    row_of = {line: row for line, row in row_of.items() if row not in trace.maps}
-    for row in sorted({*row_of.values()}):
-        rows[row] = Slice("d", n, 1, trace.size(row))
-        n += rows[row].size
-    for line in lines:
-        if line not in row_of:
-            numbers[line], n = ("d", n), n + 1
-        elif line in trace.items:
-            numbers[line] = "d", rows[row_of[line]].base + trace.items[line]
-    return Sums(numbers, rows, n)
-
-
-def _each(graph: Graph, ends: Ends, moved: set[int], sums: Sums) -> Part:
-    """What stays in the loop, including the sums for the lines that are moved out of it."""
-    trace = graph.trace
-    gradients = {i: line for i, line in ends.gradients.items() if line not in moved}
-    for line, (_, i) in sums.numbers.items():
-        if line not in trace.items or trace.operands[line][0] not in sums.rows:  # others are added up with their rows
-            gradients[FAR + i] = trace.row("+", (trace.leaf("g", FAR + i).id, line))
-    rows = [(place._replace(base=FAR + place.base), row) for row, place in sums.rows.items()]
-    rows += _linked(trace, [(place, [i for i in trace.links(row) if i not in moved]) for place, row in ends.rows])
-    return graph, Ends(ends.returned, gradients, rows)
-
-
-def _after(graph: Graph, ends: Ends, moved: set[int], sums: Sums) -> Part:
-    """What is computed after the loop."""
-    trace = graph.trace
-    for row, place in sums.rows.items():
-        trace.ops[row], trace.operands[row] = "axpy", (trace.nothing, trace.id(1.0), trace.slice(*place))
-    gradients = {i: line for i, line in ends.gradients.items() if line in moved}
-    rows = [(place, [i for i in trace.links(row) if i in moved]) for place, row in ends.rows]
-    return graph, Ends([], gradients, _linked(trace, rows))
+    trace.known["item"] = {(trace.operands[line][0], i): line for line, i in trace.items.items()}
+    rows = {row: tuple([trace.item(row, i).id for i in range(trace.size(row))]) for row in lines if trace.size(row)}
+    added = [*dict.fromkeys(chain(*rows.values(), (line for line in lines if line not in rows)))]
+    after = trace.reopened({line: ("d", i) for i, line in enumerate(added)})
+    for row, items in rows.items():
+        after.ops[row], after.operands[row] = "axpy", (after.nothing, after.id(1.0), after.stack(items))
+    return added, after
 
 
 def _uniform(graph: Graph, shared: Sequence[bool]) -> set[int]:
@@ -155,11 +137,3 @@ def _uniform(graph: Graph, shared: Sequence[bool]) -> set[int]:
         elif trace.ops[line] in ("dot", "axpy") and all(map(is_uniform, operands)):
             uniform.add(line)  # a stack may be recorded after the lines that use it
     return uniform
-
-
-def _linked(trace: Trace, rows: Sequence[tuple[Slice, list[int]]]) -> list[tuple[Slice, int]]:
-    """The rows that these links make, given last one first, with the slice of gradients that each is added to."""
-    for _, links in rows:
-        for line, before in zip(links, [*links[1:], trace.nothing], strict=False):
-            trace.operands[line] = (before, *trace.operands[line][1:])
-    return [(place, links[0]) for place, links in rows if links]
