@@ -60,17 +60,11 @@ def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | No
     moved = moved_lines(each.trace, varying, {*ends.returned}, uniform)
     added, trace = _added_up(each.trace, moved, uniform)
     after = replace(each, trace=trace)
-    stay, later = [
-        Ends(
-            [] if is_later else ends.returned,
-            {i: line for i, line in ends.gradients.items() if (line in moved) == is_later},
-            [(place, row) for place, row in rows if (row in moved) == is_later],
-        )
-        for is_later in (False, True)
-    ]
-    for i, line in enumerate(added):
-        stay.gradients[FAR + i] = each.trace.row("+", (each.trace.leaf("g", FAR + i).id, line))
-    return Hoisted((graph, Ends(held)), (each, stay), (after, later), len(added))
+    sums = {FAR + i: each.trace.row("+", (each.trace.leaf("g", FAR + i).id, line)) for i, line in enumerate(added)}
+    gradients = ends.gradients.items()
+    stay = {i: line for i, line in gradients if line not in moved} | sums, [of for of in rows if of[1] not in moved]
+    later = {i: line for i, line in gradients if line in moved}, [of for of in rows if of[1] in moved]
+    return Hoisted((graph, Ends(held)), (each, Ends(ends.returned, *stay)), (after, Ends([], *later)), len(added))
 
 
 def _apart(trace: Trace, varying: Sequence[int], rows: Sequence[tuple[Slice, int]]) -> list[tuple[Slice, int]]:

@@ -224,23 +224,20 @@ def with_sums(kernel: Sequence[Step]) -> Kernel:
     """
     begun, steps = list[Step](), list[Step]()
     for step in kernel:
-        if _is_long_sum(step):
-            *first, last = step.value.terms
-            target = step.target._replace(strides=(0,))
-            begun.append(step._replace(value=Sum(tuple(first)) if first else start([last])))
-            step = Loop(last.rounds, (Assign(target, Sum((Term("+", (target,)), *last.body))),))
-        steps.append(step)
+        match step:
+            case Assign(total, Sum((*first, Loop(rounds, terms)))) if rounds >= MANY and _can_join(first, terms):
+                begun.append(Assign(total, Sum(tuple(first)) if first else start(terms)))
+                total = total._replace(strides=(0,))
+                steps.append(Loop(rounds, (Assign(total, Sum((Term("+", (total,)), *terms))),)))
+            case _:
+                steps.append(step)
     return [*begun, *join(steps, (), _may_add_up)] if begun else steps
 
 
-def _is_long_sum(step: Any) -> bool:
-    """Whether a step sets a number to a sum of at least MANY numbers, after terms from outside if any."""
-    if not isinstance(step, Assign) or not isinstance(step.value, Sum):
-        return False
-    *first, last = step.value.terms
-    if not isinstance(last, Loop) or last.rounds < MANY or any(ref.array[0] in "tyg" for ref, _ in refs((*first,))):
-        return False
-    return not any(isinstance(term, Loop) or term.sign == ">" for term in last.body)
+def _can_join(first: Sequence[Any], terms: Sequence[Any]) -> bool:
+    """Whether what a sum begins with comes from outside, and a loop over these terms can become part of another."""
+    is_computed = any(ref.array[0] in "tyg" for ref, _ in refs(tuple(first)))
+    return not is_computed and all(isinstance(term, Term) and term.sign != ">" for term in terms)
 
 
 def _may_add_up(loop: Loop, least: int = 0) -> bool:
