@@ -2,8 +2,8 @@
 
 import math
 import operator
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import ChainMap, defaultdict
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from functools import partial, reduce
 from itertools import chain, repeat
 from typing import Any
@@ -30,7 +30,7 @@ def _added(start: Any, terms: list[Any]) -> list[Any]:
     return [a + b for a, b in zip(start if isinstance(start, list) else repeat(start), terms, strict=False)]
 
 
-def evaluate(trace: Trace, lines: Sequence[int], numbers: dict[Any, Any]) -> Iterator[Step]:
+def evaluate(trace: Trace, lines: Sequence[int], numbers: MutableMapping[int, Any]) -> Iterator[Step]:
     """Carry out some lines. `numbers` begins with constants and leaves, and receives the other values."""
 
     def number_of(line: int) -> Any:  # a stack may be recorded after the lines that use it
@@ -55,22 +55,18 @@ def evaluate(trace: Trace, lines: Sequence[int], numbers: dict[Any, Any]) -> Ite
             yield id, operands, numbers[id]
 
 
-def _loop(trace: Trace, line: int, operands: Sequence[Any], numbers: dict[Any, Any]) -> Iterator[Step]:
-    """Carry out a loop. For a backward one, the round is computed forward again."""
+def _loop(trace: Trace, line: int, operands: Sequence[Any], numbers: MutableMapping[int, Any]) -> Iterator[Step]:
+    """Carry out a loop. The last item of its row is what each round begins with; a backward loop begins there, too."""
     loop, (state, *columns) = trace.loops[line], operands
     its = trace.live(loop.ends, numbers.keys())
     totals = [0.0] * len(loop.added)
-    begun = []  # the leaves of each round
-    ys: list[Any] = [()] * loop.rounds
+    starts = [(id, at) for id, (array, at) in trace.leaves.items() if array == "g" and at < len(totals)]
+    begun, ys = [{}] * loop.rounds, [()] * loop.rounds
     for i in reversed(range(loop.rounds)) if loop.forward >= 0 else range(loop.rounds):
-        inner = dict(zip(loop.state, state, strict=True)) | {
-            x: row[i] for x, row in zip(loop.xs, columns, strict=False)
-        }
-        begun.append(inner)
-        if loop.forward >= 0:
-            inner = inner | numbers[loop.forward, "rounds"][i]
-        leaves = {id: totals[at] for id, (array, at) in trace.leaves.items() if array == "g" and at < len(totals)}
-        inner = numbers | leaves | inner
+        begun[i] = dict(zip(loop.state, state, strict=True))
+        begun[i] |= {x: row[i] for x, row in zip(loop.xs, columns, strict=False)}
+        before = numbers[loop.forward][-1][i] if loop.forward >= 0 else {}
+        inner = ChainMap({id: totals[at] for id, at in starts} | before | begun[i], numbers)
         for id, of, outcome in evaluate(trace, its, inner):
             if isinstance(outcome, Exception):
                 outcome = type(outcome)(f"{outcome}, in round {i} of scan(), counted from 0")
@@ -80,8 +76,7 @@ def _loop(trace: Trace, line: int, operands: Sequence[Any], numbers: dict[Any, A
         for row, total in loop.rows:
             totals[row.base : row.base + row.size] = _added(inner[total], totals[row.base : row.base + row.size])
         state, ys[i] = [list(map(inner.__getitem__, ends)) for ends in (loop.following, loop.outputs)]
-    numbers[line, "rounds"] = begun
-    numbers[line] = [*state, *totals, *chain(*ys)]
+    numbers[line] = [*state, *totals, *chain(*ys), begun]
 
 
 def _inputs(graph: Graph, parameters: Sequence[float], x: Sequence[float]) -> dict[int, Any]:
