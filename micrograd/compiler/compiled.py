@@ -60,9 +60,7 @@ def compile(
     ----------
     function
         Takes Values in the shapes of the example, in nested lists, dicts, and NumPy arrays of dtype object; returns a
-        Value or several, in the same ways. It runs once for each shape of arguments: whatever else it does, such as
-        drawing a random number, happens only then. C may miss an error in the branch that a `where` does not choose.
-        With a computed index, all values of a `take` are differentiated, even one that has no derivative.
+        Value or several, in the same ways. It runs once for each shape of arguments.
     example_args
         One example of the arguments: numbers, nested lists and dicts of numbers, arrays. Only their shapes count, and
         which are arrays: the function always gets arrays in place of these. Keys of a dict are sorted.
@@ -72,29 +70,27 @@ def compile(
     backend
         How the code runs: a `Backend`, or its name.
     finite
-        True promises that no number in any call is infinite or NaN, and that no divisor is 0. Then products with 0.0
-        and sums with 0.0 are not computed. If the promise is broken, a failure may go unnoticed.
+        True promises that no number in any call is infinite or NaN, and that no divisor is 0. Products and sums with
+        0.0 are then not computed, and a failure may go unnoticed.
     errors
-        "raise" for the same errors as the engine, except in operations that no result needs. Or "ieee" for calls whose
-        results and gradients are infinite or NaN where NumPy's are, so that an optimizer may try a step that is too
-        long. A `take` of an index that does not exist is then NaN. Training steps still raise.
+        "raise" for the engine's errors, or "ieee" for infinities and NaNs where NumPy has them. Training steps raise.
     in_axes
         For each argument, 0 if there is one for each result, or None if all results share one, as in JAX's `vmap`. 0
         alone stands for all arguments. Training, `map`, `pack` and `backward` follow it.
     sparse
-        True for `jacobian(f)` or `hessian(f)` of a list of numbers. Structural zeros are not computed, and only half of
-        a hessian is. A call returns a `scipy.sparse.csr_array`, `map` a list of them; `pattern` has their positions.
+        True for `jacobian(f)` or `hessian(f)` of a list of numbers, without structural zeros. A call returns a
+        `scipy.sparse.csr_array`, `map` a list of them; `pattern` has their positions.
     """
     options = Options(Backend.of(backend), finite, errors, in_axes, sparse)
     return Compiled(function, example_args, parameters, options)
 
 
 class Compiled(Function):
-    """A compiled function, as `compile` returns it; `compile` documents what it does.
+    """A compiled function, as `compile` returns it.
 
     `fast(x, y)` computes one example, and returns a number or nested lists and dicts of numbers; arrays if an argument
-    is one. Contiguous arrays of the precision's type are read in place. Called with Values, inside a derivative or
-    another function that is being compiled, it calls the original function.
+    is one. Called with Values, inside a derivative or another function that is being compiled, it calls the original
+    function.
 
     It can be copied, and pickled together with the model whose parameters it has: `pickle.dumps((model, fast))`. A
     pickle holds the traces instead of the function, so elsewhere it works for the shapes that it was compiled for.
@@ -107,11 +103,8 @@ class Compiled(Function):
 
         Give a list or array of examples for each argument, or the result of `pack`; or an iterator of chunks, with a
         batch, or for several arguments a tuple of batches, in each. The workers of an `executor`, by default the
-        `Backend`'s, compute a part of the examples each, or some chunks in advance. `out` is a C-contiguous NumPy array
-        that receives the values, and is returned.
-
-        In place of a 0 in `in_axes`, an argument may have a list or an array of ints: for each example, the row of that
-        argument, counted from 0. The argument is then a table, and is not copied.
+        `Backend`'s, share the work. `out` is a C-contiguous NumPy array that receives the values, and is returned. In
+        place of a 0, `in_axes` may have a list or an array of ints: for each example, the row of that argument.
 
         Raises ValueError or TypeError if the examples do not fit the arguments, or `out` does not fit the values;
         IndexError if there is no such row.
@@ -139,8 +132,8 @@ class Compiled(Function):
     def backward(self, *batches: Any, executor: Any = None, out: Any = None) -> float:
         """The mean of the function over the examples. Adds its gradients to the parameters' `grad`.
 
-        The examples and the `executor` are as for `map`. Gradients from workers are added in a fixed order. With `out`,
-        a C-contiguous NumPy array, the gradients are written to it instead, in the order of `parameters`.
+        The examples and the `executor` are as for `map`. With `out`, a C-contiguous NumPy array, the gradients are
+        written to it instead, in the order of `parameters`.
 
         Raises TypeError if the function does not return a single Value, or the `grad` of a parameter is not a number;
         ValueError if the examples do not fit its arguments, or `out` does not fit the parameters.
@@ -202,12 +195,9 @@ class Compiled(Function):
     def objective(self, *batches: Any) -> "tuple[Objective, Any]":
         """The mean over examples as a function of all parameters in one vector, for optimizers of other libraries.
 
-            fun, x0 = fast.objective(xs, ys)
-            found = scipy.optimize.minimize(fun, x0, jac=True)
-            fast.load(found.x)
-
-        `fun(vector)` returns the mean and its gradient, an array if the vector is one, else a list. `x0` has the
-        parameters' numbers: an array, or without NumPy a list. The Values do not change until you call `load`.
+        It returns `fun` and `x0`, as `scipy.optimize.minimize(fun, x0, jac=True)` takes them. `fun(vector)` returns the
+        mean and its gradient, an array if the vector is one, else a list. `x0` has the parameters' numbers: an array,
+        or without NumPy a list. The Values do not change until you call `load`.
 
         Raises TypeError if the function does not return a single Value; ValueError if the examples do not fit its
         arguments. `fun` raises ValueError if the vector does not have a number for each parameter.
@@ -234,13 +224,11 @@ class Compiled(Function):
 
         Each call takes a step along the gradient of the mean over the batch, and returns that mean. In the block, the
         parameters and their gradients show the numbers of the latest step, and what you assign to them or to the
-        optimizer takes effect in the next one. After it, however it ends, everything is as if the steps had been taken
-        outside of it.
+        optimizer takes effect in the next one.
 
         Raises TypeError if the optimizer has its own `step` or `zero_grad`, and ValueError if it has parameters that
-        are not the function's. Entering the block raises ValueError if another block is training them, or in C, a
-        function that has one of them; and in C, TypeError if the rule does more than return the new numbers, or looks
-        at numbers that are not known yet.
+        are not the function's. In C, entering the block raises ValueError if another block trains a function with one
+        of these parameters, and TypeError if the rule does more than return numbers, or looks at unknown ones.
         """
         return Training(self, optimizer)
 
@@ -248,25 +236,19 @@ class Compiled(Function):
     def frozen(self) -> Iterator[None]:
         """A block in which the parameters do not change, so calls do not read their numbers again.
 
-            with fast.frozen():
-                for x in xs:
-                    y = fast(x)
-
-        With many parameters, reading them takes longer than a call. In the block, assigning to a parameter's `data`
-        raises RuntimeError, in any thread, and so does a training step that changes one; their `grad` may change.
-        Blocks may be nested. Entering the block raises TypeError if a parameter does not hold a number, OverflowError
-        if one is too large for the precision.
+        In the block, assigning to a parameter's `data` raises RuntimeError, in any thread, and so does a training step
+        that changes one; their `grad` may change. Blocks may be nested. Entering the block raises TypeError if a
+        parameter does not hold a number, OverflowError if one is too large for the precision.
         """
         with held("frozen", self.leaves) as block:
             block.buffers["data"] = memoryview(self._array())
             yield
 
     def pack(self, *batches: Any, in_axes: Any = None) -> Batch:
-        """A data set as buffers of numbers. `backward`, `map` and training steps use it without further conversion.
-        `in_axes` selects rows, as for `map`.
+        """A data set as buffers of numbers, for `backward`, `map` and training. `in_axes` selects rows, as for `map`.
 
-        A C-contiguous array of the precision's type (NumPy, PyTorch, or the buffer protocol) is used in place, so later
-        changes to it count. Lists, read-only and other arrays, pandas tables and Series are copied.
+        A writable C-contiguous array of the precision's type is used in place, so later changes to it count; anything
+        else is copied.
 
         Raises ValueError if there are no examples, or the arguments differ in their number, or the examples in shape;
         TypeError if an argument is not a list, array or table of real numbers; IndexError if there is no such row.
@@ -320,8 +302,8 @@ class Compiled(Function):
     def export_c(self, path: str | Path, *, precision: str | None = None) -> None:
         """Write the function as one C99 file, and its declarations to a header beside it: `model.c` and `model.h`.
 
-        The names in it begin with the file's: `model_forward`, `model_backward`, `model_parameters`. Other Values that
-        the function uses are constants. `precision` is "double" or "single", by default that of the function.
+        The names in it begin with the file's. Other Values that the function uses are constants. `precision` is
+        "double" or "single", by default that of the function.
 
         Raises ValueError if the path does not end in .c, or its stem is not a valid start for names in C; OverflowError
         if a parameter or a constant is too large for single precision.
@@ -337,10 +319,8 @@ class Compiled(Function):
     def export_js(self, path: str | Path, *, optimizer: Optimizer | None = None) -> None:
         """Write the function as an ES module in JavaScript without dependencies, for browsers, Node and the like.
 
-        It has the parameters' numbers and `forward`; if the function returns a single Value, `backward` and
-        `valueAndGrad`; with an optimizer of the function's parameters, `update`. A comment at its top documents them.
-        All numbers are doubles. Other Values that the function uses, and the optimizer's options except for the
-        learning rate, are constants.
+        A comment at its top documents it. With an optimizer of the function's parameters, it has `update`. Other Values
+        that the function uses, and the optimizer's options except for the learning rate, are constants.
 
         Raises ValueError if the optimizer has other parameters than the function; TypeError if the function does not
         return a single Value to optimize, or the optimizer is one that `training` refuses.
