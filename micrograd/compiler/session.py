@@ -17,7 +17,7 @@ from typing import Any, Self
 from micrograd.compiler.calls import Slot
 from micrograd.compiler.dataset import Batch, Buckets, ShapeError
 from micrograd.compiler.dtype import DOUBLE, REMEDY
-from micrograd.compiler.frontend.redirect import assign, held, is_held
+from micrograd.compiler.frontend.redirect import assign, is_held
 from micrograd.compiler.function import Function
 from micrograd.compiler.native.loop import NativeLoop
 from micrograd.compiler.native.toolchain import CompilerError, warn_once
@@ -55,11 +55,12 @@ class Training:
         self._latest: Batches | None = None
 
     def __enter__(self) -> Self:
+        if self._block is not None:
+            raise ValueError("this training block has already begun: leave it first, or make another one")
         self._list = self._optimizer.parameters
         self._parameters = list(self._list)
         self._check_parameters()
         with ExitStack() as block, gc_paused():
-            block.enter_context(held("trained", self._parameters))
             self._in_c = self._native_loop(block)
             self._block = block.pop_all()
         return self

@@ -372,15 +372,17 @@ def test_threads_take_turns_with_the_steps_of_a_block(backend):
 
 
 @pytest.mark.parametrize("other", ["the same block", "the same optimizer", "another optimizer"])
-def test_a_second_block_on_the_same_parameters_is_refused_and_changes_nothing(other, backend):
+def test_a_second_block_on_the_same_parameters_is_refused_in_c_and_changes_nothing(other, backend):
     eager, line = Line("python"), Line(backend)
     optimizer = line.optimizer if other == "the same optimizer" else Adam(line.parameters)
     second = line.block if other == "the same block" else line.fast.training(optimizer)
     with line.block as step:
         step(*BATCH), eager.eager()
         state = optimizer.state_dict()
-        with pytest.raises(ValueError, match="a parameter is already being trained: leave the other"), second:
-            pytest.fail("is not entered")
+        are_apart = backend == "python" and other != "the same block"
+        why = "this training block has already begun|another training block in C holds a parameter"
+        with nullcontext() if are_apart else pytest.raises(ValueError, match=why), second:
+            assert are_apart, "is not entered"
         assert optimizer.state_dict() == state
         assert isinstance(line.optimizer.velocity, Moments if backend == "c" else list)
         step(*BATCH), eager.eager()

@@ -1,14 +1,13 @@
 """Where the numbers of a Value are: in the Value, or for a while elsewhere.
 
-    state    data and grad are                   an assignment              from               seen by
-    -------  ----------------------------------  -------------------------  -----------------  ----------------
-    plain    in the Value's slots                changes the slot           the constructor    all threads
-    traced   symbols, in a table of the thread   changes the table          `symbols`          this thread only
-    stored   in buffers of a training run in C   changes the buffer         `held("stored")`   all threads
-    frozen   where they were                     of `data` raises an error  `held("frozen")`   all threads
-    trained  where they were                     changes them               `held("trained")`  all threads
+    state   data and grad are                  an assignment              from              seen by
+    ------  ---------------------------------  -------------------------  ----------------  ----------------
+    plain   in the Value's slots               changes the slot           the constructor   all threads
+    traced  symbols, in a table of the thread  changes the table          `symbols`         this thread only
+    stored  in buffers of a training run in C  changes the buffer         `held("stored")`  all threads
+    frozen  where they were                    of `data` raises an error  `held("frozen")`  all threads
 
-A Value may be in several of the last four states at once. If it is traced, the table has its numbers; otherwise, if it
+A Value may be in several of the last three states at once. If it is traced, the table has its numbers; otherwise, if it
 is stored, the buffers have them. The slots keep the old ones. Properties look numbers up: for all Values while any
 thread traces, otherwise by a class that a Value has while it is stored or frozen. So plain Values, and the engine with
 them, are as fast as if there were no other states, and code that reads a parameter always gets its latest number.
@@ -86,7 +85,7 @@ class Block:
 
     def __init__(self, state: str, values: Sequence[Value], buffers: dict[str, memoryview]) -> None:
         self.state, self.buffers, self.lock = state, buffers, threading.RLock()
-        self.values = self.compared = values  # the list that was last found to have the same Values
+        self.values = values
         self.index = dict(zip(values, range(len(values)), strict=True))
 
     def set(self, name: str, i: int, to: Any) -> None:
@@ -105,12 +104,6 @@ class Block:
 _thread = _Thread()
 _tables: list[Table] = []  # of all threads
 _blocks: list[Block] = []
-ONCE = {
-    "trained": "a parameter is already being trained: leave the other training block first",
-    "stored": "another training block in C holds a parameter of this function: leave that block first, give "
-    "each function only the parameters that its optimizer changes, or train in Python or eagerly",
-}
-"""States that a Value cannot be in twice, and what the error says."""
 
 
 @contextmanager
@@ -149,12 +142,12 @@ def held(state: str, values: Sequence[Value], **buffers: memoryview) -> Iterator
     """Within the block, the Values are in a state. If they are stored, `data` and `grad` are the buffers.
 
     Stored Values keep the numbers from the buffers; a number that did not change stays the same object. Raises
-    ValueError if a Value is already stored or trained; it may be frozen twice.
+    ValueError if a Value is already stored; it may be frozen twice.
     """
     block = Block(state, values, buffers)
     data = buffers.get("data", memoryview(b""))
     bits = data.cast("B").cast("i" if data.itemsize == SINGLE.size else "q")  # which tell 0.0 from -0.0
-    before, redirects = bits.tolist(), state != "trained"
+    before = bits.tolist()
 
     def end() -> None:
         with GRADIENT_LOCK:
@@ -165,16 +158,18 @@ def held(state: str, values: Sequence[Value], **buffers: memoryview) -> Iterator
                         _SLOTS["data"].__set__(value, number)
                 deque(map(_SLOTS["grad"].__set__, values, grads), 0)
                 _blocks.remove(block)
-            plain = block.index.keys() - chain(*[other.index for other in _redirecting()]) if redirects else ()
+            plain = block.index.keys() - chain(*[other.index for other in _blocks])
             assign(plain, "__class__", [getattr(value, "_plain_class", type(value)) for value in plain])
 
     try:
         with GRADIENT_LOCK:
-            if state in ONCE and is_held(state, values):
-                raise ValueError(ONCE[state])
+            if state == "stored" and is_held(state, values):
+                raise ValueError(
+                    "another training block in C holds a parameter of this function: leave that block first, give each "
+                    "function only the parameters that its optimizer changes, or train in Python or eagerly"
+                )
             _blocks.append(block)
-            if redirects:
-                assign(values, "__class__", map(_class_for, map(type, values)))
+            assign(values, "__class__", map(_class_for, map(type, values)))
         yield block
     finally:
         finish(end)
@@ -185,25 +180,18 @@ def is_held(state: str, values: Iterable[Value]) -> bool:
     return any(block.state == state and not block.index.keys().isdisjoint(values) for block in tuple(_blocks))
 
 
-def _redirecting() -> list[Block]:
-    """The blocks whose Values look up where their numbers are."""
-    return [block for block in tuple(_blocks) if block.state != "trained"]
-
-
 def any_block() -> bool:
     """Whether some Values are not plain, in any thread."""
-    return bool(_tables or (_blocks and _redirecting()))
+    return bool(_tables or _blocks)
 
 
 def data_buffer(values: Sequence[Value]) -> memoryview | None:
     """The Values' numbers as one buffer, if a block has them in one, in this order, and no trace hides them."""
-    if _thread.table is not None or not values:
-        return None
-    for block in sorted(_redirecting(), key=lambda block: block.state):  # frozen first: in the function's precision
-        if block.state == "stored" and len(block.values) == len(values) and block.compared is not values:
-            block.compared = values if all(map(is_, block.values, values)) else block.compared
-        if block.compared is values and (buffer := block.buffers.get("data")) is not None:
-            return buffer
+    if _thread.table is None:
+        for block in reversed(tuple(_blocks)):
+            its, is_alike = block.values, block.state == "stored" and len(block.values) == len(values)
+            if its is values or (is_alike and all(map(is_, its, values))):  # a frozen one has the function's precision
+                return block.buffers.get("data")
     return None
 
 
