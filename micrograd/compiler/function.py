@@ -3,7 +3,6 @@
 Workers (distributed.py) and training (session.py) build on this class; compiled.py adds the methods that users call.
 """
 
-import logging
 import math
 import os
 import sys
@@ -35,10 +34,7 @@ from micrograd.support.arrays import empty
 from micrograd.support.collector import gc_paused
 from micrograd.support.trees import flat, mapped, nested
 
-log = logging.getLogger("micrograd")
-
 DATA = attrgetter("data")
-MANY_SHAPES = 4  # above which the log says how many there are to compile
 
 
 class Function:
@@ -201,9 +197,6 @@ class Function:
         """
         examples = bucket_by_shape(batches, self.precision, self._axes)
         examples.size = size or len(examples)
-        new = sum(batch.shapes not in self._backends for batch in examples.batches)
-        if new > MANY_SHAPES:
-            log.warning("compiling once for each of %d shapes of examples", new)
         for packed in examples.batches:
             self._compiled_for(packed, kind)
             self._backends[packed.shapes].start_build(kind, examples.share(packed), epochs * packed.n)

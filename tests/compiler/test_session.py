@@ -126,7 +126,7 @@ def test_batches_of_every_form_take_turns_with_others(form, line):
     assert close(line.state(), eager.state())
 
 
-def test_a_batch_may_hold_several_shapes_which_are_compiled_when_the_first_batch_needs_them(backend, caplog):
+def test_a_batch_may_hold_several_shapes_which_are_compiled_when_the_first_batch_needs_them(backend):
     w, v, traced = Value(0.5), Value(0.5), []
 
     def loss(xs, y):
@@ -146,7 +146,6 @@ def test_a_batch_may_hold_several_shapes_which_are_compiled_when_the_first_batch
             assert step(batch, targets) == pytest.approx(expected.data, rel=1e-12)
     assert (w.data, w.grad) == (pytest.approx(v.data, rel=1e-12), pytest.approx(v.grad, rel=1e-12))
     assert traced == [1, 3, 2, 5, 4, 7]  # in order, so that what is drawn at random is the same again
-    assert caplog.messages == ["compiling once for each of 5 shapes of examples"]
 
 
 def test_a_function_without_arguments_is_trained_too(backend):
@@ -249,9 +248,9 @@ def test_what_is_changed_within_a_block_counts(name, backend):
 
 
 @pytest.mark.parametrize(("change", "kind", "message"), [
-    (lambda line: setattr(line.w, "data", "3"), TypeError, "^data of the parameter Value.* of type str: expected"),
-    (lambda line: setattr(line.w, "grad", "3"), TypeError, "^grad of the parameter Value.* of type str: expected"),
-    (lambda line: setattr(line.w, "data", 10**400), ValueError, "^data of the parameter Value.* of type int: exp"),
+    (lambda line: setattr(line.w, "data", "3"), TypeError, "invalid type"),
+    (lambda line: setattr(line.w, "grad", "3"), TypeError, "invalid type"),
+    (lambda line: setattr(line.w, "data", 10**400), ValueError, "invalid value"),
     (lambda line: line.optimizer.velocity.append(1.0), AttributeError, "no attribute 'append'"),
     (lambda line: line.optimizer.velocity.__setitem__(0, "a"), TypeError, None),
     (lambda line: line.optimizer.velocity.__setitem__(slice(None), [1.0]), ValueError, "expected 2 moments"),

@@ -191,7 +191,6 @@ def test_examples_of_several_shapes_in_one_batch(backend, caplog):
     assert found["history"]["losses"][-1] < found["history"]["losses"][0]
     assert not caplog.messages
     same(Setting(Sums, xs=[[0.5] * n for n in range(7)], ys=range(7), epochs=2, batch_size=3), backend)
-    assert "compiling once for each of 6 shapes of examples" in caplog.messages
 
 
 def test_a_loss_of_what_is_not_the_models_is_refused(backend):

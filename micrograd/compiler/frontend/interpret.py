@@ -61,7 +61,8 @@ def _loop(trace: Trace, line: int, operands: Sequence[Any], numbers: MutableMapp
     its = trace.live(loop.ends, numbers.keys())
     totals = [0.0] * len(loop.added)
     starts = [(id, at) for id, (array, at) in trace.leaves.items() if array == "g" and at < len(totals)]
-    begun, ys = [{}] * loop.rounds, [()] * loop.rounds
+    begun: list[Any] = [()] * loop.rounds
+    ys = [*begun]
     for i in reversed(range(loop.rounds)) if loop.forward >= 0 else range(loop.rounds):
         begun[i] = dict(zip(loop.state, state, strict=True))
         begun[i] |= {x: row[i] for x, row in zip(loop.xs, columns, strict=False)}

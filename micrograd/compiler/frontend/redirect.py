@@ -93,12 +93,8 @@ class Block:
         buffer = self.buffers[name]
         if buffer.itemsize == SINGLE.size:
             SINGLE.check(f"{name} of a parameter in training", to)
-        try:
-            with self.lock:
-                buffer[i] = to
-        except (TypeError, ValueError, OverflowError) as error:
-            came = f"{name} of the parameter {self.values[i]!r:.80} is set to an object of type {type(to).__name__}"
-            raise type(error)(f"{came}: expected a number up to 1.8e308") from error
+        with self.lock:
+            buffer[i] = to
 
 
 _thread = _Thread()

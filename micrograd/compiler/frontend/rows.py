@@ -191,7 +191,6 @@ class Rows:
         self.trace, self.kept = trace, PASSED_ON
         self._table, self._n_trained = table, n_trained
         self._found: dict[Any, Row] = {}  # slices, and stacks by their lines
-        self._latest: dict[Value, Row] = {}  # a slice by its first value: most come again
 
     def of(self, *operands: tuple[Value, ...]) -> Sequence[tuple[Value, ...]]:
         """Each as a tuple of one Row; or all unchanged, if they are short or not all traced."""
@@ -207,9 +206,7 @@ class Rows:
 
     def slice(self, values: tuple[Value, ...]) -> Row | None:
         """The Row of these parameters, if they lie at equal distances and all of them, or none, are trained."""
-        table, n, row = self._table, len(values), self._latest.get(values[0])
-        if row is not None and len(row.values) == n and not table.assigned and all(map(is_, row.values, values)):
-            return row
+        table, n = self._table, len(values)
         if table.takes(values[0]):
             for value in values:
                 table.takes(value)
@@ -224,7 +221,6 @@ class Rows:
             return None
         if place not in self._found:
             self._found[place] = Row(self, values, self.trace.slice(*place), place)
-        self._latest[values[0]] = self._found[place]
         return self._found[place]
 
     def _stack(self, values: tuple[Value, ...]) -> Row | None:
@@ -247,7 +243,6 @@ class Rows:
     def clear(self) -> None:
         """Forget the Rows, since they refer to this object."""
         self._found.clear()
-        self._latest.clear()
 
     def added(self) -> list[tuple[Slice, int]]:
         """The slices of the parameters' gradients to which a row is added, and its line."""
