@@ -101,9 +101,7 @@ def fit(
     progress
         Where to report progress: a stream; or True for the notebook that runs this program, or else stderr.
     backend
-        What takes the steps: a `Backend`, or its name. "auto" is the engine if the model cannot be compiled. A model
-        that is not the same at each call, as with dropout or a running mean, is trained by the engine, and the log says
-        why.
+        What takes the steps: a `Backend`, or its name. tests/pages/compile.md says which models the engine trains.
     """
     backend, parameters = Backend.of(backend), _checked(model, loss, optimizer, schedule, progress)
     data, measured = _examples(loss, xs, ys, validation, patience)
@@ -156,8 +154,7 @@ class Trainer:
         self, engine: Engine, batches: Batches, schedule: Schedule | None, epochs: int, patience: int | None
     ) -> None:
         self.loop: Loop = engine
-        self._batches, self.history, self._optimizer = batches, History(), engine.optimizer
-        self._trained, self._validates = engine.trained, engine.validation is not None
+        self._engine, self._batches, self.history, self._optimizer = engine, batches, History(), engine.optimizer
         self._schedule, self._epochs, self._patience = schedule, epochs, patience
         self._total = self.loss = 0.0  # the sum and the mean of the losses of the examples seen in this epoch
         self._pace = 1  # how many steps the loop may take at a time
@@ -173,7 +170,7 @@ class Trainer:
     def advance(self) -> bool:
         """Take one or more steps, none beyond the next validation. Returns whether an epoch has ended."""
         batches, n_before = self._batches, len(self.history.losses)
-        last = n_before + 1 if self._validates else self._epochs
+        last = n_before + 1 if self._engine.validation else self._epochs
         rates = self._rates(min(self._pace, last * batches.per_epoch - batches.steps))
         started = time.perf_counter()
         losses = self.loop.take(batches, rates)
@@ -182,7 +179,7 @@ class Trainer:
         self._pace = 2 * n if seconds < PACE / 2 else n if seconds < PACE else -(-n // 2)
         self._record(losses, rates)
         has_ended = len(self.history.losses) > n_before
-        if has_ended and self._validates:
+        if has_ended and self._engine.validation:
             self._validate()
         return has_ended
 
@@ -223,13 +220,13 @@ class Trainer:
         if not self._best or found[-1] < found[self._best - 1]:
             self._best = len(found)
             if self._patience is not None:
-                trained = list(self._trained())
+                trained = list(self._engine.trained())
                 self._kept = trained, [parameter.data for parameter in trained]
 
     def failure(self, what: str) -> Failure:
         """What to record about a number that is not finite: a validation loss, or a number in the next step."""
         batches, history = self._batches, self.history
-        if self._validates and len(history.losses) > len(history.validation_losses):
+        if self._engine.validation and len(history.losses) > len(history.validation_losses):
             where = f"after epoch {len(history.losses)}"
         else:
             epoch, rate = 1 + batches.steps // batches.per_epoch, float(self._optimizer.learning_rate)

@@ -91,7 +91,8 @@ def _heights(
     for sweep, neighbours in enumerate([before, after] * (SWEEPS // 2) + [both] * (2 * SWEEPS + 1)):
         for order in reversed(orders) if sweep % 2 else orders:
             for box in order:
-                ys[box] = _mean([ys[n] for n in neighbours[box]], ys[box])
+                if near := [ys[n] for n in neighbours[box]]:
+                    ys[box] = sum(near) / len(near)
             if sweep < SWEEPS:
                 order.sort(key=ys.__getitem__)
             _separate(order, heights, ys)
@@ -145,7 +146,3 @@ def _levels(
         for spans in passed:
             spans.add((level - CLEAR, level + CLEAR, source))
     return levels
-
-
-def _mean(numbers: Sequence[float], default: float) -> float:
-    return sum(numbers) / len(numbers) if numbers else default
