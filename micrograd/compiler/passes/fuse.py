@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.ir import (
@@ -47,14 +47,15 @@ def fuse(steps: Sequence[Step], around: tuple[int, ...] = (), joins: Callable[[L
     ]
 
 
-def join(steps: Sequence[Step], around: tuple[int, ...], joins: Callable[[Loop], bool], few: int = 0) -> Kernel:
+def join(steps: Sequence[Any], around: tuple[int, ...], joins: Callable[[Loop], bool], few: int = 0) -> Kernel:
     """The steps with each loop joined to an earlier one if possible. They may differ by a `few` rounds, which become
     separate steps.
     """
-    found: Kernel = []
+    found: list[Any] = []
     for step in steps:
-        if isinstance(step, Loop) and joins(step) and (partner := _partner(found, step, around, joins, few)):
-            at, before = partner
+        at = _partner(found, step, around, joins, few) if isinstance(step, Loop) and joins(step) else -1
+        if at >= 0:
+            before = found[at]
             n = min(before.rounds, step.rounds)
             found[at : at + 1] = [Loop(n, (*before.body, *step.body)), *_last(before, n, len(around))]
             found += _last(step, n, len(around))
@@ -69,23 +70,22 @@ def _last(loop: Loop, first: int, depth: int) -> Iterator[Step]:
         yield from replace(loop.body, partial(of_round, i=i, depth=depth))
 
 
-def _partner(
-    found: Kernel, loop: Loop, around: tuple[int, ...], joins: Callable[[Loop], bool], few: int
-) -> tuple[int, Loop] | None:
-    """A loop among the last steps, and its index, if this one may join it, and so run before the steps between them."""
+def _partner(found: Kernel, loop: Loop, around: tuple[int, ...], joins: Callable[[Loop], bool], few: int) -> int:
+    """The index of a loop among the last steps that this one may join, and so run before the steps between; or -1."""
     last = len(found) - 1
-    accesses = Accesses(loop._replace(rounds=loop.rounds - few), around)
     for at in range(last, max(-1, last - NEAR), -1):
-        before = found[at]
-        if isinstance(before, Loop) and joins(before) and abs(before.rounds - loop.rounds) <= few:
-            both = loop._replace(rounds=min(before.rounds, loop.rounds))  # what joins: without `few`, the whole loop
-            its = Accesses(both, around) if few else accesses
-            is_free = not few or not any(meet(each, its, around, ever=True) for each in found[at + 1 :])
-            if is_free and _fit(before, both, is_next=at == last and not few) and not meet(before, its, around):
-                return at, before
-        if meet(before, accesses, around, ever=True):
-            break
-    return None
+        before, between = found[at], found[at + 1 :]
+        if not isinstance(before, Loop) or not joins(before) or abs(before.rounds - loop.rounds) > few:
+            continue
+        is_apart = any(each.parallel or each.may_skip for each in (before, loop))
+        if is_apart or len([*innermost(before)]) > MOST_STEPS:
+            continue
+        its = accesses(loop._replace(rounds=min(before.rounds, loop.rounds)), around)
+        is_free = not any(meet(accesses(each, around), its, ever=True) for each in between)
+        is_alike = _is_flat((before, loop)) or not (few or between)
+        if is_free and is_alike and not meet(accesses(before, around), its, len(around)):
+            return at
+    return -1
 
 
 def _is_flat(loops: Sequence[Loop]) -> bool:
@@ -99,15 +99,6 @@ def is_of_vectors(loop: Loop) -> bool:
     return steps_fit and _is_flat([loop])
 
 
-def _fit(first: Loop, second: Loop, is_next: bool) -> bool:
-    """Whether the loops may be one, unless a round of the second accesses what a later round of the first does."""
-    if sum(1 for _ in innermost(first)) > MOST_STEPS:
-        return False
-    if any(loop.parallel or loop.may_skip for loop in (first, second)):
-        return False
-    return is_next or _is_flat((first, second))
-
-
 def is_parallel(loop: Loop, around: tuple[int, ...] = ()) -> bool:
     """Whether no round of a loop accesses what another one sets. `around` has the rounds of the loops around it."""
     known: set[Ref] = set()
@@ -117,64 +108,52 @@ def is_parallel(loop: Loop, around: tuple[int, ...] = ()) -> bool:
         if any(is_variable(ref) and ref not in known for ref, _ in refs(step.value)):
             return False  # a sum carried from round to round
         known.add(step.target)
-    return not meet(loop, Accesses(loop, around), around)
+    its = accesses(loop, around)
+    return not meet(its, its, len(around))
 
 
-class _Access(NamedTuple):
-    """A reference, the rounds of the loops around it, and the lowest and highest index."""
+class Access(NamedTuple):
+    """A reference, the rounds of the loops around it, its lowest and highest index, and whether it is set."""
 
     ref: Ref
     rounds: tuple[int, ...]
     low: int
     high: int
+    is_set: bool
 
 
-class Accesses:
-    """The elements of arrays that a step accesses, by array: `all` of them, and the ones that it `sets`."""
-
-    def __init__(self, part: Step, around: tuple[int, ...]) -> None:
-        self.all, self.sets = defaultdict[str, list[_Access]](list), defaultdict[str, list[_Access]](list)
-        for ref, rounds, sets in _elements(part, around):
-            access = _Access(ref, rounds, *span(ref, rounds))
-            self.all[ref.array].append(access)
-            if sets:
-                self.sets[ref.array].append(access)
-
-
-def _elements(part: Step, around: tuple[int, ...]) -> Iterator[tuple[Ref, tuple[int, ...], bool]]:
-    """The elements that a step accesses, each with the rounds of the loops around it, and whether it is set."""
+def accesses(part: Step, around: tuple[int, ...] = ()) -> dict[str, list[Access]]:
+    """The elements of arrays that a step accesses, by array. `around` has the rounds of the loops around it."""
+    found = defaultdict[str, list[Access]](list)
     for step, its in innermost(part, around):
         for i, (ref, rounds) in enumerate(refs(step, its)):
             if len(ref.strides) == len(rounds) and not is_variable(ref):
-                yield ref, rounds, i == 0 or isinstance(step, Switch)
+                found[ref.array].append(Access(ref, rounds, *span(ref, rounds), i == 0 or isinstance(step, Switch)))
+    return found
 
 
-def meet(first: Step, second: Accesses, around: tuple[int, ...], ever: bool = False) -> bool:
-    """Whether a round of the second loop accesses what a later round of the first does, and one of them sets it.
-
-    With `ever`, this may be any round of the first, not only a later one.
+def meet(first: dict[str, list[Access]], second: dict[str, list[Access]], depth: int = 0, ever: bool = False) -> bool:
+    """Whether a round of the second loop, at this depth, accesses what a later round of the first does, and one of them
+    sets it. With `ever`, this may be any round of the first, not only a later one.
     """
-    for ref, rounds, sets in _elements(first, around):
-        if others := (second.all if sets else second.sets).get(ref.array):
-            its = _Access(ref, rounds, *span(ref, rounds))
-            if any(
-                its.low <= other.high and other.low <= its.high and (ever or _meets_later(its, other, len(around)))
-                for other in others
-            ):
-                return True
-    return False
+    return any(
+        (a.is_set or b.is_set) and a.low <= b.high and b.low <= a.high and (ever or _meets_later(a, b, depth))
+        for array in first.keys() & second.keys()
+        for a in first[array]
+        for b in second[array]
+    )
 
 
-def _meets_later(first: _Access, second: _Access, depth: int) -> bool:
+def _meets_later(first: Access, second: Access, depth: int) -> bool:
     """Whether the second, in some round of the loop at this depth, may access what the first does in a later round."""
     a, b = first.ref, second.ref
-    alike = next((n for n in (depth + 1, depth) if a.strides[:n] == b.strides[:n]), 0)  # these loops move both alike
-    if alike > depth and not isinstance(a.strides[depth], int):
-        alike = depth
-    low, high = span(Ref("", a.base, a.strides[alike:]), first.rounds[alike:])
-    lowest, highest = span(Ref("", b.base, b.strides[alike:]), second.rounds[alike:])
+    if a.strides[:depth] != b.strides[:depth]:
+        return True
+    alike = a.strides[depth] == b.strides[depth] and isinstance(a.strides[depth], int)  # the loop moves both alike
+    inner, stride = (depth + 1, a.strides[depth]) if alike else (depth, 0)
+    low, high = span(Ref("", a.base, a.strides[inner:]), first.rounds[inner:])
+    lowest, highest = span(Ref("", b.base, b.strides[inner:]), second.rounds[inner:])
     nearest, farthest = lowest - high, highest - low  # from a to b in the same round
-    stride = a.strides[depth] if alike > depth else 0
     if stride < 0:
         stride, nearest, farthest = -stride, -farthest, -nearest
     if stride == 0:
