@@ -3,20 +3,19 @@
 A slot of the array is used again once no step reads its number any more.
 """
 
-from bisect import bisect, bisect_left, insort
+from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import chain
 from operator import itemgetter
 
-from micrograd.compiler.ir import Kernel, Loop, Ref, Step, Switch, length, refs, replace, span
-
-Range = tuple[str, int, int]
-"""Elements of an array that are kept together: its name, the first, and the end."""
-
+from micrograd.compiler.ir import Kernel, Loop, Ref, Step, Switch, length, most_rounds, refs, replace, span
 
 LINE = 8  # numbers in a cache line, where arrays begin: a scan in lanes takes 1.3 to 1.45 times as long elsewhere
+
+Use = tuple[Ref, tuple[int, ...], tuple[int, ...]]
+"""A reference, the rounds of the loops around it, and where the innermost is: positions in the loops around that."""
 
 
 def allocate(kernel: Kernel, most: int, size: Callable[[Kernel], int] = length) -> tuple[list[Kernel], int]:
@@ -25,43 +24,41 @@ def allocate(kernel: Kernel, most: int, size: Callable[[Kernel], int] = length) 
     Numbers that only single lines of one part use, or single rounds of one loop, go to variables v0, v1, ...
     """
     parts = list(_parts(kernel, most, size))
-    ranges = _ranges(parts)
-
-    def range_of(ref: Ref) -> Range | None:
-        found = ranges.get(ref.array, ())
-        at = bisect(found, ref.base, key=itemgetter(1)) - 1
-        return found[at] if at >= 0 and ref.base < found[at][2] else None
-
-    uses: dict[Range, set[tuple[Ref, tuple[int, ...]]]] = defaultdict(set)
-    for number, step in enumerate(chain.from_iterable(parts)):
-        for ref, place in _uses(step, (number,)):
-            if found := range_of(ref):
-                uses[found].add((ref, place))
-    numbers = {found: [place[0] for _, place in of] for found, of in uses.items() if len(of) > 1}
-    slots, n = _slots({found: (min(of), max(of)) for found, of in numbers.items()})
+    part_of = [number for number, part in enumerate(parts) for _ in part]
+    steps = enumerate(chain.from_iterable(parts))
+    uses = [use for number, step in steps for use in _uses(step, (), (number,)) if use[0].array[0] == "t"]
+    ranges, sizes = _ranges(uses)
+    users: dict[Ref, set[tuple[Ref, tuple[int, ...]]]] = defaultdict(set)
+    lives: dict[Ref, tuple[int, int]] = {}
+    for ref, rounds, place in uses:
+        found = ranges[ref]
+        users[found].add((ref, place if rounds else (-1, part_of[place[0]])))
+        lives[found] = lives.get(found, place)[0], place[0]
+    slots, n = _slots({found: life for found, life in lives.items() if len(users[found]) > 1}, sizes)
     variables: dict[Ref, Ref] = {}
 
     def placed(ref: Ref) -> Ref:
         if ref.array[0] != "t":
             return ref
-        found = range_of(ref)
+        found = ranges[ref]
         if found in slots:
-            return Ref("t", slots[found] + ref.base - found[1], ref.strides)
+            return Ref("t", slots[found] + ref.base - found.base, ref.strides)
         return variables.setdefault(ref, Ref(f"v{len(variables)}"))
 
     return [[replace(step, placed) for step in part] for part in parts], n
 
 
-def _uses(step: Step, place: tuple[int, ...]) -> Iterator[tuple[Ref, tuple[int, ...]]]:
-    """The references in a step, each with the place of the loop that it is in: positions in the loops around."""
+def _uses(step: Step, rounds: tuple[int, ...], place: tuple[int, ...]) -> Iterator[Use]:
+    """The uses of numbers in a step."""
     if isinstance(step, Loop):
         for i, inner in enumerate(step.body):
-            yield from _uses(inner, (*place, i) if isinstance(inner, Loop) else place)
+            its = (*place, i) if isinstance(inner, Loop) else place
+            yield from _uses(inner, (*rounds, most_rounds(step.rounds, rounds)), its)
     elif isinstance(step, Switch):
         for i, case in enumerate(step.cases):
-            yield from _uses(Loop(1, case), (*place, i))
+            yield from _uses(Loop(step.order.count(i), case), rounds, (*place, i))
     else:
-        yield from ((ref, place) for ref, _ in refs(step))
+        yield from ((ref, its, place) for ref, its in refs(step, rounds))
 
 
 def _parts(kernel: Kernel, most: int, size: Callable[[Kernel], int]) -> Iterator[Kernel]:
@@ -78,39 +75,35 @@ def _parts(kernel: Kernel, most: int, size: Callable[[Kernel], int]) -> Iterator
     yield part
 
 
-def _ranges(parts: Sequence[Kernel]) -> dict[str, list[Range]]:
-    """The ranges of each array that loops or several parts use."""
-    spans: dict[str, set[tuple[int, int]]] = defaultdict(set)
-    user: dict[tuple[str, int], int] = {}
-    for number, part in enumerate(parts):
-        for ref, rounds in refs(tuple(part)):
-            if ref.array[0] == "t" and (rounds or user.setdefault((ref.array, ref.base), number) != number):
-                first, last = span(ref, rounds)
-                spans[ref.array].add((first, last + 1))
-    return {array: [(array, first, end) for first, end in _united(found)] for array, found in spans.items()}
+def _ranges(uses: Sequence[Use]) -> tuple[dict[Ref, Ref], dict[Ref, int]]:
+    """The range of each reference, as a reference to its first element, and the sizes of the ranges: references that
+    overlap are in one.
+    """
+    spans: dict[str, list[tuple[int, int, Ref]]] = defaultdict(list)
+    for ref, rounds, _ in uses:
+        spans[ref.array].append((*span(ref, rounds), ref))
+    ranges, sizes = dict[Ref, Ref](), dict[Ref, int]()
+    for array, its in spans.items():
+        its.sort(key=itemgetter(0))
+        last = its[0][0] - 1
+        for low, high, ref in its:
+            if low > last:
+                found = Ref(array, low)
+            last = max(last, high)
+            ranges[ref], sizes[found] = found, last + 1 - found.base
+    return ranges, sizes
 
 
-def _united(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The ranges, first and end each, with those that overlap made one."""
-    united: list[tuple[int, int]] = []
-    for first, end in sorted(spans):
-        if united and first < united[-1][1]:
-            united[-1] = united[-1][0], max(end, united[-1][1])
-        else:
-            united.append((first, end))
-    return united
-
-
-def _slots(lives: dict[Range, tuple[int, int]]) -> tuple[dict[Range, int], int]:
+def _slots(lives: Mapping[Ref, tuple[int, int]], sizes: Mapping[Ref, int]) -> tuple[dict[Ref, int], int]:
     """Where each range begins in t, in order of their first uses; and how many elements t has."""
-    slots: dict[Range, int] = {}
+    slots: dict[Ref, int] = {}
     n = 0
     in_use: list[tuple[int, int, int]] = []  # the last use of a gap, its size, and its slot
     gaps: list[tuple[int, int]] = []  # the size and the slot of each
     for found, (begin, end) in lives.items():
         while in_use and in_use[0][0] < begin:
             insort(gaps, heappop(in_use)[1:])
-        size = found[2] - found[1]
+        size = sizes[found]
         size += -size % LINE if size >= LINE else 0
         at = bisect_left(gaps, (size,))
         if at < len(gaps):
