@@ -99,8 +99,6 @@ class Compiled(Function):
     def map(self, *batches: Any, in_axes: Any = None, executor: Any = None, out: Any = None) -> Any:
         """The function's values for many examples, as a list or an array; for chunks, an iterator with one per chunk.
 
-            fast.map(cameras, points, observations, in_axes=(camera_index, point_index, 0))
-
         Give a list or array of examples for each argument, or the result of `pack`; or an iterator of chunks, with a
         batch, or for several arguments a tuple of batches, in each. The workers of an `executor`, by default the
         `Backend`'s, share the work. `out` is a C-contiguous NumPy array that receives the values, and is returned. In
@@ -177,12 +175,10 @@ class Compiled(Function):
     def vjp(self, *args: Any, argnum: int | Sequence[int] | None = None, out: Any = None) -> tuple[Any, Any]:
         """The function's value for one example, and the gradient of value . vector: a vector times the jacobian.
 
-        The vector follows the arguments, in the shape of the value: `fast.vjp(x, vector)`. `argnum` and `out` are as
-        for `value_and_grad`, errors as for `micrograd.functional.vjp`.
+        The vector follows the arguments, in the shape of the value. `argnum` and `out` are as for `value_and_grad`,
+        errors as for `micrograd.functional.vjp`.
         """
         places, is_one = _places(argnum, len(args) - 1)
-        if self._entries:
-            raise TypeError("a function compiled with sparse=True has no vjp: compile it without")
         if len(args) != (n := len(self._shapes)) + 1:
             raise TypeError(f"vjp() was given {len(args)} argument(s): expected the function's {n}, then the vector")
         if places not in self._products:
@@ -216,14 +212,10 @@ class Compiled(Function):
             set_data(self.parameters, slot.view.tolist())
 
     def training(self, optimizer: Optimizer) -> Training:
-        """A block in which the optimizer steps along compiled gradients; in C, generated code takes the whole step.
+        """A block in which the optimizer steps along compiled gradients: `with fast.training(optimizer) as step:`.
 
-            with fast.training(optimizer) as step:
-                for batch in batches:
-                    loss = step(batch)
-
-        Each call takes a step along the gradient of the mean over the batch, and returns that mean. In the block, the
-        parameters and their gradients show the numbers of the latest step, and what you assign to them or to the
+        `step(batch)` takes a step along the gradient of the mean over the batch, and returns that mean. In the block,
+        the parameters and their gradients show the numbers of the latest step, and what you assign to them or to the
         optimizer takes effect in the next one.
 
         Raises TypeError if the optimizer has its own `step` or `zero_grad`, and ValueError if it has parameters that
@@ -265,9 +257,9 @@ class Compiled(Function):
 
     @property
     def pattern(self) -> tuple[list[int], list[int]]:
-        """The rows and the columns of the numbers in a sparse matrix, for arguments in the shapes of the example.
+        """The rows and the columns of the numbers in a sparse matrix, row by row, for arguments like the example's.
 
-        They are in order, row by row. Raises TypeError if the function was compiled without `sparse=True`.
+        Raises TypeError if the function was compiled without `sparse=True`.
         """
         if self._entries is None:
             raise TypeError("the function has no pattern: compile jacobian(f) or hessian(f) with sparse=True")
@@ -276,22 +268,18 @@ class Compiled(Function):
 
     @property
     def source(self) -> str:
-        """The generated Python: `forward`, and if the function returns a single Value, its gradients."""
+        """The generated Python."""
         return source(self._first_graph())
 
     @property
     def ir(self) -> str:
-        """What `backward` computes for an example, as the assignments and loops that C is written from; a call, if the
-        function has no gradients. `micrograd.compiler.ir` has the names of the arrays.
-        """
+        """What `backward` computes for an example, as the assignments and loops that C is written from."""
         graph = self._first_graph()
         return show(program(graph, graph.ends("backward")).kernel)
 
     @property
     def stages(self) -> dict[str, str]:
-        """How `backward` becomes C for many examples: the "trace", and the assignments and loops after each pass;
-        "before" and "after" have what is computed once for all examples.
-        """
+        """How `backward` becomes C for many examples: the "trace", and the assignments and loops after each pass."""
         return stages(self._first_graph(), [axis is None for axis in self._axes])
 
     @property
@@ -305,13 +293,10 @@ class Compiled(Function):
         The names in it begin with the file's. Other Values that the function uses are constants. `precision` is
         "double" or "single", by default that of the function.
 
-        Raises ValueError if the path does not end in .c, or its stem is not a valid start for names in C; OverflowError
-        if a parameter or a constant is too large for single precision.
+        Raises ValueError if the path's stem is not a valid start for names in C; OverflowError if a parameter or a
+        constant is too large for single precision.
         """
         path = Path(path)
-        if path.suffix != ".c":
-            better = path.with_suffix(".c")
-            raise ValueError(f"{path} is not the name of a C source: give one that ends in .c, such as {better}")
         declarations, definitions = self._exported(path.stem, precision)
         files.replace(path, (declarations + definitions).encode())
         files.replace(path.with_suffix(".h"), declarations.encode())

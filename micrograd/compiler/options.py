@@ -13,8 +13,6 @@ from micrograd.support import validation
 class Backend:
     """How generated code runs, for `compile` and `fit`. They also take just the name, if it needs no other options.
 
-        fast = micrograd.compile(loss, example, backend=micrograd.Backend("c", threads=2, precision="single"))
-
     Raises ValueError if an option is out of range, or the backend cannot do it.
 
     Parameters
@@ -23,12 +21,10 @@ class Backend:
         "c" for generated C (this needs a C compiler); "python" for generated Python; "auto" for C if there is a
         compiler, otherwise Python; and "eager", for `fit` only, for the engine.
     threads
-        How many threads may share the examples of a call or a step in C. Each gets at least about a millisecond of
-        work. Gradients are added in a fixed order: the same number of threads gives the same results.
+        How many threads may share the examples of a call or a step in C, at least about a millisecond of work for each.
     precision
-        "double", or "single" for floats in C: half the memory and twice the lanes, for about seven digits. Values stay
-        Python's floats. If a number beyond 3.4e38 makes a result or gradient infinite or NaN, a call raises
-        OverflowError; in a training run, the engine takes the step, in doubles.
+        "double", or "single" for floats in C. If a number beyond 3.4e38 makes a result or gradient infinite or NaN, a
+        call raises OverflowError; in a training run, the engine takes the step, in doubles.
     executor
         The executor whose workers compute: from `concurrent.futures`, or anything with the same `submit`, such as
         Dask's `client.get_executor()`. Copies and pickles have none. What workers send is unpickled: use only workers

@@ -244,15 +244,11 @@ class Trace:
 
     def leaf(self, array: str, index: int = 0) -> Symbol:
         """A number from outside."""
-        line = self._line("leaf", (array, index))
-        self.leaves[line] = array, index
-        return Symbol(self, line)
+        return Symbol(self, self._line("leaf", (array, index), found=self.leaves))
 
     def slice(self, *place: Any) -> int:
         """The line of a row from outside, from the parts of a Slice."""
-        line = self._line("slice", place)
-        self.slices[line] = Slice(*place)
-        return line
+        return self._line("slice", Slice(*place), found=self.slices)
 
     def stack(self, lines: tuple[int, ...]) -> int:
         """The line of a row of these lines: a slice, if they are numbers of an array at equal distances."""
@@ -275,12 +271,14 @@ class Trace:
         self.items[line] = i
         return Symbol(self, line)
 
-    def _line(self, op: str, key: Any, operands: tuple[int, ...] = ()) -> int:
-        """The line that a key stands for, recorded at its first use."""
+    def _line(self, op: str, key: Any, operands: tuple[int, ...] = (), found: Any = None) -> int:
+        """The line that a key stands for, recorded at its first use; a leaf's key then joins those that were found."""
         line = self.known[op].setdefault(key, len(self.ops))
         if line == len(self.ops):
             self.ops.append(op)
             self.operands.append(operands)
+            if found is not None:
+                found[line] = key
         return line
 
     def links(self, row: int) -> list[int]:

@@ -4,7 +4,6 @@ from array import array
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from itertools import chain, repeat
-from operator import is_not
 from typing import Any, NamedTuple, NoReturn
 
 from micrograd.compiler.frontend.tracer import Symbol
@@ -45,15 +44,11 @@ def _kinds(tree: Any) -> Any:
 
 
 def _with_arrays(tree: Any, kinds: Any) -> Any:
-    """A tree of Values or numbers, with arrays of these kinds in place of some branches; itself if there are none."""
+    """A tree of Values or numbers, with arrays of these kinds in place of some branches."""
     if isinstance(kinds, dict) and isinstance(tree, dict):
-        branches = {key: _with_arrays(branch, kinds.get(key, [])) for key, branch in tree.items()}
-        return branches if any(branches[key] is not tree[key] for key in tree) else tree
+        return {key: _with_arrays(branch, kinds.get(key, [])) for key, branch in tree.items()}
     if kinds and isinstance(kinds, list) and isinstance(tree, (list, tuple)):
-        if kinds == [None] and not {list, tuple} & {*map(type, tree)}:  # a long list of numbers
-            return tree
-        items = [_with_arrays(*pair) for pair in zip(tree, chain(kinds, repeat(kinds[-1])), strict=False)]
-        return items if any(map(is_not, items, tree)) else tree
+        return [_with_arrays(*pair) for pair in zip(tree, chain(kinds, repeat(kinds[-1])), strict=False)]
     if isinstance(kinds, (dict, list)) or (kinds is None and not isinstance(tree, (list, tuple))):
         return tree
     shape = shape_of(tree)
