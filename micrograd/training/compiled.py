@@ -48,8 +48,11 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
         trial = Trial(engine, states)
         try:
             if not trial.why:
+                before = states()
                 try:
                     training = entered(stack, engine, backend, batches, epochs)
+                    if states() != before:  # drawn for a shape that none of the calls had
+                        trial.why = DRAWS
                 finally:
                     # In a block in single precision, the engine computes with rounded parameters. These calls also
                     # replace traced numbers that the model stored, such as activations of each shape.

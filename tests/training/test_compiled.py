@@ -109,6 +109,21 @@ def test_random_numbers_that_change_no_loss_yet_are_noticed_unless_they_are_the_
     )
 
 
+def test_random_numbers_for_a_shape_that_was_not_tried_are_noticed(backend, caplog, monkeypatch):
+    monkeypatch.setattr("micrograd.training.compiled.SECONDS", 0.0)  # so that only the first example is tried
+
+    class Noisy(Line):
+        def __call__(self, xs):
+            return super().__call__(xs[0]) + sum(random.gauss(0, 0.1) * x for x in xs[1:])
+
+    found = []
+    for way in "eager", backend:
+        random.seed(1)
+        found.append(Setting(Noisy, xs=[[1.0], [2.0], [0.5, 1.0]], ys=XS[:3]).run(way))
+    assert close(*found)
+    assert [message.startswith("training eagerly, since the model draws") for message in caplog.messages] == [True]
+
+
 def test_a_loss_that_draws_from_the_generator_of_the_order_is_trained_by_the_engine(backend, caplog):
     found = []
     for way in "eager", backend:
