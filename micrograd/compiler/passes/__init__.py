@@ -16,7 +16,7 @@ from micrograd.compiler.passes.roll import reroll
 from micrograd.compiler.passes.rounds import joined, steps_of
 from micrograd.compiler.passes.sums import in_steps
 from micrograd.compiler.passes.tables import in_tables
-from micrograd.compiler.passes.vectorize import Layout, Levels, Place, by_level, copies, in_trace_order
+from micrograd.compiler.passes.vectorize import Layout, Place, by_level, copies, in_levels, in_trace_order
 
 ORDERS = ("level", "trace", "tables")  # which are tried while a kernel is long
 """Without trace order, the Hessian of predators has 8 times as many lines of C; without tables, LU of 30 has 5."""
@@ -94,14 +94,16 @@ def _passes(
     Trace order is tried first for long sequential programs, where few like operations share a level. If the first
     kernel is long, the other order is tried as well, then loops over tables, and the shortest kernel wins.
     """
-    levels = Levels(nodes)
-    is_sequential = len(nodes) > MANY_LINES and levels.mean_block_size < SMALL_BLOCKS
+    levels = in_levels(nodes)
+    block_size = len(nodes) / max(1, len(levels))
+    is_sequential = len(nodes) > MANY_LINES and block_size < SMALL_BLOCKS
     short_enough = max(0 if is_sequential else MANY_LINES, len(nodes) * FEW_LOOPS)
     found: list[tuple[int, dict[str, Kernel], Layout]] = []
     for order in sorted(ORDERS, key="trace".__ne__) if is_sequential else ORDERS:
-        if found and order == "trace" and levels.mean_block_size > LARGE_BLOCKS:
+        if found and order == "trace" and block_size > LARGE_BLOCKS:
             continue
-        layout = Layout(leaves, () if order == "tables" else results, tables=tables)
+        places = {} if order == "tables" else {line: ("y", i) for i, line in enumerate(results)}
+        layout = Layout(places | leaves, tables=tables)
         if order == "level":
             blocks = by_level(levels, layout, steps_of)
             fused = fuse(blocks)
@@ -109,7 +111,7 @@ def _passes(
         elif order == "trace":
             passes = {"roll": in_trace_order(nodes, layout, steps_of)}
         else:
-            passes = {"roll": in_tables(levels, layout, results, backward, steps_of)}
+            passes = {"roll": in_tables(in_levels(nodes, backward), layout, results, steps_of)}
         if order != "tables":
             passes["roll"] += reroll(copies(results, layout))
         lines = length(in_steps(passes["roll"]))

@@ -42,9 +42,8 @@ class Node(NamedTuple):
     Its form is a Call, whose operands are other Calls and positions in the only column; or for a sum, its runs of
     terms, each with a column for each factor. For the largest of some numbers, the sign of the terms is ">".
 
-    A row is a node of `size` numbers: the sum of rows, each times a number. Its first column has these numbers, and the
-    others are the rows. Or it is a Call for each number: its columns are the operands, and a column with a single line
-    is one number for all.
+    A row is a node of `size` numbers: for each, the same Call or sum of terms. Its columns are the operands, and a
+    column with a single line is one number for all.
     """
 
     line: Any  # of the trace; for a number of a row that has no line of its own: the row's line, and the position
@@ -61,13 +60,13 @@ class Node(NamedTuple):
         if not self.size:
             yield self
             return
-        shared, rows = ((), self.columns) if isinstance(self.form, Call) else (self.columns[:1], self.columns[1:])
-        each = [numbers(column) if length(column) > 1 else repeat(column[0], self.size) for column in rows]
+        each = [numbers(column) if length(column) > 1 else repeat(column[0], self.size) for column in self.columns]
         items = self.items or [(self.line, i) for i in range(self.size)]
         for i, (line, operands) in enumerate(zip(items, zip(*each, strict=True), strict=True)):
             if line is not None:
                 parameter = self.parameter + i * self.step if self.parameter >= 0 else -1
-                yield Node(line, self.form, (*shared, operands), parameter)
+                columns = (operands,) if isinstance(self.form, Call) else tuple([(number,) for number in operands])
+                yield Node(line, self.form, columns, parameter)
 
     @property
     def operands(self) -> Lines:
@@ -231,17 +230,17 @@ class _Merger:
 
     def add_row(self, line: int, place: Slice | None = None) -> None:
         """The node of a row, if anything other than scatters adds to it: its items, or what is added to a slice."""
-        columns = self._columns(line)
-        if len(columns) > 1:
+        if found := self._axpys(line):
+            columns = tuple([column for number, row in found for column in ((number,), row)])
             n, (base, step) = length(columns[1]), (place.base, place.step) if place else (-1, 1)
             lines = () if place else tuple(map(self.items[line].get, range(n)))
-            self.nodes.append(Node(line, (("+", 2),), columns, base, step, n, lines))
+            self.nodes.append(Node(line, (("+", 2),) * len(found), columns, base, step, n, lines))
 
     def add_items(self, row: int) -> None:
         """Turn the items that are terms of a sum into products, and remove them from the row's items."""
         items = self.items[row]
         terms = [i for i, line in items.items() if self._trace.ops[self.sum_of.get(line, line)] == "+"]
-        numbers, *rows = self._columns(row) if terms else ((),)
+        numbers, rows = zip(*self._axpys(row), strict=True) if terms else ((), ())
         slices: list[Slice] = [row for row in rows if isinstance(row, Slice)]
         if not slices:
             for i in terms:
@@ -283,11 +282,9 @@ class _Merger:
         self.nodes.append(Node(line, Call(f"scan {line}", ()), tuple(columns), items=tuple(lines), round=its))
         self.nodes += after
 
-    def _columns(self, row: int) -> tuple[Column, ...]:
+    def _axpys(self, row: int) -> list[tuple[int, Column]]:
         """What a row adds up: numbers, and for each the row that it multiplies."""
-        found = [(number, other) for op, number, other in self._trace.parts(row) if op == "axpy"]
-        numbers, rows = zip(*found, strict=True) if found else ((), ())
-        return numbers, *map(self._column, rows)
+        return [(number, self._column(other)) for op, number, other in self._trace.parts(row) if op == "axpy"]
 
     def _column(self, row: int) -> Column:
         """The numbers of a row; or for a number, a column with this number alone."""

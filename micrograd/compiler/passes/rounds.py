@@ -38,7 +38,7 @@ from micrograd.compiler.passes.expressions import Column, Node, length
 from micrograd.compiler.passes.fuse import fuse, is_of_vectors, is_parallel, join
 from micrograd.compiler.passes.jam import later
 from micrograd.compiler.passes.roll import reroll
-from micrograd.compiler.passes.vectorize import Layout, Levels, Place, by_level
+from micrograd.compiler.passes.vectorize import Layout, Place, by_level, in_levels
 
 LANES = range(128, 8, -8)  # rounds of a strip: 1,024 take 1.2 times as long in strips of 64
 ROOM = 1 << 17  # numbers of a strip: so many stay in the cache
@@ -110,7 +110,7 @@ class _Rounds:
         self.prefix, self.mark = f"{layout.prefix}{node.line}_", f"@{forward}:"
         self.apart = 0 if loop.is_sum else self.n  # from one state to the next
         self.leaves = {line: self._in_order(self._slice("s", i, self.apart)) for i, line in enumerate(loop.state)}
-        self.own = Layout(dict(known), (), f"{self.prefix}t", tables=layout.tables)
+        self.own = Layout(dict(known), f"{self.prefix}t", tables=layout.tables)
         self.own.rows, self.own.kept = dict(known.rows), dict(known.kept)
         self.nodes = [each for each in node.round.nodes if each.line not in known]
 
@@ -144,7 +144,7 @@ class _Rounds:
         copies, ends = self._nearby(), self._ends()
         for line, place in ends:
             own.setdefault(line, self._each(place))
-        steps = reroll([*copies, *fuse(by_level(Levels(self.nodes), own, steps_of))])
+        steps = reroll([*copies, *fuse(by_level(in_levels(self.nodes), own, steps_of))])
         if over >= 0:
             pairs = [(self._each(place), own[line]) for line, (_, place) in zip(self.loop.state, ends, strict=False)]
             steps = [*reroll([Assign(Ref(*to), Ref(*of)) for to, of in pairs]), Skip(Ref(*own[over])), *steps]
@@ -333,8 +333,8 @@ def _adds(step: Any) -> bool:
 
 def _copies(to: Slice, column: Column, layout: Layout) -> Iterator[Step]:
     """Steps that copy a column."""
-    for first, _, (of,) in layout.parts([column], length(column)):
-        yield from _copy(Slice(to.array, to.base + first * to.step, to.step, of.size), of)
+    for first, n, (array,), (base,), (step,) in layout.runs([column], length(column)):
+        yield from _copy(Slice(to.array, to.base + first * to.step, to.step, n), Slice(array, base, step, n))
 
 
 def _copy(to: Slice, of: Slice) -> list[Step]:

@@ -14,16 +14,12 @@ from typing import Any
 
 from micrograd.compiler.ir import Assign, Kernel, Loop, Offsets, Ref, Step, Sum, Switch, Term, refs, replace, start
 from micrograd.compiler.passes.roll import Part, part, reroll, roll, step_of
-from micrograd.compiler.passes.vectorize import Layout, Levels, LoopSteps, by_kind, by_level, copies, looped
+from micrograd.compiler.passes.vectorize import Block, Layout, LoopSteps, by_kind, by_level, copies, looped, pitch_of
 
 
-def in_tables(levels: Levels, layout: Layout, results: Sequence[int], backward: int, loop: LoopSteps) -> Kernel:
-    """The steps of `by_level`, as cases of a switch; `backward` is the first line of the backward pass.
-
-    All numbers are in one array; results are copied at the end.
-    """
-    levels.delay(backward)
-    steps = by_level(levels, layout, loop, _of_block)
+def in_tables(blocks: Sequence[Block], layout: Layout, results: Sequence[int], loop: LoopSteps) -> Kernel:
+    """The steps of `by_level`, as cases of a switch. All numbers are in one array; results are copied at the end."""
+    steps = by_level(blocks, layout, loop, _of_block, pitch_of(blocks))
     return _switched([*steps, *reroll(copies(results, layout), varies=True)])
 
 
