@@ -6,6 +6,7 @@ tree is everything except its numbers. An error about a number says where in the
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate, islice, pairwise, starmap
 from typing import Any
@@ -76,15 +77,12 @@ def at_path(function: Callable[[Any], Any], path: str, tree: Any) -> Any:
     """What `replaced` makes of a tree. A TypeError about one of its numbers says where it is."""
     try:
         return replaced(function, tree)
-    except TypeError as refusal:
-        error = refusal
-    for where, leaf in leaves(path, tree):
-        try:
-            function(leaf)
-        except TypeError:
-            path = where
-            break
-    raise TypeError(f"{path}: {error}")
+    except TypeError as error:
+        taken = list[Any]()
+        with suppress(TypeError):
+            taken.extend(map(function, flat(tree)))  # up to the one that is refused
+        where, _ = next(islice(leaves(path, tree), len(taken), None))
+        raise TypeError(f"{where}: {error}") from None
 
 
 def flat(tree: Any) -> list[Any]:
