@@ -219,8 +219,8 @@ class Compiled(Function):
         optimizer takes effect in the next one.
 
         Raises TypeError if the optimizer has its own `step` or `zero_grad`, and ValueError if it has parameters that
-        are not the function's. In C, entering the block raises ValueError if another block trains a function with one
-        of these parameters, and TypeError if the rule does more than return numbers, or looks at unknown ones.
+        are not the function's. Entering the block raises ValueError if it has begun already; in C, also if another one
+        trains a function with one of these parameters, and TypeError if the rule does more than return numbers.
         """
         return Training(self, optimizer)
 
@@ -302,7 +302,7 @@ class Compiled(Function):
         files.replace(path.with_suffix(".h"), declarations.encode())
 
     def export_js(self, path: str | Path, *, optimizer: Optimizer | None = None) -> None:
-        """Write the function as an ES module in JavaScript without dependencies, for browsers, Node and the like.
+        """Write the function as an ES module in JavaScript without dependencies.
 
         A comment at its top documents it. With an optimizer of the function's parameters, it has `update`. Other Values
         that the function uses, and the optimizer's options except for the learning rate, are constants.

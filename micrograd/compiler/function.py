@@ -94,10 +94,7 @@ class Function:
             self._backends = {shapes: PythonBackend(backend.graph) for shapes, backend in self._backends.items()}
 
     def __call__(self, *args: Any) -> Any:
-        """The function's value for one example: a number or a nested list of numbers; arrays if an argument is one.
-
-        For Values, as within a derivative or a function that is compiled, it is what the function itself returns.
-        """
+        """The function's value for one example; for Values, what the function itself returns."""
         try:
             return self._called("forward", args, self._value)
         except TracedError:
@@ -169,9 +166,7 @@ class Function:
         return self._compiled_for(pack([(arg,) for arg in args], self.precision, (0,) * len(self._axes)), kind)
 
     def _compiled_for(self, packed: Batch, kind: CallSpec) -> Batch:
-        """The examples, once there is a graph for their shapes. Raises an error if a call of this kind needs gradients
-        that it does not have.
-        """
+        """The examples, once there is a graph for their shapes, with gradients if calls of this kind need them."""
         if packed.shapes not in self._backends:
             self._keep(packed.shapes, self._traced(packed.shapes))
         graph = self._backends[packed.shapes].graph
@@ -192,8 +187,7 @@ class Function:
     ) -> Buckets:
         """Examples of one or several shapes, with the code for calls of this kind and batches of this size.
 
-        For only a few `epochs`, the C compiler may hurry. The C for the first shapes is built while the next are
-        traced.
+        For only a few `epochs`, the C compiler may hurry.
         """
         examples = bucket_by_shape(batches, self.precision, self._axes)
         examples.size = size or len(examples)
@@ -281,9 +275,8 @@ class Function:
         return out, gradients, math.nan if gradients is None else call.total
 
     def _make(self, call: Any, kind: CallSpec, examples: Batch | Sequence[Any], numbers: Sequence[float]) -> None:
-        """Make a call, for packed examples or the arguments of one. An error names the parameter that is not a number,
-        or is the engine's for the first operation that fails: if one may have, the examples are computed again step by
-        step to find it.
+        """Make a call, for packed examples or the arguments of one. If an operation may have failed, the examples are
+        computed again step by step, for the engine's error.
         """
         error: Exception | None = None
         try:

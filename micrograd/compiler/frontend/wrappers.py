@@ -90,15 +90,14 @@ class Entries:
                 f"sparse=True compiles jacobian(f) or hessian(f), which are a matrix, not {shown(function)}: "
                 "leave it out, or give one of these"
             )
-        self._jacobian: Jacobian | None = function
+        self._jacobian = function
         self.patterns: dict[tuple[Shape, ...], Pattern] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_jacobian": None}  # it may be of a lambda, and has been traced
+        return {"patterns": self.patterns}  # the jacobian may be of a lambda, and has been traced
 
     def __call__(self, *args: Any) -> list[Any]:
         """The entries, row by row, for arguments of traced Values."""
-        assert self._jacobian is not None
         symbols = [replaced(lambda x: x.data, arg) for arg in args]  # on which an operation is recorded at once
         call, rows = self._jacobian.sparse(*symbols)
         came = shape_of(call.result), shape_of(call.args)
