@@ -109,7 +109,8 @@ def in_levels(nodes: Sequence[Node], backward: float = math.inf) -> list[Block]:
         levels.append(its)
         for line in (node.line, *node.items):
             level[line] = its
-    latest: dict[Any, int] = defaultdict(lambda: max(levels) + 1)
+    end = max(levels, default=0) + 1
+    latest: dict[Any, int] = defaultdict(lambda: end)
     for i, node in reversed([*enumerate(nodes)]):
         if type(node.form) is Call:
             used.update(zip(node.read, repeat(node.line), strict=False))
