@@ -78,7 +78,7 @@ def compile(
         For each argument, 0 if there is one for each result, or None if all results share one, as in JAX's `vmap`. 0
         alone stands for all arguments. Training, `map`, `pack` and `backward` follow it.
     sparse
-        True for `jacobian(f)` or `hessian(f)` of a list of numbers, without structural zeros. A call returns a
+        True for `jacobian(f)` or `hessian(f)` as a matrix without structural zeros. A call returns a
         `scipy.sparse.csr_array`, `map` a list of them; `pattern` has their positions.
     """
     options = Options(Backend.of(backend), finite, errors, in_axes, sparse)
@@ -179,8 +179,6 @@ class Compiled(Function):
         errors as for `micrograd.functional.vjp`.
         """
         places, is_one = _places(argnum, len(args) - 1)
-        if len(args) != (n := len(self._shapes)) + 1:
-            raise TypeError(f"vjp() was given {len(args)} argument(s): expected the function's {n}, then the vector")
         if places not in self._products:
             example = [trees.mapped(validation.plain, trees.as_lists(argument)) for argument in args]
             product, options = vjp(self._function, places), replace(self.options, in_axes=0)

@@ -220,7 +220,7 @@ class Function:
                 if found:
                     self._add_leaves(found, shapes)
                 return graph
-        except (TypeError, ValueError, LookupError, AttributeError) as error:
+        except (TypeError, ValueError, LookupError, AttributeError, ImportError) as error:
             if isinstance(error, TraceError):
                 raise
             if not self._backends:

@@ -258,7 +258,7 @@ def test_vjp_equals_that_of_functional(backend):
     assert number.vjp(3.0, 0.5) == (9.0, 3.0)
     with pytest.raises(ValueError, match=r"the vector must have the shape of the result"):
         number.vjp(3.0, [1.0, 2.0])
-    with pytest.raises(TypeError, match=r"given 1 argument.s.: expected the function's 1, then the vector"):
+    with pytest.raises(TypeError, match=r"the vector last; arguments given: 1"):
         number.vjp(3.0)
 
 
@@ -540,10 +540,9 @@ def test_backward_adds_to_nothing_but_numbers(grad):
 
 def test_an_array_s_rows_have_one_length():
     fast = micrograd.compile(lambda x: x.sum(), (np.ones((2, 2)),), backend="python")
-    with pytest.raises(ValueError, match=r"expected an array.*, not rows of unequal length"):
+    with pytest.raises(ValueError, match="got arguments of shape .*ragged"):
         fast([[1.0], [1.0, 2.0]])
-    with pytest.raises(ValueError, match=r"expected an array.*, not a number"):
-        fast(1.0)
+    assert fast(1.0) == 1.0  # of an array without dimensions
 
 
 def test_backward_adds_to_gradients_of_any_number_type():

@@ -217,28 +217,28 @@ def test_what_is_zero_for_all_numbers_is_not_in_the_pattern():
         assert fast.pattern[1] == columns
 
 
+@pytest.mark.parametrize(("function", "x", "matrix"), [
+    (jacobian(rosenbrock), [1.0, 2.0], [[-400.0, 200.0]]), (jacobian(lambda x: [x, 3 * x]), 1.0, [[1.0], [3.0]]),
+    (jacobian(lambda x: [x]), [1.0, 2.0], [[1.0, 0.0], [0.0, 1.0]]),
+    (jacobian(lambda x: [x["b"], x["a"] ** 2]), {"b": 2.0, "a": 1.0}, [[0.0, 1.0], [2.0, 0.0]]),
+    (hessian(lambda x: x[0][0] ** 2 * x[1][0]), [[1.0], [3.0]], [[6.0, 2.0], [2.0, 0.0]]),
+])  # fmt: skip
+def test_nested_numbers_are_the_rows_and_columns_of_a_matrix_in_order(function, x, matrix):
+    fast = micrograd.compile(function, (x,), sparse=True, backend="python")
+    assert [found.toarray().tolist() for found in (fast(x), *fast.map([x]))] == [matrix] * 2
+
+
 MATRIX = ([1.0, 2.0],)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        *[
-            (lambda function=function, x=x: micrograd.compile(function, (x,), sparse=True), message)
-            for function, x, message in [
-                (lambda x: x, [1.0], r"compiles jacobian\(f\) or hessian\(f\), which are a matrix, not <function"),
-                (micrograd.grad(rosenbrock), [1.0, 2.0], r"which are a matrix, not <function"),
-                (jacobian(rosenbrock), [1.0, 2.0], r"of a result of shape \(\) by an argument of shape \(2,\): give"),
-                (jacobian(lambda x: [x, x]), 1.0, r"of shape \(2,\) by an argument of shape \(\): give flat lists"),
-                (jacobian(lambda x: [x]), [1.0, 2.0], r"a result of shape \(1, 2\) by an argument of shape \(2,\)"),
-                (jacobian(lambda x: [x["a"]]), {"a": 1.0}, r"of shape \(1,\) by an argument of shape {'a': \(\)}"),
-                (hessian(lambda x: x[0][0] ** 2), [[1.0]], r"shape \(1, 1\) by an argument of shape \(1, 1\)"),
-            ]
-        ],
+        (lambda: micrograd.compile(lambda x: x, MATRIX, sparse=True), r"expected jacobian\(f\) or hessian\(f\)"),
         (lambda: micrograd.compile(jacobian(chain), MATRIX).pattern, r"no pattern: compile .* with sparse=True"),
         (
             lambda: micrograd.compile(jacobian(chain), MATRIX, sparse=True).vjp(*MATRIX, [1.0]),
-            "sparse=True compiles jac",
+            "for sparse=True",
         ),
         (
             lambda: micrograd.compile(jacobian(chain), MATRIX, sparse=True)(list(map(Value, *MATRIX))),

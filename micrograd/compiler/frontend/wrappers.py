@@ -7,11 +7,11 @@ from itertools import chain, repeat
 from typing import Any, NamedTuple, NoReturn
 
 from micrograd.compiler.frontend.tracer import Symbol
-from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.functional import Jacobian
 from micrograd.support.arrays import are_plain
-from micrograd.support.trees import Shape, described, flat, is_regular, replaced, shape_of
+from micrograd.support.trees import Shape, flat, replaced, shape_of
+from micrograd.support.validation import require_attributes
 
 
 def on_arrays(function: Callable[..., Any], example_args: Sequence[Any]) -> Callable[..., Any]:
@@ -51,18 +51,11 @@ def _with_arrays(tree: Any, kinds: Any) -> Any:
         return [_with_arrays(*pair) for pair in zip(tree, chain(kinds, repeat(kinds[-1])), strict=False)]
     if isinstance(kinds, (dict, list)) or (kinds is None and not isinstance(tree, (list, tuple))):
         return tree
-    shape = shape_of(tree)
-    if not shape or not is_regular(shape):
-        came = "rows of unequal length" if shape else "a number"
-        expected = "a number" if kinds is None else "an array"
-        raise ValueError(f"expected {expected}, as in the example of this argument, not {came}")
-    try:
-        import numpy as np
-    except ModuleNotFoundError:  # so it is a list that came for a number
-        raise ValueError("expected a number, as in the example of this argument: give compile one of a list") from None
+    import numpy as np
+
     numbers = flat(tree)
     dtype = object if any(isinstance(number, Value) for number in numbers) else float
-    return np.array(numbers, dtype).reshape(shape).view(kinds or np.ndarray)
+    return np.array(numbers, dtype).reshape(shape_of(tree)).view(kinds or np.ndarray)  # an error if rows differ
 
 
 def elsewhere(name: str, *args: Any) -> NoReturn:
@@ -82,15 +75,14 @@ class Pattern(NamedTuple):
 
 
 class Entries:
-    """The entries of a jacobian that are not structurally zero; `patterns` says where, for the shapes that came."""
+    """The entries of a jacobian that are not structurally zero; `patterns` says where, for the shapes that came.
+
+    A row is a number of the result, and a column one of the argument, however they are nested.
+    """
 
     def __init__(self, function: Any) -> None:
-        if not isinstance(function, Jacobian):
-            raise TypeError(
-                f"sparse=True compiles jacobian(f) or hessian(f), which are a matrix, not {shown(function)}: "
-                "leave it out, or give one of these"
-            )
-        self._jacobian = function
+        require_attributes("function", function, ["sparse"], "jacobian(f) or hessian(f), for sparse=True")
+        self._jacobian: Jacobian = function
         self.patterns: dict[tuple[Shape, ...], Pattern] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -100,13 +92,6 @@ class Entries:
         """The entries, row by row, for arguments of traced Values."""
         symbols = [replaced(lambda x: x.data, arg) for arg in args]  # on which an operation is recorded at once
         call, rows = self._jacobian.sparse(*symbols)
-        came = shape_of(call.result), shape_of(call.args)
-        if not all(len(shape) == 1 and is_regular(shape) for shape in came):
-            result, argument = map(described, came)
-            raise TypeError(
-                "sparse=True needs the derivatives of a list of numbers by a list of numbers, a matrix, not "
-                f"of a result of shape {result} by an argument of shape {argument}: give flat lists, or leave it out"
-            )
         columns, ends = array("i"), array("i", [0])
         numbers: list[Any] = []
         for row in rows:

@@ -40,10 +40,10 @@ def test_the_eager_calls_of_a_function_of_a_number_get_an_array_too():
 
 def test_only_an_array_is_accepted_for_several_numbers_where_the_example_has_one(monkeypatch):
     fast = micrograd.compile(lambda x: x * 2, (0.0,), backend="python")
-    with pytest.raises(ValueError, match="expected a number, as in the example of this argument, not rows of unequal"):
+    with pytest.raises(ValueError, match=r"got arguments of shape .*ragged.*, expected \(\(\),\)"):
         fast([[1.0, 2.0], [3.0]])
     monkeypatch.setitem(sys.modules, "numpy", None)
-    with pytest.raises(ValueError, match="expected a number, .*: give compile one of a list"):
+    with pytest.raises(ValueError, match=r"got arguments of shape \(\(2,\),\), expected \(\(\),\): .*numpy"):
         fast([1.0, 2.0])
 
 
