@@ -24,10 +24,9 @@ class Progress(AbstractContextManager["Progress"]):
         self.epochs, self.history = epochs, history
         self.started = self.begun = self.due = time.monotonic()
         self.head = ""  # of the latest message
-        self.is_pending = False  # whether it has not been shown
 
     def __exit__(self, *error: object) -> None:
-        if self.is_pending or (self.head and (self.terminal or self.notebook)):
+        if self.head:
             self._show(f"in {_clock(time.monotonic() - self.started)}")
         if self.terminal:
             self._write("\n")
@@ -49,8 +48,7 @@ class Progress(AbstractContextManager["Progress"]):
         validation = f"  validation {self.history.validation_losses[-1]:.4g}" if self.history.validation_losses else ""
         self.head = f"epoch {math.ceil(passed)}/{self.epochs}  loss {loss:.4g}{validation}  rate {rate:.3g}  "
         self.head += f"{speed:,.0f} examples/s  "
-        self.is_pending = not rest or now < self.due
-        if not self.is_pending:
+        if rest and now >= self.due:
             self.due = now + self.interval
             self._show(f"{_clock(rest / speed)} left")
 
