@@ -81,16 +81,11 @@ def define(
 def register(kind: type, functions: Any) -> None:
     """Let Values hold numbers of another type: gradients, networks and optimizers then compute with them.
 
-        scalar.register(mpmath.mpf, mpmath)
-        scalar.register(Decimal, {"sqrt": Decimal.sqrt, "exp": Decimal.exp, "log": Decimal.ln})
-
     `functions` is a module, a class or a dict, in which the functions of this module are looked up by name; another
     call for the same type adds to them. `polygamma` takes the order first, as in mpmath and SciPy. A function that is
     missing is composed of others if its definition here is (as sigmoid is, of exp), else calling it raises TypeError.
-    Such numbers need `+ - * /` and comparisons, and have to be mixed with ints.
-
-    A comparison may be undecided: None or a ValueError, as for an interval around 0 and the number 0. Then `where`
-    takes the `hull` of both branches, a function (a, b) that is looked up like the others; any other use is an error.
+    Such numbers need `+ - * /` and comparisons, and have to be mixed with ints. A comparison may be undecided, as that
+    of an interval around 0 with 0: tests/pages/any_number.md registers intervals, decimals and others.
 
     Raises TypeError if `kind` is not a type of numbers or there are no functions, ValueError for other entries of a
     dict.

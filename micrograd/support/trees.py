@@ -11,7 +11,6 @@ from functools import lru_cache
 from itertools import accumulate, islice, pairwise, starmap
 from typing import Any
 
-from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.support.arrays import are_plain, array_of, is_array
 
@@ -35,12 +34,7 @@ def branches(tree: Any) -> Sequence[Any] | None:
 
 def keys(tree: Any) -> Sequence[Any]:
     """The indices or keys of a container's branches, in order. Raises TypeError if keys cannot be sorted."""
-    if not isinstance(tree, dict):
-        return range(len(tree))
-    try:
-        return Keys(sorted(tree))
-    except TypeError:
-        raise TypeError(f"the keys of {shown(tree)} have no order: expected words, for instance") from None
+    return Keys(sorted(tree)) if isinstance(tree, dict) else range(len(tree))
 
 
 def leaves(path: str, tree: Any) -> Iterator[tuple[str, Any]]:

@@ -87,7 +87,7 @@ def test_derivatives_nest_in_dicts():
         (lambda: grad(model)({"w": [[1.0, "x"]]}, 2.0), TypeError, r"^args\[0\]\['w'\]\[0\]\[1\]: .* str: 'x'$"),
         (lambda: grad(model, 1)(TREE, [1.0, None]), TypeError, r"^args\[1\]\[1\]: a Value holds a number"),
         (lambda: grad(model, -1)(TREE, None), TypeError, r"^args\[1\]: a Value holds a number"),
-        (lambda: grad(model)({1: 1.0, "a": 2.0}, 2.0), TypeError, r"the keys of \{.*\} have no order"),
+        (lambda: grad(model)({1: 1.0, "a": 2.0}, 2.0), TypeError, "not supported between instances of"),
         (lambda: hvp(square)({"a": 1.0, "b": 2.0}, {"a": 1.0, "c": 2.0}), TypeError, "grad.. expects"),
         (
             lambda: jvp(square)({"a": 1.0, "b": 2.0}, {"a": 1.0, "c": 2.0}),

@@ -48,7 +48,8 @@ def page(
             require_attributes(f"model {name!r}", each, ["__call__", "parameters"], "a Module")
         model, choices = (lambda model: model), {"model": model}
     offered = _offered(choices)
-    models = made(model, offered) if offered else [model]
+    chosen = product(*(values.values() for values in offered.values()))
+    models = [model(**dict(zip(offered, values, strict=True))) for values in chosen] if offered else [model]
     table, rows = _table(loss, xs, ys)
     held = [] if validation is None else _table(loss, *validation, size=len(rows[0]), kind="validation ")[1]
     trained = [_trained(each, loss, table, optimizer) for each in models]
@@ -93,19 +94,6 @@ def _offered(choices: Any) -> dict[str, dict[str, Any]]:
         labelled = values.items() if isinstance(values, Mapping) else ((value, value) for value in values)
         offered[name] = {str(label): value for label, value in labelled}
     return offered
-
-
-def made(make: Any, offered: dict[str, dict[str, Any]]) -> list[Any]:
-    """The model for each combination of choices. Raises what `make` raises, with its choices."""
-    models = []
-    for values in product(*(values.values() for values in offered.values())):
-        given = dict(zip(offered, values, strict=True))
-        try:
-            models.append(make(**given))
-        except (TypeError, ValueError) as error:
-            call = ", ".join(f"{name}={value!r}" for name, value in given.items())
-            raise type(error)(f"a model of these choices cannot be made, {call}: {error}") from error
-    return models
 
 
 def sizes_of(values: dict[str, Any]) -> list[list[int]] | None:

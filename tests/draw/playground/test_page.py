@@ -276,9 +276,9 @@ ASK = {"text": "Will it learn?", "answers": ["yes", "no"]}
     [
         ({"choices": {"hidden": []}}, ValueError, r"choices\['hidden'\] is \[\]: expected a dict of labels and values"),
         ({"choices": {"hidden": "4"}}, ValueError, "is '4': expected a dict"),
-        ({"choices": {"hidden": {"0": [0]}}}, ValueError, r"cannot be made, hidden=\[0\]: nout is 0"),
-        ({"choices": {"hiden": {"4": [4]}}}, TypeError, r"cannot be made, hiden=\[4\]: .* argument 'hiden'"),
-        ({"model": model_of()}, TypeError, r"^a model of these choices cannot be made, hidden=\[\], .* 'hidden'"),
+        ({"choices": {"hidden": {"0": [0]}}}, ValueError, "nout is 0"),
+        ({"choices": {"hiden": {"4": [4]}}}, TypeError, "argument 'hiden'"),
+        ({"model": model_of()}, TypeError, "argument 'hidden'"),
         ({"choices": None, "lesson": [{**ASK, "choice": {"hidden": "4"}}]}, ValueError, "hidden='4': expected no ch"),
     ],
 )
