@@ -181,8 +181,7 @@ def _later(trace: Trace, loop: Loop, sums: Sequence[int], needed: Sequence[int])
     lines = [*filter(varying.__contains__, trace.live([*stay, *terms.values()], uniform))]
     moved = moved_lines(trace, lines, stay, uniform)
     terms = {each: line for each, line in terms.items() if line in moved}
-    made_of = trace.live(terms.values(), varying - moved | uniform)
-    added = sorted({of for line in made_of for of in trace.operands[line]} - moved - uniform)
+    added = sorted({of for line in moved for of in trace.operands[line]} - moved - uniform)
     return (terms, added) if len(added) <= len(terms) and not any(map(trace.size, added)) else ({}, [])
 
 

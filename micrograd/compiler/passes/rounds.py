@@ -74,10 +74,10 @@ def joined(nodes: Sequence[Node]) -> list[Node]:
 def steps_of(node: Node, layout: Layout) -> Kernel:
     """The steps of a loop. Enters the places of its numbers in the layout."""
     assert node.round
-    known, near, loop = layout, dict[int, Place](), node.round.loop
+    known, loop = layout, node.round.loop
     steps, body, row = list[Step](), list[Step](), list[Place]()
     for each in filter(None, (node.round.before, node)):
-        rounds = _Rounds(each, layout, known, near)
+        rounds = _Rounds(each, layout, known)
         steps += rounds.before()
         body += rounds.body()
         row += rounds.row()
@@ -100,9 +100,8 @@ class _Rounds:
     A slice has a number for each round, from the first to the last; a backward loop reads it from the end.
     """
 
-    def __init__(self, node: Node, layout: Layout, known: Layout, near: dict[int, Place]) -> None:
+    def __init__(self, node: Node, layout: Layout, known: Layout) -> None:
         assert node.round
-        self.near = near  # the places of copies, which a loop shares with the one that it is joined to
         self.node, self.outside, self.its, self.loop = node, layout, node.round, node.round.loop
         loop, self.n = self.loop, len(self.loop.state)
         self.is_backward = loop.forward >= 0
@@ -140,7 +139,8 @@ class _Rounds:
     def body(self) -> tuple[Step, ...]:
         """A round: a test to skip it, if needed; its nodes; and copies of what is not computed where it has to be."""
         own, its, over = self.own, self.its, self.loop.over
-        own.update((line, self._each(place)) for line, place in self.leaves.items())
+        placed = {line for line, place in own.items() if place != self.outside.get(line)}  # by the loop before
+        own.update((line, self._each(place)) for line, place in self.leaves.items() if line not in placed)
         copies, ends = self._nearby(), self._ends()
         for line, place in ends:
             own.setdefault(line, self._each(place))
@@ -167,11 +167,11 @@ class _Rounds:
     def _nearby(self) -> Kernel:
         """Copies of numbers that are too far apart to make a vector."""
         used = {*chain(*[each.operands for each in self.its.nodes])} if self.loop.is_sum else set()
-        lines = [line for line, place in self.leaves.items() if place.step > 1 and line in used - self.near.keys()]
-        steps: Kernel = [Assign(Ref(f"{self.prefix}tx", i), Ref(*self.own[line])) for i, line in enumerate(lines)]
-        self.near |= {line: (f"{self.prefix}tx", i) for i, line in enumerate(lines)}
-        self.own.update(self.near)
-        return steps
+        far = {line: self._each(place) for line, place in self.leaves.items() if place.step > 1 and line in used}
+        far = {line: place for line, place in far.items() if self.own[line] == place}  # no loop before has a copy
+        near = {line: (f"{self.prefix}tx", i) for i, line in enumerate(far)}
+        self.own.update(near)
+        return [Assign(Ref(*near[line]), Ref(*place)) for line, place in far.items()]
 
     def _ends(self) -> list[tuple[int, Slice]]:
         """Lines, and where all rounds put them: first the next state; then outputs, and what is kept."""
@@ -180,7 +180,7 @@ class _Rounds:
         ends = [*zip(loop.following, states, strict=True)]
         ends += [(line, self._slice("y", j, len(loop.outputs))) for j, line in its.outputs.items()]
         if not self.is_backward:
-            kept = {*its.kept} - {*dict(ends), *loop.state}
+            kept = {*its.kept} - dict(ends).keys()
             copied = kept.intersection(chain(*[each.items for each in its.nodes]))
             own.keeps = kept - copied
             ends += [(line, self._slice("n", i, len(copied))) for i, line in enumerate(sorted(copied))]
