@@ -45,6 +45,7 @@ class Loop(NamedTuple):
     rows: Sequence[tuple[Slice, int]] = ()  # each with the slice of g that it is added to
     forward: int = -1  # the line of the forward loop, if this is a backward one
     is_sum: bool = False  # whether rounds only add to the state, so that they may run in any order
+    again: int = -1  # the line of such a loop that this one repeats for its gradients: its state is part of this state
     over: int = -1  # a number of the (forward) state: once it is 1, no later round changes anything
 
     @property
@@ -243,11 +244,16 @@ class _Body:
                 for at, row in zip(starts, rows, strict=False)
             ],
             forward=forward,
-            is_sum=loop.is_sum,
             over=loop.over,
         )
-        line = self._record(back, [[sent.get(i, 0) for i in range(n)], *compress(ys, used)])
-        items = map(partial(trace.item, line), range(back.size))
+        columns = [[sent.get(i, 0) for i in range(n)], *compress(ys, used)]
+        if loop.is_sum:
+            first, *others = [[value.data for value in column] for column in self.columns]
+            columns = [first + columns[0], *others, *columns[1:]]
+            back = back._replace(state=[*loop.state, *back.state], xs=[*loop.xs, *back.xs], is_sum=True, again=forward)
+            back = back._replace(following=[*loop.following, *back.following], forward=-1)
+        line = self._record(back, columns)
+        items = map(partial(trace.item, line), range(len(back.state) - n, back.size))
         for value, item in zip((*self.columns[0], *numbers), items, strict=False):
             value.grad += item
         for row in rows:

@@ -13,7 +13,7 @@ from micrograd.compiler.passes.expressions import Node, expressions
 from micrograd.compiler.passes.fuse import fuse
 from micrograd.compiler.passes.hoist import FAR, hoist
 from micrograd.compiler.passes.roll import reroll
-from micrograd.compiler.passes.rounds import joined, steps_of
+from micrograd.compiler.passes.rounds import steps_of
 from micrograd.compiler.passes.sums import in_steps
 from micrograd.compiler.passes.tables import in_tables
 from micrograd.compiler.passes.vectorize import Layout, Place, by_level, copies, in_levels, in_trace_order
@@ -51,7 +51,7 @@ def program(graph: Graph, ends: Ends) -> Program:
     trace, results = graph.trace, ends.returned
     lines = [*results, *ends.gradients.values()]
     found = expressions(trace, lines, ends.rows, backward=graph.forward_end)
-    nodes = joined(found.nodes)
+    nodes = found.nodes
     leaves: dict[int, Place] = dict(trace.leaves)
     leaves |= {line: (f"&{row.array}", row.base) for line, row in trace.slices.items()}  # for `take_at`
     leaves |= {id: (f"={float(number)!r}", 0) for id, number in trace.constants.items()}
@@ -144,4 +144,4 @@ def _every(nodes: Sequence[Node]) -> Iterator[Node]:
     for node in nodes:
         yield node
         if node.round:
-            yield from _every([*filter(None, [node.round.before]), *node.round.nodes])
+            yield from _every(node.round.nodes)

@@ -80,16 +80,17 @@ class Node(NamedTuple):
 
 
 class Round(NamedTuple):
-    """A round of a loop: its nodes, and the outputs that something needs, by their positions.
+    """A round of a loop: its nodes, and the numbers of the next state and the outputs that something needs, by their
+    positions.
 
-    `kept` are lines of a forward loop that its backward loop needs. `before` is a loop that runs in the same rounds.
+    `kept` are lines of a forward loop that its backward loop needs.
     """
 
     loop: Loop
     nodes: list[Node]
+    following: dict[int, int]
     outputs: dict[int, int]
     kept: tuple[int, ...]
-    before: Node | None = None
 
 
 class Expressions(NamedTuple):
@@ -126,12 +127,13 @@ def expressions(
             merger.items[operands[line][0]][trace.items[line]] = line
     for row in merger.items.keys() - trace.maps.keys():
         merger.add_items(row)
+    joined = _joined(trace, loops, merger.items)
     for line in live:
         op, of = ops[line], operands[line]
         if line in trace.maps:
-            if line in loops:
+            if line in loops and line not in joined.values():
                 merger.add_loop(line, sorted(kept[line] | kept[loops[line].forward]), backward)
-            else:
+            elif line not in loops:
                 merger.add_call(line, op, of)
         elif op in SUMS:
             merger.add_sum(line, op, of)
@@ -149,12 +151,33 @@ def expressions(
     for place, line in rows:
         merger.add_row(line, place)
     scatters = [(place, *part[1:]) for place, line in rows for part in trace.parts(line) if part[0] == "scatter"]
+    for line in joined.values():  # what depends on the sums follows the loop that repeats it
+        needs = {*merger.items[line].values()}
+        for node in merger.nodes:
+            if not needs.isdisjoint(node.read):
+                needs.update((node.line, *node.items))
+        merger.nodes.sort(key=lambda node: node.line in needs)
     return Expressions(merger.nodes, scatters)
+
+
+def _joined(trace: Trace, loops: dict[int, Loop], items: dict[int, dict[int, int]]) -> dict[int, int]:
+    """Loops that only add up, by the loops that repeat them: these compute the sums for both, and get their items.
+
+    That needs a loop that does not depend on the sums. A fit of exponentials to 2,000 points takes 0.76 times as long.
+    """
+    found = dict[int, int]()
+    for line, loop in loops.items():
+        of = loop.again
+        is_free = of in loops and of not in found.values() and of not in trace.reached(trace.operands[line])
+        if is_free and all(i < len(loops[of].state) for i in items[of]):
+            items[line] |= items[of]
+            found[line] = of
+    return found
 
 
 def _kept(trace: Trace, loop: Loop) -> list[int]:
     """The lines of a forward loop that its backward loop needs; conditions, rows and sums are computed again."""
-    if loop.forward < 0 or loop.is_sum:
+    if loop.forward < 0:
         return []
     forward = trace.loops[loop.forward]
     its = trace.dependent((*forward.state, *forward.xs), loop.forward)
@@ -264,7 +287,8 @@ class _Merger:
         sums = [each for i, each in zip(loop.added, loop.sums, strict=False) if i in items]
         rows = [(row, each) for row, each in loop.rows if any(loop.added[i] in items for i in row.indices)]
         needed = kept if loop.forward < 0 else ()
-        results = [*loop.following, *outputs.values(), *needed]
+        following = {i: end for i, end in enumerate(loop.following) if i in items or not loop.is_sum}
+        results = [*following.values(), *outputs.values(), *needed]
         terms, added = _later(trace, loop, sums, [*results, *(each for _, each in rows)]) if sums else ({}, [])
         results += [each for each in sums if each not in terms] + added
         given = {*outside, *(kept if loop.forward >= 0 else ())}
@@ -277,7 +301,7 @@ class _Merger:
             lines[loop.added[at]] = instead
             if instead is not None:
                 found.nodes.append(Node(each, (("+", 1),), ((instead,),), at))
-        its = Round(loop, found.nodes, outputs, tuple(kept))
+        its = Round(loop, found.nodes, following, outputs, tuple(kept))
         self.nodes.append(Node(line, Call(f"scan {line}", ()), tuple(columns), items=tuple(lines), round=its))
         self.nodes += after
 

@@ -4,8 +4,7 @@ The states lie one after the other in an array, so the next state of one round i
 Another array keeps what the backward loop needs from each round. The backward loop reads both arrays from the end. Sums
 are added up in place.
 
-If rounds only add to the state, it stays in place, and they may run in any order; in C, in lanes. Then one loop
-computes both passes of a round; or if the backward loop needs the sums, it computes the round again.
+If rounds only add to the state, it stays in place, and they may run in any order; in C, in lanes.
 
 If `until` may end a loop, each round first hands the state on as it is, and then ends if a number of the state says so.
 
@@ -46,44 +45,12 @@ MANY = 1024  # terms to add up where they are computed: such a sum takes 0.94 to
 PARTS = 8  # of a sum over lanes: a gradient of gmm takes 0.77 of the time it takes if each strip is added up at once
 
 
-def joined(nodes: Sequence[Node]) -> list[Node]:
-    """The nodes, with each loop that only adds up made a part of its backward loop, since that computes the same.
-
-    That needs a backward loop that does not depend on the sums. What depends on the sums then follows both loops. A fit
-    of exponentials to 2,000 points takes 0.76 times as long.
-    """
-    found = [*nodes]
-    loops = [(node, its) for node in nodes if (its := node.round)]
-    for loop, own in loops:
-        backs = [(node, its) for node, its in loops if its.loop.forward == loop.line]
-        if len(backs) != 1 or not own.loop.is_sum or own.outputs:
-            continue
-        back, its = backs[0]
-        needed = {*loop.read, *back.read} - {loop.line}
-        for node in reversed(found):
-            if not needed.isdisjoint((node.line, *node.items)):
-                needed.update((node.line, *node.read))
-        if loop.line not in needed:
-            columns, items = back.columns + loop.columns, loop.items + back.items
-            both = back._replace(columns=columns, items=items, round=its._replace(before=loop))
-            found = [both if node is back else node for node in found if node is not loop]
-            found.sort(key=lambda node: node.line not in needed and node is not both)
-    return found
-
-
 def steps_of(node: Node, layout: Layout) -> Kernel:
     """The steps of a loop. Enters the places of its numbers in the layout."""
-    assert node.round
-    known, loop = layout, node.round.loop
-    steps, body, row = list[Step](), list[Step](), list[Place]()
-    for each in filter(None, (node.round.before, node)):
-        rounds = _Rounds(each, layout, known)
-        steps += rounds.before()
-        body += rounds.body()
-        row += rounds.row()
-        known = rounds.own
-    layout.update((line, place) for line, place in zip(node.items, row, strict=True) if line)
-    return [*steps, Loop(loop.rounds, tuple(body), loop.is_sum)] if body else steps  # a sum may need none
+    rounds = _Rounds(node, layout)
+    before, body, loop = rounds.before(), rounds.body(), rounds.loop
+    layout.update((line, place) for line, place in zip(node.items, rounds.row(), strict=True) if line)
+    return [*before, Loop(loop.rounds, body, loop.is_sum)] if body else before  # a sum may need no round
 
 
 class _Rounds:
@@ -100,7 +67,7 @@ class _Rounds:
     A slice has a number for each round, from the first to the last; a backward loop reads it from the end.
     """
 
-    def __init__(self, node: Node, layout: Layout, known: Layout) -> None:
+    def __init__(self, node: Node, layout: Layout) -> None:
         assert node.round
         self.node, self.outside, self.its, self.loop = node, layout, node.round, node.round.loop
         loop, self.n = self.loop, len(self.loop.state)
@@ -109,9 +76,8 @@ class _Rounds:
         self.prefix, self.mark = f"{layout.prefix}{node.line}_", f"@{forward}:"
         self.apart = 0 if loop.is_sum else self.n  # from one state to the next
         self.leaves = {line: self._in_order(self._slice("s", i, self.apart)) for i, line in enumerate(loop.state)}
-        self.own = Layout(dict(known), f"{self.prefix}t", tables=layout.tables)
-        self.own.rows, self.own.kept = dict(known.rows), dict(known.kept)
-        self.nodes = [each for each in node.round.nodes if each.line not in known]
+        self.own = Layout(dict(layout), f"{self.prefix}t", tables=layout.tables)
+        self.own.rows, self.own.kept = dict(layout.rows), dict(layout.kept)
 
     def _slice(self, name: str, base: int = 0, step: int = 1, size: int = -1) -> Slice:
         """A part of an array of the loop: by default, a number for each round."""
@@ -130,7 +96,7 @@ class _Rounds:
             if not place:
                 steps += _copies(self.leaves[line], column, self.outside)
         self.leaves |= self.outside.kept.get(loop.forward, {})
-        if any(self.node.items[-loop.size :][i] for i in loop.added):
+        if any(self.node.items[i] for i in loop.added):
             steps += _set(self._slice("a", size=len(loop.added)), "=0.0")
         if loop.over >= 0 and self.its.outputs:  # of rounds that are skipped
             steps += _set(self._slice("y", size=loop.rounds * len(loop.outputs)), "=0.0")
@@ -139,12 +105,11 @@ class _Rounds:
     def body(self) -> tuple[Step, ...]:
         """A round: a test to skip it, if needed; its nodes; and copies of what is not computed where it has to be."""
         own, its, over = self.own, self.its, self.loop.over
-        placed = {line for line, place in own.items() if place != self.outside.get(line)}  # by the loop before
-        own.update((line, self._each(place)) for line, place in self.leaves.items() if line not in placed)
+        own.update((line, self._each(place)) for line, place in self.leaves.items())
         copies, ends = self._nearby(), self._ends()
         for line, place in ends:
             own.setdefault(line, self._each(place))
-        steps = reroll([*copies, *fuse(by_level(in_levels(self.nodes), own, steps_of))])
+        steps = reroll([*copies, *fuse(by_level(in_levels(its.nodes), own, steps_of))])
         if over >= 0:
             pairs = [(self._each(place), own[line]) for line, (_, place) in zip(self.loop.state, ends, strict=False)]
             steps = [*reroll([Assign(Ref(*to), Ref(*of)) for to, of in pairs]), Skip(Ref(*own[over])), *steps]
@@ -168,7 +133,6 @@ class _Rounds:
         """Copies of numbers that are too far apart to make a vector."""
         used = {*chain(*[each.operands for each in self.its.nodes])} if self.loop.is_sum else set()
         far = {line: self._each(place) for line, place in self.leaves.items() if place.step > 1 and line in used}
-        far = {line: place for line, place in far.items() if self.own[line] == place}  # no loop before has a copy
         near = {line: (f"{self.prefix}tx", i) for i, line in enumerate(far)}
         self.own.update(near)
         return [Assign(Ref(*near[line]), Ref(*place)) for line, place in far.items()]
@@ -177,7 +141,7 @@ class _Rounds:
         """Lines, and where all rounds put them: first the next state; then outputs, and what is kept."""
         loop, its, own = self.loop, self.its, self.own
         states = [self._in_order(self._slice("s", self.apart + i, self.apart)) for i in range(self.n)]
-        ends = [*zip(loop.following, states, strict=True)]
+        ends = [(line, states[i]) for i, line in its.following.items()]
         ends += [(line, self._slice("y", j, len(loop.outputs))) for j, line in its.outputs.items()]
         if not self.is_backward:
             kept = {*its.kept} - dict(ends).keys()
@@ -188,8 +152,8 @@ class _Rounds:
         return ends
 
     def _in_order(self, place: Slice) -> Slice:
-        """A slice as a loop reads it, or back: from the end in a backward loop, unless any order will do."""
-        if not self.is_backward or self.loop.is_sum:
+        """A slice as a loop reads it, or back: from the end in a backward loop."""
+        if not self.is_backward:
             return place
         return Slice(place.array, place.base + (place.size - 1) * place.step, -place.step, place.size)
 

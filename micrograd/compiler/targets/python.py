@@ -9,7 +9,7 @@ import textwrap
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
-from itertools import chain, count
+from itertools import chain, count, takewhile
 from operator import add
 from typing import Any, NamedTuple
 
@@ -189,8 +189,9 @@ class _Writer:
             taken.add(of)
             return f"d{of}"
 
-        self.lines = [*self._computed((node for node in found.nodes if node.line < graph.forward_end), name)]
-        if backward := [node for node in found.nodes if node.line >= graph.forward_end]:
+        forward = [*takewhile(lambda node: node.line < graph.forward_end, found.nodes)]
+        self.lines = [*self._computed(forward, name)]
+        if backward := found.nodes[len(forward) :]:
             self.lines += ["# forward ends here, backward begins", *self._computed(backward, name)]
         for row, i, gradient in found.scatters:
             self.lines.append(f"add_at({self.names[i]}, g, {row.indices!r}, {self.names[gradient]})")
@@ -235,13 +236,14 @@ class _Writer:
 
         yield f"{_list(state)} = {_list(map(names.__getitem__, numbers(first)))}"
         yield from (f"{name} = 0.0" for name in sums)
-        yield from (f"{name} = []" for name in (*outputs.values(), *[f"rounds{line}"] * (loop.forward < 0)))
+        is_kept = loop.forward < 0 and not loop.is_sum
+        yield from (f"{name} = []" for name in (*outputs.values(), *[f"rounds{line}"] * is_kept))
         yield f"for {', '.join(xs)}, in zip({', '.join(rows)}):" if rows else f"for _ in range({loop.rounds}):"
         yield from indented(self._computed(its.nodes, name))
-        if loop.forward < 0:
+        if is_kept:
             yield f"    rounds{line}.append({_list([*state, *xs, *map(names.__getitem__, its.kept)])})"
         yield from (f"    {name}.append({names[its.outputs[j]]})" for j, name in outputs.items())
-        yield f"    {_list(state)} = {_list(names[result] for result in loop.following)}"
+        yield f"    {_list(state[i] for i in its.following)} = {_list(map(names.__getitem__, its.following.values()))}"
         if loop.over >= 0 > loop.forward:
             yield f"    if {names[loop.over]}: break"
         for of_all in outputs.values() if loop.forward >= 0 else ():
