@@ -146,17 +146,15 @@ def pitch_of(blocks: Sequence[Block]) -> int:
     return pitch
 
 
-def by_level(
-    blocks: Iterable[Block], layout: Layout, loop: LoopSteps, of_block: Callable[[list[Part]], Kernel] | None = None,
-    pitch: int = 0,
-) -> Kernel:  # fmt: skip
-    """Steps for all blocks. All their places are added to the layout.
+def by_level(blocks: Iterable[Block], layout: Layout, loop: LoopSteps, pitch: int = 0) -> Kernel:
+    """Steps for all blocks; `loop` returns the steps of a loop. All their places are added to the layout.
 
-    `loop` returns the steps of a loop, and `of_block` the steps for the parts of any other block.
+    With a `pitch` (see `placed`), the rounds of loops may vary.
     """
     steps: Kernel = []
     for block in placed(blocks, layout, pitch):
-        steps += loop(block[0], layout) if block[0].round else (of_block or by_kind)(parts_of(block, layout))
+        its = loop(block[0], layout) if block[0].round else by_kind(parts_of(block, layout))
+        steps += reroll(its, varies=True) if pitch else its
     return steps
 
 
