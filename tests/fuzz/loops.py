@@ -227,7 +227,7 @@ def compiled(program: Program, way: Way) -> list[float]:
         patch.object(roll, "FEWEST_ROUNDS", way.fewest),
         patch.object(toolchain, "FLAGS", flags),
         patch.multiple(passes, MANY_CONSTANTS=4, ORDERS=(way.order,)),
-        patch.object(lower, "LINES", LINES),
+        patch.multiple(lower, LINES=LINES, REFERENCES=2 * LINES),
         patch.dict(os.environ, CC=way.compiler),
     ):
         fast = micrograd.compile(lambda x: run(program, x, ws, constants), (examples[0],), parameters=ws, backend="c")

@@ -237,7 +237,7 @@ def _jobs(text: str) -> int:
     """How many compilers share a text: one for each processor, but fewer beside other builds, or for a short text."""
     builders = [thread for thread in threading.enumerate() if thread.name == BUILDER]
     others = len(builders) - (threading.current_thread() in builders)
-    return min((os.cpu_count() or 1) + 1 - max(1, others), text.count("\n") // LONG, text.count("% JOBS"))
+    return min((os.cpu_count() or 1) + 1 - max(1, others), text.count("\n") // LONG, text.count("#if MINE"))
 
 
 def _run(commands: list[list[str]], room: str) -> None:

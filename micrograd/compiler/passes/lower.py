@@ -17,6 +17,9 @@ from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
 
 LINES = 150  # of a function: gcc takes 2.4 s for 7,500 lines in lanes, and 2.8 if they are in functions of 600
+REFERENCES = 300
+"""Of a function in lanes, where sums take many lines: gcc takes 1.0 s for two convolutions, 1.15 with LINES, and two
+compilers share them. For single examples, they would take 3 times as long."""
 MOST_PIECES = 8  # of an array: each is a parameter of every function
 LONG_ROW = 8  # rounds: loops of at least as many compute exp and tanh by arithmetic
 
@@ -49,7 +52,7 @@ def lower(
         kernel = [_for_all(step, program.sizes, shared) for step in kernel] if any(shared) else kernel
     vectors = kind in ("lanes", "once")
     layers = kernel if kind == "once" else with_layers(kernel) if vectors else interchanged(in_lanes(with_sums(kernel)))
-    parts, temporaries = allocate(layers, LINES)
+    parts, temporaries = allocate(layers, REFERENCES, _references) if vectors else allocate(layers, LINES)
     parts = list(map(_needed, parts)) if kind == "file" else parts  # elsewhere, a step may set `failed`
     pieces = dict[str, list[str]]()
     for array, sizes in (("x", program.sizes), ("y", results)) if kind == "one" else ():
@@ -61,6 +64,11 @@ def lower(
         last = [list(map(_in_vectors, part)) for part in steps]
     before = {"products": [kernel, [product.step() for product in products]], "layers": [layers], "storage": parts}
     return Lowered(last, temporaries, products, block, before | {"sums": steps, "jam": last}, pieces)
+
+
+def _references(kernel: Kernel) -> int:
+    """How many references the steps of a kernel have."""
+    return sum(1 for _ in refs(tuple(kernel)))
 
 
 def _in_pieces(parts: Sequence[Kernel], array: str, sizes: Sequence[int]) -> list[Kernel] | None:

@@ -96,8 +96,7 @@ class Writer(Printer):
         text = super().function_of(name, [" ".join(f"(void){each};" for each in self.parameters), *lines])
         if self.is_file:
             return text
-        number = name.removeprefix(self.name)[1:] or 0
-        return f"#if {number} % JOBS == JOB\n{text.rstrip()}\n#else\n{self.declaration(name)};\n#endif\n\n"
+        return f"#if MINE({self.ranks[name]})\n{text.rstrip()}\n#else\n{self.declaration(name)};\n#endif\n\n"
 
     def array(self, name: str, numbers: Sequence[float]) -> str:
         """The declaration of an array."""
@@ -215,7 +214,7 @@ def library_source(
         definitions(body, precision, vectors=tile > 0),
         PARTS["layer"] if "layer(" in body else "",
         body,
-        "#if JOB == 0",
+        "#if JOB == JOBS - 1",
         "" if "x" in writer.pieces else PARTS["gather"],
         PARTS["product"] + products if products else "",
         PARTS["run"],

@@ -435,6 +435,7 @@ def test_the_next_process_finds_what_the_last_one_compiled(own_cache):
 def test_several_compilers_share_a_long_text(n, own_cache, monkeypatch):
     commands, run = [], toolchain._run
     monkeypatch.setattr(lower, "LINES", 2)  # of each function
+    monkeypatch.setattr(lower, "REFERENCES", 4)
     monkeypatch.setattr(toolchain, "LONG", 100)
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
     monkeypatch.setattr(toolchain, "_run", lambda given, files: commands.append(len(given)) or run(given, files))
