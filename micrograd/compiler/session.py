@@ -15,7 +15,7 @@ from operator import is_
 from typing import Any, Self
 
 from micrograd.compiler.calls import Slot
-from micrograd.compiler.dataset import Batch, Buckets, ShapeError
+from micrograd.compiler.dataset import Batch, ShapeError
 from micrograd.compiler.dtype import DOUBLE, REMEDY
 from micrograd.compiler.frontend.redirect import assign, is_held
 from micrograd.compiler.function import Function
@@ -41,7 +41,7 @@ class Training:
     sets `validation`, the examples to measure, and `shards`, if workers compute the gradients.
     """
 
-    validation: Buckets
+    validation: Any = None
     shards: Any = None
 
     def __init__(self, function: Function, optimizer: Optimizer, engine: Engine | None = None) -> None:

@@ -4,6 +4,7 @@ Generated code repeats what the model and its loss did when they were traced. So
 first: only if they do the same each time, generated code takes the steps.
 """
 
+import gc
 import logging
 import math
 import pickle
@@ -17,6 +18,7 @@ from typing import Any
 
 from micrograd.compiler.distributed import Shards
 from micrograd.compiler.dtype import DOUBLE
+from micrograd.compiler.frontend.tracer import Symbol
 from micrograd.compiler.function import Function
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.session import Training
@@ -54,14 +56,14 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
                     if states() != before:  # drawn for a shape that none of the calls had
                         trial.why = DRAWS
                 finally:
-                    # In a block in single precision, the engine computes with rounded parameters. These calls also
-                    # replace traced numbers that the model stored, such as activations of each shape.
-                    for i in batches.examples.firsts() if batches.examples else [0]:
-                        trial.call(i, 1e-2 if backend.precision == "single" else 0.0)
-                for i in training.validation.firsts() if engine.validation else ():
-                    with suppress(Exception):  # the validation raises it, too
-                        engine.loss_of(*engine.validation.arguments(i))
+                    # In a block in single precision, the engine computes with rounded parameters. This call also
+                    # replaces traced numbers that the model stored, such as activations.
+                    trial.call(0, 1e-2 if backend.precision == "single" else 0.0)
                 function, batched = training.function, batches.examples.batches
+                if len(function._backends) > 1 and any(
+                    type(each) is Symbol for each in gc.get_objects()
+                ):  # stored ones
+                    _call_each_shape(engine, batches.examples, training.validation)
                 loss, _ = function._sums(batches.examples, function._array(), [0], 1.0)
                 trial.compare(0, loss, 1e-6 if function.precision == DOUBLE else 1e-2)
             why = trial.why
@@ -91,6 +93,14 @@ def entered(stack: ExitStack, engine: Engine, backend: Backend, batches: Batches
     if backend.executor is not None:
         training.shards = Shards(backend.executor, function, batches.examples)
     return training
+
+
+def _call_each_shape(engine: Engine, *examples: Any) -> None:
+    """Have the engine call the model on one example of each shape, which replaces the traced numbers that it stored."""
+    for data, of_shapes in zip((engine.data, engine.validation), examples, strict=True):
+        for i in of_shapes.firsts() if of_shapes else ():
+            with suppress(Exception):  # the step or the validation that takes this example raises it, too
+                engine.loss_of(*data.arguments(i))
 
 
 @contextmanager
