@@ -18,7 +18,7 @@ def jam(kernel: Sequence[Step]) -> Kernel:
             whole, rest = divmod(step.rounds, JAM_FACTOR)
             found.append(Loop(whole, tuple(_copies(step.body))))
             if rest:
-                found.append(Loop(rest, tuple([later(inner, whole * JAM_FACTOR) for inner in step.body])))
+                found.append(Loop(rest, later(step.body, whole * JAM_FACTOR)))
         else:
             found.append(step)
     return found
@@ -49,12 +49,6 @@ def _apart(ref: Ref, k: int) -> Ref:
 
 def can_jam(loop: Loop) -> bool:
     """Whether the rounds of an outermost loop are independent, and some numbers are read in every one."""
-    found = [ref for ref, _ in refs(loop)]
-    if not any(map(_is_reused, found)) or any(type(stride) is tuple for ref in found for stride in ref.strides):
-        return False
-    return is_parallel(loop)
-
-
-def _is_reused(ref: Ref) -> bool:
-    """Whether an inner loop reads the same elements in each round of the outer loop."""
-    return len(ref.strides) > 1 and ref.strides[0] == 0 != ref.strides[-1]
+    strides = [ref.strides for ref, _ in refs(loop)]
+    is_reused = any(len(its) > 1 and its[0] == 0 != its[-1] for its in strides)  # what an inner loop reads
+    return is_reused and not any(type(stride) is tuple for its in strides for stride in its) and is_parallel(loop)

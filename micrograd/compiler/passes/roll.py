@@ -129,13 +129,10 @@ def repeats(
 
 def _rounds(kinds: Sequence[int], bases: Sequence[Sequence[int]], start: int, period: int) -> int:
     """How many rounds are of the same kinds and advance evenly; the first two are known to be of the same kinds."""
-    strides: list[list[int]] = []  # from the first round to the second, as far as they were needed
     at = start + 2 * period
     while at < len(kinds) and kinds[at] == kinds[at - period]:
         before = bases[at - period]
-        if len(strides) < period:
-            strides.append(list(map(sub, before, bases[at - 2 * period])))
-        if list(map(sub, bases[at], before)) != strides[(at - start) % period]:
+        if list(map(sub, bases[at], before)) != list(map(sub, before, bases[at - 2 * period])):
             break
         at += 1
     return (at - start) // period
