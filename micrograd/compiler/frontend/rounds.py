@@ -9,6 +9,7 @@ We trace the round on leaves for the state and for x. Its lines stay in the trac
 The closures of the round write the backward loop when their turn comes, as they write any backward pass.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import partial
 from itertools import accumulate, chain, compress, islice
@@ -282,17 +283,14 @@ class _Body:
 
 def _only_adds(trace: Trace, state: Sequence[int], results: Sequence[int]) -> bool:
     """Whether a round adds numbers to its state that do not depend on the state, and uses it for nothing else."""
-    sums = {line: result for line, result in zip(state, results, strict=False) if line != result}
-    found = trace.dependent(sums)
+    uses = Counter(chain(results, *[trace.operands[line] for line in trace.live(results)]))
 
-    def adds(line: int, of: int) -> bool:
-        op, operands = trace.ops[line], trace.operands[line]
-        is_sum = op == "+" or (op in ("-", "dot") and operands[0] == of)
-        return is_sum and [each for each in operands if each in found] == [of]
+    def adds(of: int, line: int) -> bool:
+        operands = trace.operands[line]
+        is_sum = trace.ops[line] == "+" or (trace.ops[line] in ("-", "dot") and operands[0] == of)
+        return is_sum and of in operands and uses[of] == uses[line] == 1
 
-    added = [line for line in trace.live(results) if line in found]
-    is_apart = added == sorted(sums.values()) and found.isdisjoint(results[len(state) :])
-    return is_apart and all(adds(line, of) for of, line in sums.items())
+    return all(of == line or adds(of, line) for of, line in zip(state, results, strict=False))
 
 
 def is_linear(trace: Trace, line: int, uniform: Set[int]) -> bool:

@@ -64,6 +64,11 @@ def nearest(xs, w):
     return minimum(*[dot(point, point) - 2 * dot(point, xs) for point in (w[:4], w[4:8], w[8:12])])
 
 
+def twins(xs, w):
+    """Two rows of parameters that get the same gradient."""
+    return dot(w[:4], xs) + dot(w[4:8], xs) + xs[0] * w[8].exp()
+
+
 def in_rounds(xs, w):
     """Loops over parameters alone: the rounds of one read the example, and those of the other do not."""
     along, _ = micrograd.scan(lambda state, p: (state + p.exp() * xs[0], None), 0.0, w[:9])
@@ -72,7 +77,7 @@ def in_rounds(xs, w):
 
 
 PROGRAMS = [
-    mixture, penalized, tied, quantized, all_the_same, chosen, nearest, in_rounds,
+    mixture, penalized, tied, quantized, all_the_same, chosen, nearest, twins, in_rounds,
 ]  # fmt: skip
 
 
