@@ -183,19 +183,20 @@ class _Rounds:
 
 
 def with_sums(kernel: Sequence[Step]) -> Kernel:
-    """The kernel with sums of at least MANY numbers in loops that run in lanes: where possible, in the loops that
-    compute the numbers.
-    """
-    begun, steps = list[Step](), list[Step]()
+    """The kernel with sums of at least MANY numbers in the loops that compute the numbers, which then run in lanes."""
+    begun, steps, apart = list[Step](), list[Step](), dict[Step, Step]()
     for step in kernel:
         match step:
-            case Assign(total, Sum((*first, Loop(rounds, terms)))) if rounds >= MANY and _can_join(first, terms):
+            case Assign(total, Sum((*first, Loop(rounds, terms) as loop))) if rounds >= MANY and _can_join(
+                first, terms
+            ):
                 begun.append(Assign(total, Sum(tuple(first)) if first else start(terms)))
-                total = total._replace(strides=(0,))
-                steps.append(Loop(rounds, (Assign(total, Sum((Term("+", (total,)), *terms))),)))
+                inside = total._replace(strides=(0,))
+                steps.append(Loop(rounds, (Assign(inside, Sum((Term("+", (inside,)), *terms))),)))
+                apart[steps[-1]] = Assign(total, Sum((Term("+", (total,)), loop)))
             case _:
                 steps.append(step)
-    return [*begun, *join(steps, (), _may_add_up)] if begun else steps
+    return [*begun, *[apart.get(step, step) for step in join(steps, (), _may_add_up)]] if begun else steps
 
 
 def _can_join(first: Sequence[Any], terms: Sequence[Any]) -> bool:
@@ -232,7 +233,7 @@ def _strips(loop: Loop) -> Kernel:
     sizes = [n for n in LANES if n <= loop.rounds and n * room <= ROOM]
     if not sizes:
         return [loop]
-    lanes = min(sizes, key=lambda n: sum(divmod(loop.rounds, n)))
+    lanes = min(sizes, key=lambda n: loop.rounds // n + 4 * (loop.rounds % n))
     strips, left = divmod(loop.rounds, lanes)
     inside = [each for step in loop.body for each in _in_lanes(step, own, lanes)]
     found: Kernel = [Loop(strips, tuple(fuse(inside, (strips,), is_of_vectors)))]
