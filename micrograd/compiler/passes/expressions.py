@@ -229,7 +229,7 @@ class _Merger:
         for line in live:
             of_op[ops[line]].append(operands[line][:1] if ops[line] == "dot" else operands[line])
         self._uses = uses = Counter(chain(*[chain.from_iterable(of) for op, of in of_op.items() if op not in ROWS]))
-        self._added, self._subtracted = [Counter(chain.from_iterable(of_op[op])) for op in "+-"]
+        self._terms = Counter(chain.from_iterable(of_op["+"] + of_op["-"]))
         for line in live:
             if ops[line] in SUMS:
                 for operand in operands[line][: 1 if ops[line] == "dot" else 2]:
@@ -238,8 +238,7 @@ class _Merger:
 
     def may_repeat(self, line: int) -> bool:
         """Whether only sums use a product, so that each can have it as a term."""
-        added, subtracted = self._added.get(line, 0), self._subtracted.get(line, 0)
-        only_sums = line not in self._stay and self._uses[line] == added + subtracted and subtracted <= 1
+        only_sums = line not in self._stay and self._uses[line] == self._terms[line]
         return only_sums and self._trace.constants.keys().isdisjoint(self._trace.operands[line])
 
     def special(self, op: str, operands: Sequence[int]) -> str:

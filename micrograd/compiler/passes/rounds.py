@@ -298,8 +298,8 @@ def _adds(step: Any) -> bool:
 
 def _copies(to: Slice, column: Column, layout: Layout) -> Iterator[Step]:
     """Steps that copy a column."""
-    for first, n, (array,), (base,), (step,) in layout.runs([column], length(column)):
-        yield from _copy(Slice(to.array, to.base + first * to.step, to.step, n), Slice(array, base, step, n))
+    for first, (n, (array,), steps), (base,) in layout.stretches([column], length(column)):
+        yield from _copy(Slice(to.array, to.base + first * to.step, to.step, n), Slice(array, base, sum(steps), n))
 
 
 def _copy(to: Slice, of: Slice) -> list[Step]:

@@ -9,21 +9,32 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import chain, groupby, islice, repeat, zip_longest
+from itertools import chain, islice, repeat, starmap, zip_longest
 from operator import sub
 from typing import Any
 
 from micrograd.compiler.frontend.tracer import Slice
-from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Sum, Term
+from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Skip, Sum, Term
 from micrograd.compiler.passes.expressions import Column, Node, length
-from micrograd.compiler.passes.roll import FEWEST_ROUNDS, LONGEST_BODY, Part, repeats, reroll, roll, step_of
+from micrograd.compiler.passes.roll import (
+    FEWEST_ROUNDS,
+    LONGEST_BODY,
+    Part,
+    part,
+    repeats,
+    reroll,
+    roll,
+    rolled,
+    step_of,
+)
 
 Place = tuple[str, int]
 """An array and an index."""
 Block = list[Node]
 """Nodes that share an operation, and do not depend on one another."""
-Run = tuple[int, int, Sequence[str], Sequence[int], Sequence[Any]]
-"""Where a part of some columns begins, its rounds, and for each column the array, the first index, and the step."""
+Stretch = tuple[int, tuple[int, tuple[str, ...], tuple[int, ...]], tuple[int, ...]]
+"""Where a part of some columns begins; its rounds, and for each column the array and the step, unless there is only one
+round; and the first index of each."""
 
 NO_POWER = 9  # a pitch is 9, 18, 36, ...: with 64, not 72, Cholesky of 60 takes 1.4 times as long, by cache conflicts
 MOST_ROOM = 6  # places for each number, at most: Cholesky of 60 has 1,004 lines of C; with 3, 1,490; with 1, 2,448
@@ -67,24 +78,23 @@ class Layout(dict[Any, Place]):
             self._whole[column] = Slice(arrays[0], bases[0], sum(strides), n) if is_even else self.tables.get(column)
         return self._whole[column]
 
-    def runs(self, columns: Sequence[Column], size: int, items: Sequence[Any] = ()) -> Iterator[Run]:
+    def stretches(self, columns: Sequence[Column], size: int, items: Sequence[Any] = ()) -> Iterator[Stretch]:
         """The parts of columns that advance evenly, and numbers on their own.
 
         A column with a single number is one number for all. Numbers whose `items` are None are left out.
         """
         whole = [*filter(None, map(self.whole, columns))] if size >= FEWEST_ROUNDS else []
         if len(whole) == len(columns) and None not in items:  # as most do
-            its_arrays, bases, its_steps, _ = zip(*whole, strict=True)
-            yield 0, size, its_arrays, bases, its_steps
+            of_all, first_indices, steps, _ = zip(*whole, strict=True)
+            yield 0, (size, of_all, steps), first_indices
             return
         of_each = [self.places(self.tables.get(column, column)) for column in columns]
         places = zip(*[of * size if len(of) == 1 else of for of in of_each], strict=True)
         arrays, indices = zip(*[zip(*each, strict=True) for each in places], strict=True)
         kinds = [item is not None and kind for item, kind in zip(items, arrays, strict=True)] if items else arrays
-        for first, _, n in repeats(kinds, indices, 1) if size >= FEWEST_ROUNDS else [(i, 1, 1) for i in range(size)]:
-            if kinds[first]:
-                steps = [*map(sub, indices[first + 1], indices[first])] if n > 1 else [None] * len(columns)
-                yield first, n, arrays[first], indices[first], steps
+        for i, _, n in repeats(kinds, indices, 1) if size >= FEWEST_ROUNDS else zip(range(size), repeat(1), repeat(1)):
+            if kinds[i]:
+                yield i, (n, arrays[i], tuple(map(sub, indices[i + 1], indices[i])) if n > 1 else ()), indices[i]
 
 
 def in_levels(nodes: Sequence[Node], backward: float = math.inf) -> list[Block]:
@@ -160,14 +170,10 @@ def by_level(blocks: Iterable[Block], layout: Layout, loop: LoopSteps, pitch: in
 
 def in_trace_order(nodes: Sequence[Node], layout: Layout, loop: LoopSteps) -> Kernel:
     """Steps for all nodes, in the order of the trace, with loops for what repeats; the rest is as for `by_level`."""
-    steps: Kernel = []
-    in_order = chain(*placed(([node] for node in nodes), layout))
-    for is_loop, some in groupby(in_order, key=lambda node: node.round is not None):
-        if is_loop:
-            steps += [step for node in some for step in loop(node, layout)]
-        else:
-            steps += looped(parts_of(some, layout), LONGEST_BODY)
-    return reroll(steps)
+    parts: list[Part] = []
+    for block in placed(([node] for node in nodes), layout):
+        parts += map(part, loop(block[0], layout)) if block[0].round else parts_of(block, layout)
+    return reroll(looped(parts, LONGEST_BODY))
 
 
 def copies(results: Sequence[int], layout: Layout) -> Kernel:
@@ -234,7 +240,11 @@ def by_kind(parts: Sequence[Part]) -> Kernel:
     kinds: dict[Any, list[Part]] = defaultdict(list)
     for each in parts:
         kinds[each[0]].append(each)
-    return [step for alike in kinds.values() for step in reroll(looped(alike))]
+    steps: Kernel = []
+    for shape, alike in kinds.items():
+        may_loop_within = _looped_within(shape) is not shape
+        steps += reroll(looped(alike)) if may_loop_within else map(step_of, rolled(roll(alike, 0, 1)))
+    return steps
 
 
 def parts_of(nodes: Iterable[Node], layout: Layout) -> list[Part]:
@@ -248,50 +258,39 @@ def parts_of(nodes: Iterable[Node], layout: Layout) -> list[Part]:
         made_of, bases = _made_of(node, layout)
         shape = layout.shapes.get((target, made_of))
         if shape is None:
-            form, arrays, steps = made_of
-            shape = layout.shapes[target, made_of] = _set(Ref(target), _value(form, _refs(arrays, steps)))
+            is_call = isinstance(node.form, Call)
+            value = _value(node.form, _refs(made_of[1])) if is_call else Sum(tuple(starmap(_terms, made_of)))
+            shape = layout.shapes[target, made_of] = _set(Ref(target), value)
         parts.append((shape, (base, *bases)))
     return parts
 
 
 def _made_of(node: Node, layout: Layout) -> Part:
-    """The value of a node that is a number, before it has a shape: its form, and as in a `Run`, the arrays and steps of
-    its operands; and their bases. The form of a sum has the sign of each term, its factors and rounds.
+    """The value of a node that is a number, before it has a shape: its form and the arrays of its operands, or for each
+    stretch of a sum, the sign and what it is made of; and the indices of all.
     """
     if isinstance(node.form, Call):
-        its_arrays, its_bases = zip(*map(layout.__getitem__, node.columns[0]), strict=True)
-        return (node.form, its_arrays, ()), its_bases
-    terms, all_arrays, all_bases, all_steps, at = list[Any](), list[str](), list[int](), list[Any](), 0
-    runs: Any = node.form
-    for sign, width in runs:
-        columns = node.columns[at : at + width]
-        at += width
-        size = length(columns[0])
-        if size < FEWEST_ROUNDS:  # as in most sums
-            terms += [(sign, width, 1)] * size
-            all_steps += [None] * (size * width)
-            for array, base in chain(*zip(*map(layout.places, columns), strict=True)):
-                all_arrays.append(array)
-                all_bases.append(base)
-            continue
-        for _, n, arrays, bases, steps in layout.runs(columns, size):
-            terms.append((sign, width, n))
-            all_arrays += arrays
-            all_bases += bases
-            all_steps += steps
-    return (tuple(terms), tuple(all_arrays), tuple(all_steps)), tuple(all_bases)
+        arrays, indices = zip(*map(layout.__getitem__, node.columns[0]), strict=True)
+        return (node.form, arrays), indices
+    terms, its, at = list[Any](), list[int](), 0
+    for sign, n in node.form:
+        columns = node.columns[at : at + n]
+        for _, made_of, indices in layout.stretches(columns, length(columns[0])):
+            terms.append((sign, *made_of))
+            its += indices
+        at += n
+    return tuple(terms), tuple(its)
 
 
 def _parts_of_row(row: Node, layout: Layout) -> Iterator[Part]:
     to = layout.rows[row.line] if row.parameter < 0 else Slice("g", row.parameter, row.step, row.size)
-    made_of = row.form if isinstance(row.form, Call) else [(*run, 1) for run in row.form]
-    for first, n, arrays, bases, steps in layout.runs(row.columns, row.size, row.items):
-        target = Ref(to.array, 0, (to.step,) if n > 1 else ())
-        step: Any = _set(target, _value(made_of, _refs(arrays, steps)))
-        yield Loop(n, (step,)) if n > 1 else step, (to.base + first * to.step, *bases)
+    for first, (n, arrays, steps), indices in layout.stretches(row.columns, row.size, row.items):
+        (target,) = _refs([to.array], [to.step] if steps else ())
+        step: Any = _set(target, _value(row.form, _refs(arrays, steps)))
+        yield Loop(n, (step,)) if steps else step, (to.base + first * to.step, *indices)
 
 
-def _refs(arrays: Sequence[str], steps: Sequence[int | None]) -> list[Ref]:
+def _refs(arrays: Sequence[str], steps: Sequence[int] = ()) -> list[Ref]:
     """References to these arrays; with steps, in a loop whose rounds are so far apart."""
     return [Ref(array, 0, () if step is None else (step,)) for array, step in zip_longest(arrays, steps)]
 
@@ -300,26 +299,33 @@ def _set(target: Ref, value: Any) -> Assign | Accumulate:
     return (Accumulate if target.array == "g" else Assign)(target, value)
 
 
+def _terms(sign: str, rounds: int, arrays: Sequence[str], steps: Sequence[int]) -> Term | Loop:
+    """A term, the product of numbers in these arrays; with steps, a loop of terms whose numbers are so far apart."""
+    term = Term(sign, tuple(_refs(arrays, steps)))
+    return Loop(rounds, (term,)) if steps else term
+
+
 def _value(form: Any, refs: Sequence[Ref]) -> Any:
-    """A form with references in place of positions; or the sum of terms that have these signs, factors and rounds."""
+    """A form of numbers with references in place of their positions, or as the factors of its terms."""
     if isinstance(form, int):
         return refs[form]
     if isinstance(form, Call):
         return Call(form.op, tuple([_value(inner, refs) for inner in form.operands]))
     factors = iter(refs)
-    terms = [(n, Term(sign, tuple(islice(factors, width)))) for sign, width, n in form]
-    return Sum(tuple([Loop(n, (term,)) if n > 1 else term for n, term in terms]))
+    return Sum(tuple([Term(sign, tuple(islice(factors, n))) for sign, n in form]))
 
 
 def looped(parts: Sequence[Part], longest: int = 1) -> Kernel:
     """Steps, with loops for steps that repeat, and for what repeats within a step."""
-    return [_looped_within(step_of(part)) for part in roll(parts, 0, longest)]
+    return [_looped_within(step_of(each)) for each in roll(parts, 0, longest)]
 
 
 def _looped_within(step: Any) -> Any:
     """A step with loops for terms of sums that repeat, and for numbers of a `take` if they lie evenly."""
     if isinstance(step, Loop):
         return step._replace(body=tuple(map(_looped_within, step.body)))
+    if isinstance(step, Skip):
+        return step
     value, depth = step.value, len(step.target.strides)
     if isinstance(value, Sum) and len(value.terms) >= FEWEST_ROUNDS:
         return step._replace(value=Sum(tuple(reroll(value.terms, depth))))
