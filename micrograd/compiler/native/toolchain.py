@@ -64,10 +64,8 @@ class CompilerError(RuntimeError):
     """There is no C compiler, or it failed."""
 
 
-@functools.lru_cache
-def warn_once(message: str) -> None:
-    """Log a message unless it has been logged before."""
-    log.warning(message)
+warn_once = functools.cache(log.warning)
+"""Log a message unless it has been logged before."""
 
 
 @contextmanager
