@@ -238,7 +238,7 @@ class _Merger:
 
     def may_repeat(self, line: int) -> bool:
         """Whether only sums use a product, so that each can have it as a term."""
-        only_sums = line not in self._stay and self._uses[line] == self._terms[line]
+        only_sums = line not in self._stay and self._uses[line] == self._terms.get(line)
         return only_sums and self._trace.constants.keys().isdisjoint(self._trace.operands[line])
 
     def special(self, op: str, operands: Sequence[int]) -> str:

@@ -275,10 +275,18 @@ def _made_of(node: Node, layout: Layout) -> Part:
     terms, its, at = list[Any](), list[int](), 0
     for sign, n in node.form:
         columns = node.columns[at : at + n]
-        for _, made_of, indices in layout.stretches(columns, length(columns[0])):
-            terms.append((sign, *made_of))
-            its += indices
         at += n
+        if (size := length(columns[0])) >= FEWEST_ROUNDS:
+            for _, made_of, indices in layout.stretches(columns, size):
+                terms.append((sign, *made_of))
+                its += indices
+            continue
+        for places in zip(
+            *map(layout.places, columns), strict=True
+        ):  # as in most sums: passes of heat take 0.86 of the time
+            arrays, indices = zip(*places, strict=True)
+            terms.append((sign, 1, arrays, ()))
+            its += indices
     return tuple(terms), tuple(its)
 
 
