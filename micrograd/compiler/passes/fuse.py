@@ -73,19 +73,25 @@ def _last(loop: Loop, first: int, depth: int) -> Iterator[Step]:
 def _partner(found: Kernel, loop: Loop, around: tuple[int, ...], joins: Callable[[Loop], bool], few: int) -> int:
     """The index of a loop among the last steps that this one may join, and so run before the steps between; or -1."""
     last = len(found) - 1
+    least = accesses(loop._replace(rounds=loop.rounds - few), around)
     for at in range(last, max(-1, last - NEAR), -1):
-        before, between = found[at], found[at + 1 :]
-        if not isinstance(before, Loop) or not joins(before) or abs(before.rounds - loop.rounds) > few:
-            continue
-        is_apart = any(each.parallel or each.may_skip for each in (before, loop))
-        if is_apart or len([*innermost(before)]) > MOST_STEPS:
-            continue
-        its = accesses(loop._replace(rounds=min(before.rounds, loop.rounds)), around)
-        is_free = not any(meet(accesses(each, around), its, ever=True) for each in between)
-        is_alike = _is_flat((before, loop)) or not (few or between)
-        if is_free and is_alike and not meet(accesses(before, around), its, len(around)):
-            return at
+        before = found[at]
+        if isinstance(before, Loop) and joins(before) and abs(before.rounds - loop.rounds) <= few:
+            both = loop._replace(rounds=min(before.rounds, loop.rounds))
+            its = accesses(both, around) if few else least
+            is_free = not few or not any(meet(each, its, around, ever=True) for each in found[at + 1 :])
+            if is_free and _fit(before, both, at == last and not few) and not meet(before, its, around):
+                return at
+        if meet(before, least, around, ever=True):
+            break
     return -1
+
+
+def _fit(first: Loop, second: Loop, is_next: bool) -> bool:
+    """Whether the loops may be one, unless a round of the second accesses what a later round of the first does."""
+    if any(loop.parallel or loop.may_skip for loop in (first, second)) or len([*innermost(first)]) > MOST_STEPS:
+        return False
+    return is_next or _is_flat((first, second))
 
 
 def _is_flat(loops: Sequence[Loop]) -> bool:
@@ -108,8 +114,7 @@ def is_parallel(loop: Loop, around: tuple[int, ...] = ()) -> bool:
         if any(is_variable(ref) and ref not in known for ref, _ in refs(step.value)):
             return False  # a sum carried from round to round
         known.add(step.target)
-    its = accesses(loop, around)
-    return not meet(its, its, len(around))
+    return not meet(loop, accesses(loop, around), around)
 
 
 class Access(NamedTuple):
@@ -122,26 +127,33 @@ class Access(NamedTuple):
     is_set: bool
 
 
-def accesses(part: Step, around: tuple[int, ...] = ()) -> dict[str, list[Access]]:
-    """The elements of arrays that a step accesses, by array. `around` has the rounds of the loops around it."""
-    found = defaultdict[str, list[Access]](list)
+def _each(part: Step, around: tuple[int, ...]) -> Iterator[tuple[Ref, tuple[int, ...], bool]]:
+    """The elements that a step accesses, each with the rounds of the loops around it, and whether it is set."""
     for step, its in innermost(part, around):
         for i, (ref, rounds) in enumerate(refs(step, its)):
             if len(ref.strides) == len(rounds) and not is_variable(ref):
-                found[ref.array].append(Access(ref, rounds, *span(ref, rounds), i == 0 or isinstance(step, Switch)))
+                yield ref, rounds, i == 0 or isinstance(step, Switch)
+
+
+def accesses(part: Step, around: tuple[int, ...]) -> dict[str, list[Access]]:
+    """The elements of arrays that a step accesses, by array. `around` has the rounds of the loops around it."""
+    found = defaultdict[str, list[Access]](list)
+    for ref, rounds, is_set in _each(part, around):
+        found[ref.array].append(Access(ref, rounds, *span(ref, rounds), is_set))
     return found
 
 
-def meet(first: dict[str, list[Access]], second: dict[str, list[Access]], depth: int = 0, ever: bool = False) -> bool:
-    """Whether a round of the second loop, at this depth, accesses what a later round of the first does, and one of them
-    sets it. With `ever`, this may be any round of the first, not only a later one.
+def meet(first: Step, second: dict[str, list[Access]], around: tuple[int, ...], ever: bool = False) -> bool:
+    """Whether a round of the second loop accesses what a later round of the first does, and one of them sets it. With
+    `ever`, this may be any round of the first, not only a later one.
     """
-    return any(
-        (a.is_set or b.is_set) and a.low <= b.high and b.low <= a.high and (ever or _meets_later(a, b, depth))
-        for array in first.keys() & second.keys()
-        for a in first[array]
-        for b in second[array]
-    )
+    for ref, rounds, is_set in _each(first, around):
+        if others := second.get(ref.array):
+            a = Access(ref, rounds, *span(ref, rounds), is_set)
+            near = [b for b in others if (is_set or b.is_set) and a.low <= b.high and b.low <= a.high]
+            if any(ever or _meets_later(a, b, len(around)) for b in near):
+                return True
+    return False
 
 
 def _meets_later(first: Access, second: Access, depth: int) -> bool:

@@ -115,7 +115,10 @@ def in_levels(nodes: Sequence[Node], backward: float = math.inf) -> list[Block]:
         return level[column.array] if isinstance(column, Slice) else max(map(level.__getitem__, column))
 
     for node in nodes:
-        its = 1 + max(map(highest, filter(None, node.columns)), default=0)
+        if type(node.form) is Call and not node.size:
+            its = 1 + max(map(level.__getitem__, node.columns[0]), default=0)  # without a look into the cache
+        else:
+            its = 1 + max(map(highest, filter(None, node.columns)), default=0)
         levels.append(its)
         for line in (node.line, *node.items):
             level[line] = its
@@ -292,10 +295,15 @@ def _made_of(node: Node, layout: Layout) -> Part:
 
 def _parts_of_row(row: Node, layout: Layout) -> Iterator[Part]:
     to = layout.rows[row.line] if row.parameter < 0 else Slice("g", row.parameter, row.step, row.size)
-    for first, (n, arrays, steps), indices in layout.stretches(row.columns, row.size, row.items):
-        (target,) = _refs([to.array], [to.step] if steps else ())
-        step: Any = _set(target, _value(row.form, _refs(arrays, steps)))
-        yield Loop(n, (step,)) if steps else step, (to.base + first * to.step, *indices)
+    for first, made_of, indices in layout.stretches(row.columns, row.size, row.items):
+        key = to.array, to.step, row.form, made_of
+        shape = layout.shapes.get(key)
+        if shape is None:
+            n, arrays, steps = made_of
+            (target,) = _refs([to.array], [to.step] if steps else ())
+            step: Any = _set(target, _value(row.form, _refs(arrays, steps)))
+            shape = layout.shapes[key] = Loop(n, (step,)) if steps else step
+        yield shape, (to.base + first * to.step, *indices)
 
 
 def _refs(arrays: Sequence[str], steps: Sequence[int] = ()) -> list[Ref]:
