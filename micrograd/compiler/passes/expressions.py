@@ -42,8 +42,8 @@ class Node(NamedTuple):
     Its form is a Call, whose operands are other Calls and positions in the only column; or for a sum, its runs of
     terms, each with a column for each factor. For the largest of some numbers, the sign of the terms is ">".
 
-    A row is a node of `size` numbers: for each, the same Call or sum of terms. Its columns are the operands, and a
-    column with a single line is one number for all.
+    A row is a node of `size` numbers, each the same Call or sum of its own operands. The columns have these operands,
+    and a column with a single line is one number for all.
     """
 
     line: Any  # of the trace; for a number of a row that has no line of its own: the row's line, and the position
@@ -80,8 +80,8 @@ class Node(NamedTuple):
 
 
 class Round(NamedTuple):
-    """A round of a loop: its nodes, and the numbers of the next state and the outputs that something needs, by their
-    positions.
+    """A round of a loop: its nodes, and the lines of the next state and of the outputs, if something needs them, by
+    their positions.
 
     `kept` are lines of a forward loop that its backward loop needs.
     """
@@ -151,7 +151,7 @@ def expressions(
     for place, line in rows:
         merger.add_row(line, place)
     scatters = [(place, *part[1:]) for place, line in rows for part in trace.parts(line) if part[0] == "scatter"]
-    for line in joined.values():  # what depends on the sums follows the loop that repeats it
+    for line in joined.values():  # what depends on a loop's sums follows the loop that repeats it
         needs = {*merger.items[line].values()}
         for node in merger.nodes:
             if not needs.isdisjoint(node.read):
@@ -161,9 +161,9 @@ def expressions(
 
 
 def _joined(trace: Trace, loops: dict[int, Loop], items: dict[int, dict[int, int]]) -> dict[int, int]:
-    """Loops that only add up, by the loops that repeat them: these compute the sums for both, and get their items.
+    """Loops that only add up, by the loops that repeat them. Such a loop then computes both, and gets the items of both.
 
-    That needs a loop that does not depend on the sums. A fit of exponentials to 2,000 points takes 0.76 times as long.
+    It must not depend on the sums of the other. A fit of exponentials to 2,000 points then takes 0.76 times as long.
     """
     found = dict[int, int]()
     for line, loop in loops.items():
@@ -176,7 +176,7 @@ def _joined(trace: Trace, loops: dict[int, Loop], items: dict[int, dict[int, int
 
 
 def _kept(trace: Trace, loop: Loop) -> list[int]:
-    """The lines of a forward loop that its backward loop needs; conditions, rows and sums are computed again."""
+    """The lines of a forward loop that its backward loop needs; conditions and rows are computed again."""
     if loop.forward < 0:
         return []
     forward = trace.loops[loop.forward]

@@ -48,8 +48,8 @@ def fuse(steps: Sequence[Step], around: tuple[int, ...] = (), joins: Callable[[L
 
 
 def join(steps: Sequence[Any], around: tuple[int, ...], joins: Callable[[Loop], bool], few: int = 0) -> Kernel:
-    """The steps with each loop joined to an earlier one if possible. They may differ by a `few` rounds, which become
-    separate steps.
+    """The steps with each loop joined to an earlier one if possible. Two that join may differ by a `few` rounds; these
+    become separate steps.
     """
     found: list[Any] = []
     for step in steps:

@@ -68,7 +68,7 @@ def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | No
 
 
 def _apart(trace: Trace, varying: Sequence[int], rows: Sequence[tuple[Slice, int]]) -> list[tuple[Slice, int]]:
-    """The rows to add to gradients, with each link on its own if nothing else uses a row or its links."""
+    """The rows to add to gradients. Each link is a row of its own if nothing else uses the row or its links."""
     uses = Counter([i for line in varying for i in trace.operands[line]] + [row for _, row in rows])
     found = list[tuple[Slice, int]]()
     for place, row in rows:

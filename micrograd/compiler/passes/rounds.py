@@ -6,7 +6,7 @@ are added up in place.
 
 If rounds only add to the state, it stays in place, and they may run in any order; in C, in lanes.
 
-If `until` may end a loop, each round first hands the state on as it is, and then ends if a number of the state says so.
+If `until` may end a loop, each round first copies its state to the next. It then ends if a number of the state says so.
 
 While a round is turned into steps, the name of an array that advances from round to round begins with its stride.
 """
@@ -84,7 +84,7 @@ class _Rounds:
         return Slice(f"{self.prefix}{name}", base, step, self.loop.rounds if size < 0 else size)
 
     def before(self) -> Kernel:
-        """The first state, copies of what advances unevenly, and where sums and outputs start from.
+        """Steps that set the first state, copy what advances unevenly, and set sums and outputs to zero.
 
         Enters what a round reads into `leaves`.
         """
@@ -152,7 +152,7 @@ class _Rounds:
         return ends
 
     def _in_order(self, place: Slice) -> Slice:
-        """A slice as a loop reads it, or back: from the end in a backward loop."""
+        """A slice in the order of the rounds, or back: a backward loop reads it from the end."""
         if not self.is_backward:
             return place
         return Slice(place.array, place.base + (place.size - 1) * place.step, -place.step, place.size)
@@ -183,7 +183,7 @@ class _Rounds:
 
 
 def with_sums(kernel: Sequence[Step]) -> Kernel:
-    """The kernel with sums of at least MANY numbers in the loops that compute the numbers, which then run in lanes."""
+    """The kernel with sums of at least MANY numbers in the loops that compute them, so that these run in lanes."""
     begun, steps, apart = list[Step](), list[Step](), dict[Step, Step]()
     for step in kernel:
         match step:
@@ -200,13 +200,13 @@ def with_sums(kernel: Sequence[Step]) -> Kernel:
 
 
 def _can_join(first: Sequence[Any], terms: Sequence[Any]) -> bool:
-    """Whether what a sum begins with comes from outside, and a loop over these terms can become part of another."""
+    """Whether the kernel computes none of a sum's `first` terms, and a loop over the others can join another loop."""
     is_computed = any(ref.array[0] in "tyg" for ref, _ in refs(tuple(first)))
     return not is_computed and all(isinstance(term, Term) and term.sign != ">" for term in terms)
 
 
 def _may_add_up(loop: Loop, least: int = 0) -> bool:
-    """Whether compilers make vectors of a loop, and its rounds are independent, although they add to sums."""
+    """Whether compilers make vectors of a loop whose rounds share only sums, and `least` steps or more add to these."""
     if not is_of_vectors(loop):
         return False
     others = tuple([step for step in loop.body if not _adds(step)])
@@ -250,7 +250,7 @@ def _strips(loop: Loop) -> Kernel:
 
 
 def _in_lanes(step: Any, own: set[str], lanes: int, depth: int = 1) -> Iterator[Step]:
-    """The steps for a step inside `depth` loops, with loops over the lanes inside. Sums become their parts.
+    """The steps for a step inside `depth` loops, with loops over the lanes inside. Terms go to partial sums.
 
     The intermediate results of a round are in its `own` arrays.
     """
@@ -286,7 +286,7 @@ def _lane(ref: Ref, own: set[str], lanes: int, depth: int, first: int = 0) -> Re
 
 
 def _part(target: Ref) -> Ref:
-    """The parts of a sum: the last stride is from one to the next."""
+    """A reference to the partial sums of a sum: its last stride leads from one to the next."""
     array, base, strides = target
     return Ref(f"t{array}p", PARTS * base, (*[PARTS * stride for stride in strides], 1))
 

@@ -15,7 +15,7 @@ from micrograd.compiler.ir import Kernel, Loop, Ref, Step, Switch, length, most_
 LINE = 8  # numbers in a cache line, where arrays begin: a scan in lanes takes 1.3 to 1.45 times as long elsewhere
 
 Use = tuple[Ref, tuple[int, ...], tuple[int, ...]]
-"""A reference, the rounds of the loops around it, and where the innermost is: positions in the loops around that."""
+"""A reference, the rounds of the loops around it, and the path to the innermost one: a position at each depth."""
 
 
 def allocate(kernel: Kernel, most: int, size: Callable[[Kernel], int] = length) -> tuple[list[Kernel], int]:
@@ -49,7 +49,7 @@ def allocate(kernel: Kernel, most: int, size: Callable[[Kernel], int] = length) 
 
 
 def _uses(step: Step, rounds: tuple[int, ...], place: tuple[int, ...]) -> Iterator[Use]:
-    """The uses of numbers in a step."""
+    """The uses of numbers in a step at this place, inside loops of these rounds."""
     if isinstance(step, Loop):
         for i, inner in enumerate(step.body):
             its = (*place, i) if isinstance(inner, Loop) else place
@@ -76,8 +76,8 @@ def _parts(kernel: Kernel, most: int, size: Callable[[Kernel], int]) -> Iterator
 
 
 def _ranges(uses: Sequence[Use]) -> tuple[dict[Ref, Ref], dict[Ref, int]]:
-    """The range of each reference, as a reference to its first element, and the sizes of the ranges: references that
-    overlap are in one.
+    """The range of each reference, as a reference to its first element, and the sizes of the ranges. References
+    that overlap share a range.
     """
     spans: dict[str, list[tuple[int, int, Ref]]] = defaultdict(list)
     for ref, rounds, _ in uses:
