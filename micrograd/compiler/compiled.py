@@ -288,8 +288,8 @@ class Compiled(Function):
     def export_c(self, path: str | Path, *, precision: str | None = None) -> None:
         """Write the function as one C99 file, and its declarations to a header beside it: `model.c` and `model.h`.
 
-        The names in it begin with the file's. Other Values that the function uses are constants. `precision` is
-        "double" or "single", by default that of the function.
+        The names in it begin with the name of the file. Other Values that the function uses are constants. `precision`
+        is "double" or "single", by default the function's.
 
         Raises ValueError if the path's stem is not a valid start for names in C; OverflowError if a parameter or a
         constant is too large for single precision.

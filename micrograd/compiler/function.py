@@ -310,7 +310,7 @@ class Function:
 
 
 def _finds_compiler(search: Callable[[], Any], precision: Precision, *, is_required: bool = False) -> bool:
-    """Whether a C compiler works here. If not, logs a warning, or raises CompilerError if one is required."""
+    """Whether the search finds a C compiler. If not, logs a warning, or raises CompilerError if one is required."""
     try:
         search()
     except CompilerError as error:

@@ -21,7 +21,7 @@ class Backend:
         "c" for generated C (this needs a C compiler); "python" for generated Python; "auto" for C if there is a
         compiler, otherwise Python; and "eager", for `fit` only, for the engine.
     threads
-        How many threads may share the examples of a call or a step in C, at least about a millisecond of work for each.
+        How many threads may share the examples of a call or a step in C. Each gets about a millisecond of work or more.
     precision
         "double", or "single" for floats in C. If a number beyond 3.4e38 makes a result or gradient infinite or NaN, a
         call raises OverflowError; in a training run, the engine takes the step, in doubles.

@@ -152,8 +152,8 @@ def _indices(function: Function, optimizer: Optimizer) -> list[int]:
     try:
         return [*map(position.__getitem__, optimizer.parameters)]
     except KeyError as error:
-        came, remedy = shown(error.args[0]), "give compile all parameters that the optimizer changes"
-        raise ValueError(f"the optimizer changes {came}, not a parameter of the compiled function: {remedy}") from None
+        came = f"the optimizer changes {shown(error.args[0])}, but this is not a parameter of the compiled function"
+        raise ValueError(f"{came}: give compile all parameters that the optimizer changes") from None
 
 
 class Objective:

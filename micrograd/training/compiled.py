@@ -53,16 +53,15 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
                 before = states()
                 try:
                     training = entered(stack, engine, backend, batches, epochs)
-                    if states() != before:  # drawn for a shape that none of the calls had
+                    if states() != before:  # for a shape that the calls did not have
                         trial.why = DRAWS
                 finally:
                     # In a block in single precision, the engine computes with rounded parameters. This call also
                     # replaces traced numbers that the model stored, such as activations.
                     trial.call(0, 1e-2 if backend.precision == "single" else 0.0)
                 function, batched = training.function, batches.examples.batches
-                if len(function._backends) > 1 and any(
-                    type(each) is Symbol for each in gc.get_objects()
-                ):  # stored ones
+                stores = len(function._backends) > 1 and any(type(each) is Symbol for each in gc.get_objects())
+                if stores:
                     _call_each_shape(engine, batches.examples, training.validation)
                 loss, _ = function._sums(batches.examples, function._array(), [0], 1.0)
                 trial.compare(0, loss, 1e-6 if function.precision == DOUBLE else 1e-2)
@@ -96,7 +95,7 @@ def entered(stack: ExitStack, engine: Engine, backend: Backend, batches: Batches
 
 
 def _call_each_shape(engine: Engine, *examples: Any) -> None:
-    """Have the engine call the model on one example of each shape, which replaces the traced numbers that it stored."""
+    """Have the engine call the model on an example of each shape, so that numbers replace the traced ones it stored."""
     for data, of_shapes in zip((engine.data, engine.validation), examples, strict=True):
         for i in of_shapes.firsts() if of_shapes else ():
             with suppress(Exception):  # the step or the validation that takes this example raises it, too
@@ -105,7 +104,7 @@ def _call_each_shape(engine: Engine, *examples: Any) -> None:
 
 @contextmanager
 def _restored(rng: Any) -> Iterator[Callable[[], bytes]]:
-    """After the block, the global random number generators are where they were, and `rng` is, if it is Python's.
+    """After the block, set the global random number generators, and `rng` if it is Python's, back to where they were.
 
     Yields a function that returns their states, to compare.
     """

@@ -6,7 +6,8 @@ We trace the round on leaves for the state and for x. Its lines stay in the trac
     backward   their gradients, state, x  -> gradients of the state and of x before; what it adds to those of captured
                                              Values, which the loop adds up         from the last round to the first
 
-The closures of the round write the backward loop when their turn comes, as they write any backward pass.
+The closures of the round write the backward loop when their turn comes, as they write any backward pass. If rounds only
+add to the state, their order does not matter: the loop for the gradients then computes each round again, forwards.
 """
 
 from collections import Counter
@@ -46,8 +47,8 @@ class Loop(NamedTuple):
     rows: Sequence[tuple[Slice, int]] = ()  # each with the slice of g that it is added to
     forward: int = -1  # the line of the forward loop, if this is a backward one
     is_sum: bool = False  # whether rounds only add to the state, so that they may run in any order
-    again: int = -1  # the line of such a loop that this one repeats for its gradients: its state is part of this state
-    over: int = -1  # a number of the (forward) state: once it is 1, no later round changes anything
+    again: int = -1  # the line of such a loop that this one repeats for its gradients; this state begins with its state
+    over: int = -1  # the line of a number of the (forward) state: once it is 1, no later round changes anything
 
     @property
     def ends(self) -> list[int]:
@@ -132,9 +133,9 @@ def _filled(tree: Any, values: Iterator[Any]) -> Any:
 
 
 def _until(rounds: Rounds) -> Rounds:
-    """Rounds that all run: once `until` holds, they compute from the first state, and in vain.
+    """Rounds that all run: once `until` holds, they compute from the first state, in vain.
 
-    A number before the state becomes 1 then.
+    A number in front of the state is 1 from then on.
     """
 
     def step(pair: Any, x: Any) -> tuple[Any, Any]:
@@ -222,7 +223,7 @@ class _Body:
         return map(result, range(loop.size))
 
     def backward(self, forward: int, sent: dict[int, Any]) -> None:
-        """Record the backward loop, from the gradients sent to the results of the forward one, and pass its row on."""
+        """Record the loop for the gradients, from the gradients sent to the forward loop's results; pass its row on."""
         trace, n, loop = self.trace, len(self.state), self.trace.loops[forward]
         ys = [[sent.get(i, 0) for i in loop.of_output(j)] for j in range(len(loop.outputs))]
         used = [any(type(grad) is not int for grad in y) for y in ys]

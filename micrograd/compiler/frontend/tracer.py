@@ -272,7 +272,7 @@ class Trace:
         return Symbol(self, line)
 
     def _line(self, op: str, key: Any, operands: tuple[int, ...] = (), found: Any = None) -> int:
-        """The line that a key stands for, recorded at its first use; a leaf's key then joins those that were found."""
+        """The line that a key stands for, recorded at its first use. `found` then gets the key, by this line."""
         line = self.known[op].setdefault(key, len(self.ops))
         if line == len(self.ops):
             self.ops.append(op)

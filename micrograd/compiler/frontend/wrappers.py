@@ -77,7 +77,7 @@ class Pattern(NamedTuple):
 class Entries:
     """The entries of a jacobian that are not structurally zero; `patterns` says where, for the shapes that came.
 
-    A row is a number of the result, and a column one of the argument, however they are nested.
+    Each row belongs to a number of the result, and each column to a number of the argument, however these are nested.
     """
 
     def __init__(self, function: Any) -> None:

@@ -155,7 +155,7 @@ def _slots(process: int) -> threading.Semaphore:
 
 
 def start_build(text: str) -> Callable[[], ctypes.CDLL]:
-    """Build the library of a text in C in a thread. Returns what waits for it: call that instead of `build`."""
+    """Build the library of a text in C in a thread. Returns a function that waits for it: call this, not `build`."""
     return ahead(functools.partial(build, text))
 
 

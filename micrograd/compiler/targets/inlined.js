@@ -1,6 +1,6 @@
 // Functions that are written out where they are used, behind their tables, since engines call what they find too large
-// to inline, and allocate the numbers of a call. Their lines before the last are the same, and
-// are written once where both are taken of a number.
+// to inline, and allocate the numbers of a call. All lines but the last are the same in both functions, and are written
+// once where both are taken of a number.
 
 // PART TANH
 // tanh and its slope at every 1/32 from -22, beyond which tanh is 1 and -1, to 22

@@ -9,8 +9,8 @@ enum { AT_ONCE = 6 };
 #endif
 enum { PANEL = 2 * LANES }; /* columns of g at once */
 
-/* Adds sums of n products to `count` rows of g, up to AT_ONCE, in registers. The numbers of b are in a panel. If there
-   could be fewer columns, gcc would take 1.3 times as long for the library. */
+/* Adds sums of n products to `count` rows of g, up to AT_ONCE, in registers. The numbers of b are in a panel. With a
+   variable number of columns, gcc would take 1.3 times as long for the library. */
 #define ROWS_OF(count)                                                                                                 \
     static CONTRACTED __attribute__((noinline)) void rows_##count(                                                     \
         const real *a, const real *b, real *g, long g_row, long n)                                                     \
