@@ -49,7 +49,7 @@ class Module(NotebookDisplay):
     def named_parameters(self) -> Iterator[tuple[str, Value]]:
         """Each parameter once, with its path as its name: `("layers.0.neurons.3.w.1", Value)`, in a fixed order.
 
-        Raises ValueError if two have the same path, such as those in `{1: v, "1": w}`.
+        Raises ValueError if two have the same path, such as v and w in `{1: v, "1": w}`.
         """
         paths: dict[int, str] = {}
         taken = set[str]()
@@ -96,7 +96,7 @@ class Module(NotebookDisplay):
         if not computed:
             return state
         kept = {id(part): part for part in parts if isinstance(part, whole) or not _members(part)}
-        return deepcopy(state, kept | computed)  # which copies only lists and dicts
+        return deepcopy(state, kept | computed)  # it copies only lists and dicts
 
 
 class Neuron(Module):

@@ -84,8 +84,8 @@ def register(kind: type, functions: Any) -> None:
     `functions` is a module, a class or a dict, in which the functions of this module are looked up by name; another
     call for the same type adds to them. `polygamma` takes the order first, as in mpmath and SciPy. A function that is
     missing is composed of others if its definition here is (as sigmoid is, of exp), else calling it raises TypeError.
-    Such numbers need `+ - * /` and comparisons, and have to be mixed with ints. A comparison may be undecided, as that
-    of an interval around 0 with 0: tests/pages/any_number.md registers intervals, decimals and others.
+    Such numbers need `+ - * /` and comparisons, and have to be mixed with ints. A comparison may return None
+    or raise ValueError if it is undecided: `where` then takes the `hull` of both (tests/pages/any_number.md).
 
     Raises TypeError if `kind` is not a type of numbers or there are no functions, ValueError for other entries of a
     dict.

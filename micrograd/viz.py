@@ -112,8 +112,8 @@ def save_playground(
     what they may set, and what the browser's console offers.
 
     Raises TraceError if the model or the loss cannot be compiled, ValueError if there are more parameters or numbers
-    than above or they are not finite, or the page cannot show a lesson; TypeError if the optimizer is none of the
-    above; what the class or function raises for its choices, and what `save_svg` raises about the file.
+    than above or they are not finite, or the page cannot show a lesson; TypeError if the model or the optimizer is
+    none of the above; what the class or function raises for its choices, and what `save_svg` raises about the file.
     """
     from micrograd.draw.playground.page import page  # not at the top: it needs the compiler
 

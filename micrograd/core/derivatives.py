@@ -176,7 +176,7 @@ class Sweeps:
         return self._products(forward=True) < self._products(forward=False)
 
     def _products(self, *, forward: bool) -> int:
-        """The number of products in a sweep that carries a jacobian forward or back; directions are bits of ints."""
+        """The number of products in a sweep that carries a jacobian forward or back. Each bit is a direction."""
         variables, n = set(self._variables), 0
         directions: dict[Value, int] = defaultdict(int)
         for i, start in enumerate(self._variables if forward else self._outputs):

@@ -14,7 +14,7 @@ def gc_paused() -> Iterator[None]:
     """
     was_enabled = gc.isenabled()
     try:
-        if was_enabled:  # else another thread's block may be about to turn it on, and this one would leave it off
+        if was_enabled:  # otherwise it would stay off, if another thread's block turned it on just before
             gc.disable()
         yield
     finally:

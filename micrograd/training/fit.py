@@ -38,7 +38,7 @@ KINDS: dict[str, tuple[Any, ...]] = {
     "schedule": (NONE, CALL, "a function from the number of steps to a learning rate, such as optim.constant(0.1)"),
     "progress": (bool, ["write", "isatty"], "True, False or a text stream"),
 }
-"""For each argument its class, or else the attributes that it must have; and what to call it in errors."""
+"""For each argument, a class that needs no check; the attributes that others must have; and how errors describe it."""
 
 
 @dataclass(frozen=True)

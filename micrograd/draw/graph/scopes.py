@@ -112,9 +112,9 @@ class ExampleScopes:
         return not all(leaves) and not (self.graph.operations[i] == "*" and any(leaves))
 
     def _are_alike(self, terms: Sequence[int], examples: Sequence[Sequence[int]]) -> bool:
-        """Whether each term belongs to an example, and its Values have the operands that those of the first have.
+        """Whether each term is the last Value of an example, and all examples have operands like the first one's.
 
-        Examples that are alike have their Values in the same order. The operations are those of the terms' shape.
+        Alike examples have their Values in the same order. The terms are known to have the same operations.
         """
         operands, first = self.graph.operands, examples[0]
         for term, example in zip(terms, examples, strict=True):
