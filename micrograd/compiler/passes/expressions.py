@@ -161,7 +161,7 @@ def expressions(
 
 
 def _joined(trace: Trace, loops: dict[int, Loop], items: dict[int, dict[int, int]]) -> dict[int, int]:
-    """Loops that only add up, by the loops that repeat them. Such a loop then computes both, and gets the items of both.
+    """Loops that only add up, by the loops that repeat them. Such a loop computes both, and gets both loops' items.
 
     It must not depend on the sums of the other. A fit of exponentials to 2,000 points then takes 0.76 times as long.
     """
