@@ -217,8 +217,8 @@ class Compiled(Function):
         optimizer takes effect in the next one.
 
         Raises TypeError if the optimizer has its own `step` or `zero_grad`, and ValueError if it has parameters that
-        are not the function's. Entering the block raises ValueError if it has begun already; in C, also if another one
-        trains a function with one of these parameters, and TypeError if the rule does more than return numbers.
+        are not the function's. Entering the block raises ValueError if it has begun already; in C, also if another
+        block holds one of these parameters, and TypeError if the optimizer's rule does more than return numbers.
         """
         return Training(self, optimizer)
 
