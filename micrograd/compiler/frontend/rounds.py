@@ -133,7 +133,7 @@ def _filled(tree: Any, values: Iterator[Any]) -> Any:
 
 
 def _until(rounds: Rounds) -> Rounds:
-    """Rounds that all run: once `until` holds, they compute from the first state, in vain.
+    """Rounds that all run: once `until` holds, they compute from the first state, and nothing uses their results.
 
     A number in front of the state is 1 from then on.
     """
