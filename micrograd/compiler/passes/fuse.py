@@ -88,7 +88,7 @@ def _partner(found: Kernel, loop: Loop, around: tuple[int, ...], joins: Callable
 
 
 def _fit(first: Loop, second: Loop, is_next: bool) -> bool:
-    """Whether the loops may be one, unless a round of the second accesses what a later round of the first does."""
+    """Whether two loops are alike enough to be one; `is_next` says that no steps are between them."""
     if any(loop.parallel or loop.may_skip for loop in (first, second)) or len([*innermost(first)]) > MOST_STEPS:
         return False
     return is_next or _is_flat((first, second))
@@ -145,7 +145,7 @@ def accesses(part: Step, around: tuple[int, ...]) -> dict[str, list[Access]]:
 
 def meet(first: Step, second: dict[str, list[Access]], around: tuple[int, ...], ever: bool = False) -> bool:
     """Whether a round of the second loop accesses what a later round of the first does, and one of them sets it. With
-    `ever`, this may be any round of the first, not only a later one.
+    `ever`, this may be any round of the first. `around` has the rounds of the loops around both.
     """
     for ref, rounds, is_set in _each(first, around):
         if others := second.get(ref.array):
