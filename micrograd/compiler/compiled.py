@@ -291,10 +291,13 @@ class Compiled(Function):
         The names in it begin with the name of the file. Other Values that the function uses are constants. `precision`
         is "double" or "single", by default the function's.
 
-        Raises ValueError if the path's stem is not a valid start for names in C; OverflowError if a parameter or a
-        constant is too large for single precision.
+        Raises ValueError if the path does not end in .c, or its stem is not a valid start for names in C; OverflowError
+        if a parameter or a constant is too large for single precision.
         """
         path = Path(path)
+        if path.suffix != ".c":
+            better = path.with_suffix(".c")
+            raise ValueError(f"{path} is not the name of a C source: give one that ends in .c, such as {better}")
         declarations, definitions = self._exported(path.stem, precision)
         files.replace(path, (declarations + definitions).encode())
         files.replace(path.with_suffix(".h"), declarations.encode())

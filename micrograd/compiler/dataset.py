@@ -263,6 +263,8 @@ def check_out(out: Any, shape: tuple[Any, ...], code: str) -> None:
     fits = is_array and out.shape == shape and out.dtype.char == code and out.dtype.isnative
     if fits and out.flags.c_contiguous and out.flags.writeable:
         return
+    if not trees.is_regular(shape):
+        raise ValueError(f"out cannot have the shape of the results, {shape}: leave it out, for nested lists")
     came = f"an array of {out.dtype.str!r} and shape {out.shape}" if is_array else shown(out)
     expected = f"a C-contiguous NumPy array of {code!r} to write to, such as numpy.empty({shape}, {code!r})"
     raise (ValueError if is_array else TypeError)(f"out is {came}: expected {expected}")

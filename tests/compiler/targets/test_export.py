@@ -208,6 +208,13 @@ def test_a_name_that_c_cannot_do_with_is_refused_and_the_name_that_is_given_inst
     exported(tmp_path, f"{name}.c")
 
 
+@pytest.mark.parametrize("name", ["model.h", "model.H", "model.cpp", "model.C", "model"])
+def test_a_source_is_not_written_where_its_header_goes_or_as_another_language(tmp_path, name):
+    with pytest.raises(ValueError, match=rf"{name} is not the name of a C source: give one .* such as .*model\.c"):
+        exported(tmp_path, name)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.skipif(not shutil.which("gcc"), reason="gcc measures the stack")
 def test_the_stack_that_an_exported_file_says_it_needs_is_what_it_needs_at_least(tmp_path):
     model, loss, batch = large(20, 10)
