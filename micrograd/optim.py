@@ -16,7 +16,7 @@ from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.support.signals import set_data
 from micrograd.support.trees import mapped, plain_numbers, replaced
-from micrograd.support.validation import as_list, count, number, plain, positive, require_attributes
+from micrograd.support.validation import as_list, count, flag, number, plain, positive, require_attributes
 
 __all__ = [
     "SGD", "Adam", "AdamW", "Optimizer", "RMSprop", "Schedule", "clip_grad_norm", "constant", "cosine", "exponential",
@@ -169,7 +169,7 @@ class SGD(Optimizer):
     """
 
     moments: ClassVar[dict[str, float]] = {"velocity": -math.inf}
-    checks = Optimizer.checks | {"momentum": number, "dampening": number}
+    checks = Optimizer.checks | {"momentum": number, "dampening": number, "nesterov": flag}
 
     learning_rate: float = 1e-3
     momentum: float = 0.0
@@ -257,7 +257,7 @@ class RMSprop(Optimizer):
     """
 
     moments: ClassVar[dict[str, float]] = {"mean_square": 0.0, "velocity": -math.inf, "mean": -math.inf}
-    checks = Optimizer.checks | {"alpha": _share, "eps": positive, "momentum": number}
+    checks = Optimizer.checks | {"alpha": _share, "eps": positive, "momentum": number, "centered": flag}
 
     learning_rate: float = 1e-2
     alpha: float = 0.99

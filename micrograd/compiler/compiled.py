@@ -179,6 +179,8 @@ class Compiled(Function):
         errors as for `micrograd.functional.vjp`.
         """
         places, is_one = _places(argnum, len(args) - 1)
+        if len(args) != (n := len(self._shapes)) + 1:
+            raise TypeError(f"vjp() was given {len(args)} argument(s): expected the function's {n}, then the vector")
         if places not in self._products:
             example = [trees.mapped(validation.plain, trees.as_lists(argument)) for argument in args]
             product, options = vjp(self._function, places), replace(self.options, in_axes=0)

@@ -74,6 +74,7 @@ class Options:
     def __post_init__(self) -> None:
         if self.backend.name == "eager":
             raise ValueError('backend "eager" is for fit: call the function itself, or give "auto", "c" or "python"')
+        validation.flag("finite", self.finite), validation.flag("sparse", self.sparse)
         if self.errors not in ("raise", "ieee"):
             raise ValueError(f"errors is {shown(self.errors)}: expected 'raise' or 'ieee'")
 

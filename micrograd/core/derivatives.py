@@ -46,6 +46,8 @@ class Call:
 
     def __init__(self, kind: type[Value], f: Function, argnum: Argnum, args: Any, options: Any, lifts: bool) -> None:
         argnum = as_lists(argnum)
+        if options and not args:
+            raise TypeError("got arguments by name only: pass those to differentiate with respect to by position")
         several = isinstance(argnum, Sequence) and not isinstance(argnum, str)
         places = positions("argnum", tuple(argnum) if several else argnum, len(args))  # type: ignore[arg-type]
         arguments = list(args)

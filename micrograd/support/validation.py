@@ -49,6 +49,13 @@ def count(name: str, value: Any, least: int = 1) -> int:
     return result
 
 
+def flag(name: str, value: Any) -> bool:
+    """`value` as True or False. Raises ValueError if it is neither."""
+    if not isinstance(found := plain(value), bool):
+        raise ValueError(f"{name} is {found!r}: expected True or False")
+    return found
+
+
 def generator(rng: Rng) -> Any:
     """A source of random numbers: `rng` itself, a new one with that seed, or Python's global one; else a TypeError."""
     source = plain(rng)

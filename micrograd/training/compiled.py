@@ -24,21 +24,27 @@ from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.session import Training
 from micrograd.compiler.stepping import Batches, Engine, Loop
 from micrograd.core.errors import users_line
+from micrograd.engine import Value
+from micrograd.nn import Embedding, Module, Neuron, walk
 from micrograd.support.collector import gc_paused
 
 log = logging.getLogger("micrograd")
 
 CALLS = 3  # of an example: two draw the same mask for two units a quarter of the time
 SECONDS = 0.02  # of calls: a small network takes ten times as long to compile
+PARTS = Value, Neuron, Embedding  # of models: they keep no other numbers, and walking through weights takes long
 REMEDY = 'make them part of the examples, or give backend="eager"'
 NOT_THE_SAME = (
     "the loss of an example is not the same each time: it was {!r}, then {!r}. Compiled code would repeat one call, "
     f"with its random numbers, counters and running means: {REMEDY}"
 )
-DRAWS = f"the model draws random numbers, and compiled code would repeat the first ones: {REMEDY}"
+CHANGES = (
+    "the model draws random numbers, or changes numbers that it keeps, as for a running mean, and compiled code would "
+    f"not: {REMEDY}"
+)
 
 
-def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batches, epochs: int) -> Loop:
+def compiled(stack: ExitStack, model: Any, engine: Engine, backend: Backend, batches: Batches, epochs: int) -> Loop:
     """A Loop that does in generated code what the engine does, for some epochs, until the stack is closed.
 
     Returns the engine itself if the loss does not depend on the parameters, and the engine then raises the error; or if
@@ -47,14 +53,14 @@ def compiled(stack: ExitStack, engine: Engine, backend: Backend, batches: Batche
     """
     why, n = "", len(set(map(id, engine.parameters)))
     with _restored(batches.rng) as states:
-        trial = Trial(engine, states)
+        trial = Trial(engine, states, model)
         try:
             if not trial.why:
                 before = states()
                 try:
                     training = entered(stack, engine, backend, batches, epochs)
                     if states() != before:  # for a shape that the calls did not have
-                        trial.why = DRAWS
+                        trial.why = CHANGES
                 finally:
                     # In a block in single precision, the engine computes with rounded parameters. This call also
                     # replaces traced numbers that the model stored, such as activations.
@@ -120,15 +126,22 @@ def _restored(rng: Any) -> Iterator[Callable[[], bytes]]:
             put(state)
 
 
+def numbers_of(model: Any) -> list[float]:
+    """The numbers that a model keeps, besides Values."""
+    return [part for part in walk(model, PARTS) if isinstance(part, (int, float))]
+
+
 class Trial:
     """Calls of the model and its loss by the engine, on each example several times in a row, as many as fit in SECONDS.
 
     `why` says why compiled code must not repeat a call: the loss of an example is not the same each time, or the model
-    draws random numbers, even if they change no loss before weights of 0 have learned.
+    draws random numbers, even if they change no loss before weights of 0 have learned; or it changes numbers that its
+    modules keep, and then these are set back to what they were.
     """
 
     @gc_paused()
-    def __init__(self, engine: Engine, states: Callable[[], bytes]) -> None:
+    def __init__(self, engine: Engine, states: Callable[[], bytes], model: Any) -> None:
+        kept = [(part, dict(vars(part))) for part in walk(model, PARTS) if isinstance(part, Module)]
         self.why = ""
         self.fails = False  # for one of the examples
         self._engine = engine
@@ -136,14 +149,16 @@ class Trial:
         start = time.perf_counter()
         for i in range(len(engine.data)):
             self.call(i)
-            before = states()
+            before = states(), numbers_of(model)
             for _ in range(CALLS - 1):
                 self.call(i)
-            if states() != before:  # after a call that sets them, they are the same after the next
-                self.why = self.why or DRAWS
+            if (states(), numbers_of(model)) != before:  # after a call that sets them, the next leaves them the same
+                self.why = self.why or CHANGES
             each = (time.perf_counter() - start) / (i + 1)
             if each * (i + 2) > SECONDS:  # the next example would take too long
                 break
+        for part, attributes in kept if self.why else ():
+            vars(part).update(attributes)
 
     def call(self, i: int, tolerance: float = 0.0) -> None:
         """Call them on an example."""

@@ -117,7 +117,7 @@ def fit(
                 if backend.name != "eager":
                     from micrograd.training.compiled import compiled  # here, since it takes longest to load
 
-                    trainer.loop = compiled(stack, engine, backend, batches, epochs)
+                    trainer.loop = compiled(stack, model, engine, backend, batches, epochs)
                 report.begin()
                 while not noted and not trainer.is_over:
                     has_ended = trainer.advance()

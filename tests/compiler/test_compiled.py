@@ -258,7 +258,7 @@ def test_vjp_equals_that_of_functional(backend):
     assert number.vjp(3.0, 0.5) == (9.0, 3.0)
     with pytest.raises(ValueError, match=r"the vector must have the shape of the result"):
         number.vjp(3.0, [1.0, 2.0])
-    with pytest.raises(TypeError, match=r"the vector last; arguments given: 1"):
+    with pytest.raises(TypeError, match=r"given 1 argument.s.: expected the function's 1, then the vector"):
         number.vjp(3.0)
 
 

@@ -300,6 +300,7 @@ P = Value(1.0)
     ({"parameters": [P * 2]}, ValueError, "parameters holds .*, which is computed from others"),
     ({"parameters": [P.detach()]}, ValueError, r"parameters holds .*, a constant .*: use Value\(v\.data\)"),
     ({"parameters": MLP(1, [1])}, TypeError, r"parameters is MLP\(.*\): expected a list of Values, such as"),
+    ({"finite": 1}, ValueError, "finite is 1: expected True or False"),
     ({"function": "x*x"}, TypeError, r"function is 'x\*x': expected a function of Values"),
 ])  # fmt: skip
 def test_bad_input_is_refused_at_the_door(given, kind, message):

@@ -248,9 +248,9 @@ def test_what_is_changed_within_a_block_counts(name, backend):
 
 
 @pytest.mark.parametrize(("change", "kind", "message"), [
-    (lambda line: setattr(line.w, "data", "3"), TypeError, "invalid type"),
-    (lambda line: setattr(line.w, "grad", "3"), TypeError, "invalid type"),
-    (lambda line: setattr(line.w, "data", 10**400), ValueError, "invalid value"),
+    (lambda line: setattr(line.w, "data", "3"), TypeError, "^data of the parameter Value.* of type str: expected"),
+    (lambda line: setattr(line.w, "grad", "3"), TypeError, "^grad of the parameter Value.* of type str: expected"),
+    (lambda line: setattr(line.w, "data", 10**400), ValueError, "^data of the parameter Value.* of type int: exp"),
     (lambda line: line.optimizer.velocity.append(1.0), AttributeError, "no attribute 'append'"),
     (lambda line: line.optimizer.velocity.__setitem__(0, "a"), TypeError, None),
     (lambda line: line.optimizer.velocity.__setitem__(slice(None), [1.0]), ValueError, "expected 2 moments"),

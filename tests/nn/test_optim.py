@@ -161,6 +161,7 @@ WRONG_STATES = [
     (SGD, {"learning_rate": "0.1"}, "learning_rate is '0.1'"),
     (SGD, {"learning_rate": 10**400}, "learning_rate is 1000"),
     (SGD, {"nesterov": True}, "nesterov requires a momentum"),
+    (SGD, {"nesterov": 1}, "nesterov is 1: expected True or False"),
     (SGD, {"steps": -1}, "steps is -1"),
     (SGD, {"steps": 1.5}, "steps is 1.5: expected an int"),
     (SGD, {"velocity": [0.0] * 3}, "expected a list of 4 numbers"),

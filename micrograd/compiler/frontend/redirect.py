@@ -93,8 +93,12 @@ class Block:
         buffer = self.buffers[name]
         if buffer.itemsize == SINGLE.size:
             SINGLE.check(f"{name} of a parameter in training", to)
-        with self.lock:
-            buffer[i] = to
+        try:
+            with self.lock:
+                buffer[i] = to
+        except (TypeError, ValueError, OverflowError) as error:
+            came = f"{name} of the parameter {self.values[i]!r:.80} is set to an object of type {type(to).__name__}"
+            raise type(error)(f"{came}: expected a number up to 1.8e308") from error
 
 
 _thread = _Thread()

@@ -180,7 +180,8 @@ class _Body:
         operands = [trace.stack(tuple(map(trace.result, column))) for column in columns]
         operands += [loop.forward] * (loop.forward >= 0)
         line = len(trace.ops)
-        its = trace.dependent([*_ids(self.inputs), *loop.state, *loop.xs])
+        sums = [trace.leaf("g", i).id for i in range(len(loop.sums))]  # other numbers outside of the loop
+        its = trace.dependent([*_ids(self.inputs), *loop.state, *loop.xs, *sums])
 
         def is_outside(each: int) -> bool:
             return each not in its and (each in trace.slices or not trace.size(each))

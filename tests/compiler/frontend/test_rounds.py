@@ -352,3 +352,13 @@ def test_constant_xs_are_a_table_whatever_they_repeat(backend):
 def test_random_loops():
     for index in range(40):
         assert not scans.differences(scans.generate(0, index), "python")
+
+
+def test_a_gradient_of_zeros_stays_in_its_loop():
+    p, q, r = parameters = Value(0.3), Value(-0.4), Value(0.5)
+
+    def f(xs):  # the second result of a round is not used
+        return scan(lambda s, x: (s * x, where(p > q, r, x)), 1.0, xs)[0]
+
+    fast = compile(f, ([0.5] * 8,), parameters=parameters, backend="python")
+    assert fast.value_and_grad([0.5] * 8) == (0.5**8, [0.5**7] * 8)
