@@ -5,7 +5,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from micrograd.compiler.dtype import DOUBLE, Precision
-from micrograd.compiler.ir import ARRAYS, Assign, Kernel, Loop, Ref, Step, calls, refs, replace
+from micrograd.compiler.ir import ARRAYS, Assign, Kernel, Loop, Ref, Step, Switch, calls, refs, replace
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.fuse import ROW_CALLS, is_of_vectors, is_parallel
 from micrograd.compiler.passes.interchange import interchanged
@@ -53,7 +53,9 @@ def lower(
     vectors = kind in ("lanes", "once")
     layers = kernel if kind == "once" else with_layers(kernel) if vectors else interchanged(in_lanes(with_sums(kernel)))
     parts, temporaries = allocate(layers, REFERENCES, _references) if vectors else allocate(layers, LINES)
-    parts = list(map(_needed, parts)) if kind == "file" else parts  # elsewhere, a step may set `failed`
+    parts = (
+        [_needed(part, {*ARRAYS}) for part in parts] if kind == "file" else parts
+    )  # elsewhere, a step may set `failed`
     pieces = dict[str, list[str]]()
     for array, sizes in (("x", program.sizes), ("y", results)) if kind == "one" else ():
         if found := _in_pieces(parts, array, sizes):
@@ -93,12 +95,18 @@ def _in_pieces(parts: Sequence[Kernel], array: str, sizes: Sequence[int]) -> lis
     return [[replace(step, moved) for step in part] for part in parts]
 
 
-def _needed(part: Kernel) -> Kernel:
-    """The part without the variables that nothing reads, such as those for items of a row that get no gradient."""
+def _needed(steps: Sequence[Any], read: set[str]) -> Kernel:
+    """The steps without the variables that nothing reads: for items of a row that get no gradient, or a state of a sum
+    that is not used. `read` has the arrays that later steps read, and receives the others.
+    """
     needed: Kernel = []
-    read = set(ARRAYS)
-    for step in reversed(part):
-        if not isinstance(step, Assign) or step.target.array in read:
+    for step in reversed(steps):
+        if isinstance(step, Loop):
+            step = step._replace(body=tuple(_needed(step.body, read)))
+            needed += [step] * bool(step.body)
+        elif isinstance(step, Switch):
+            needed.append(step._replace(cases=tuple([tuple(_needed(case, read)) for case in step.cases])))
+        elif not isinstance(step, Assign) or step.target.array in read:
             needed.append(step)
             read.update(ref.array for ref, _ in refs(step))
     return needed[::-1]

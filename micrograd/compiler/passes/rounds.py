@@ -26,6 +26,7 @@ from micrograd.compiler.ir import (
     Skip,
     Step,
     Sum,
+    Switch,
     Term,
     innermost,
     refs,
@@ -224,7 +225,8 @@ def in_lanes(kernel: Sequence[Step]) -> Kernel:
 
 def _strips(loop: Loop) -> Kernel:
     """A loop as one over strips, and one over the few rounds left; or as it is, if it is short or its order matters."""
-    if not (loop.parallel or _may_add_up(loop, least=1)):
+    has_others = any(isinstance(step, Skip | Switch) for step, _ in innermost(loop))
+    if has_others or not (loop.parallel or _may_add_up(loop, least=1)):
         return [loop]
     steps = [(step, rounds) for step, rounds in innermost(loop) if not step.target.strides[0]]
     own = {step.target.array for step, _ in steps if not _adds(step)}

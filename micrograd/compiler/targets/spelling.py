@@ -142,9 +142,11 @@ class Printer(ABC):
                 case, cases = f"{self.table(step.order)}[k]", list[str]()
                 for i, body in enumerate(step.cases):
                     cases += block(f"case {i}:", [*self.lines(body, depth + 1, known), "break;"])
-                count = f"{self.counter} i0 = rounds[{case}]++;"
-                rounds = block(self.head("k", len(step.order)), [count, *block(f"switch ({case})", cases)])
-                yield from block("", [self.zeros.format(len(step.cases)), *rounds])
+                some_repeat = len(step.order) > len(step.cases)
+                zeros = [self.zeros.format(len(step.cases))] * some_repeat
+                count = [f"{self.counter} i0 = rounds[{case}]++;"] * some_repeat
+                rounds = block(self.head("k", len(step.order)), [*count, *block(f"switch ({case})", cases)])
+                yield from block("", [*zeros, *rounds])
             elif isinstance(step, Skip):
                 yield f"if ({self.condition(step.number)}) continue;"
             elif isinstance(step, Scatter):
