@@ -66,8 +66,7 @@ def compiled(stack: ExitStack, model: Any, engine: Engine, backend: Backend, bat
                     # replaces traced numbers that the model stored, such as activations.
                     trial.call(0, 1e-2 if backend.precision == "single" else 0.0)
                 function, batched = training.function, batches.examples.batches
-                stores = len(function._backends) > 1 and any(type(each) is Symbol for each in gc.get_objects())
-                if stores:
+                if len(function._backends) > 1 and any(type(each) is Symbol for each in gc.get_objects()):
                     _call_each_shape(engine, batches.examples, training.validation)
                 loss, _ = function._sums(batches.examples, function._array(), [0], 1.0)
                 trial.compare(0, loss, 1e-6 if function.precision == DOUBLE else 1e-2)

@@ -19,7 +19,7 @@ from micrograd.compiler.passes.sums import in_steps
 LINES = 150  # of a function: gcc takes 2.4 s for 7,500 lines in lanes, and 2.8 if they are in functions of 600
 REFERENCES = 300
 """Of a function in lanes, where a sum takes many lines: gcc takes 1.0 s for two convolutions, not 1.15 as with LINES,
-and two compilers can share them. In functions for single examples, they would take 3 times as long."""
+and two compilers can share them. With functions as short for single examples, a call would take 3 times as long."""
 MOST_PIECES = 8  # of an array: each is a parameter of every function
 LONG_ROW = 8  # rounds: loops of at least as many compute exp and tanh by arithmetic
 
@@ -53,9 +53,8 @@ def lower(
     vectors = kind in ("lanes", "once")
     layers = kernel if kind == "once" else with_layers(kernel) if vectors else interchanged(in_lanes(with_sums(kernel)))
     parts, temporaries = allocate(layers, REFERENCES, _references) if vectors else allocate(layers, LINES)
-    parts = (
-        [_needed(part, {*ARRAYS}) for part in parts] if kind == "file" else parts
-    )  # elsewhere, a step may set `failed`
+    if kind == "file":  # elsewhere, a step may set `failed`
+        parts = [_needed(part, {*ARRAYS}) for part in parts]
     pieces = dict[str, list[str]]()
     for array, sizes in (("x", program.sizes), ("y", results)) if kind == "one" else ():
         if found := _in_pieces(parts, array, sizes):

@@ -188,9 +188,7 @@ def with_sums(kernel: Sequence[Step]) -> Kernel:
     begun, steps, apart = list[Step](), list[Step](), dict[Step, Step]()
     for step in kernel:
         match step:
-            case Assign(total, Sum((*first, Loop(rounds, terms) as loop))) if rounds >= MANY and _can_join(
-                first, terms
-            ):
+            case Assign(total, Sum((*first, Loop(rounds, terms) as loop))) if _can_join(first, loop):
                 begun.append(Assign(total, Sum(tuple(first)) if first else start(terms)))
                 inside = total._replace(strides=(0,))
                 steps.append(Loop(rounds, (Assign(inside, Sum((Term("+", (inside,)), *terms))),)))
@@ -200,10 +198,11 @@ def with_sums(kernel: Sequence[Step]) -> Kernel:
     return [*begun, *[apart.get(step, step) for step in join(steps, (), _may_add_up)]] if begun else steps
 
 
-def _can_join(first: Sequence[Any], terms: Sequence[Any]) -> bool:
+def _can_join(first: Sequence[Any], others: Loop) -> bool:
     """Whether the kernel computes none of a sum's `first` terms, and a loop over the others can join another loop."""
-    is_computed = any(ref.array[0] in "tyg" for ref, _ in refs(tuple(first)))
-    return not is_computed and all(isinstance(term, Term) and term.sign != ">" for term in terms)
+    if others.rounds < MANY or any(ref.array[0] in "tyg" for ref, _ in refs(tuple(first))):
+        return False
+    return all(isinstance(term, Term) and term.sign != ">" for term in others.body)
 
 
 def _may_add_up(loop: Loop, least: int = 0) -> bool:
@@ -225,8 +224,9 @@ def in_lanes(kernel: Sequence[Step]) -> Kernel:
 
 def _strips(loop: Loop) -> Kernel:
     """A loop as one over strips, and one over the few rounds left; or as it is, if it is short or its order matters."""
-    has_others = any(isinstance(step, Skip | Switch) for step, _ in innermost(loop))
-    if has_others or not (loop.parallel or _may_add_up(loop, least=1)):
+    if not (loop.parallel or _may_add_up(loop, least=1)):
+        return [loop]
+    if any(isinstance(step, Skip | Switch) for step, _ in innermost(loop)):
         return [loop]
     steps = [(step, rounds) for step, rounds in innermost(loop) if not step.target.strides[0]]
     own = {step.target.array for step, _ in steps if not _adds(step)}
