@@ -129,9 +129,9 @@ def inner_sums(w, s, xs):
     """In each round, a sum with a state that is not used, and a loop that ends early, in a loop that adds up."""
 
     def step(state, x):
-        (total, _), _ = scan(lambda t, _: ([t[0] + x[0] * w[0], t[1] + state[1] * w[1]], None), [x[1], 0.1], length=9)
+        (total, _), _ = scan(lambda t, _: ([t[0] + x[0] * w[0], t[1] + x[1] * w[1]], None), [x[1], 0.1], length=9)
         early, _ = scan(lambda t, _: (t + w[2] * w[2], None), x[0], length=9, until=lambda t: t > 0.5)
-        return [state[0] + total.tanh() + early, state[1]], None
+        return [state[0] + (total.tanh() + early), state[1]], None
 
     return scan(step, s, xs)[0][0]
 
