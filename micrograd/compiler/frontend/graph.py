@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from weakref import ref
 
+from micrograd import reductions, scalar
 from micrograd.compiler.frontend.redirect import Node, Table, assign, is_free, symbols
 from micrograd.compiler.frontend.rounds import escapes, have_own_closures, is_linear, looped, order_of
 from micrograd.compiler.frontend.rows import ALL, PASSED_ON, Rows, RowSymbol, join_products
@@ -21,7 +22,7 @@ from micrograd.core.errors import PlainNumberError, shown, users_line
 from micrograd.core.gradients import Order, hooked
 from micrograd.engine import Value
 from micrograd.loops import Rounds
-from micrograd.support.trees import Shape, flat, shape_of, size, unflatten
+from micrograd.support.trees import Shape, flat, places, shape_of, size, unflatten
 
 CallSpec = str | tuple[int, ...]
 """What a call computes: "forward" the results; "backward" these, and what it adds to the parameters' gradients; the
@@ -102,11 +103,10 @@ class Graph:
 
     def ends(self, kind: CallSpec) -> Ends:
         """What a call of this kind returns, and adds to the parameters' gradients."""
-        gradients = iter(self.argument_gradients)
-        of_each = [list(islice(gradients, n)) for n in self.sizes]
-        returned = [line for k in kind for line in of_each[k]] if isinstance(kind, tuple) else []
-        ends = Ends([*self.outputs, *returned])
-        return ends._replace(gradients=self.parameter_gradients, rows=self.rows) if kind == "backward" else ends
+        if isinstance(kind, tuple):
+            of_each = [self.argument_gradients[at] for at, _ in places(self.shapes)]
+            return Ends([*self.outputs, *chain(*map(of_each.__getitem__, kind))])
+        return Ends(self.outputs, self.parameter_gradients, self.rows) if kind == "backward" else Ends(self.outputs)
 
 
 def traced(
@@ -139,19 +139,19 @@ def _trace(
     """Complete a graph. Returns the Values that the function made; those that it finds join the index."""
     trace = graph.trace
     with symbols(index, partial(trace.leaf, "p"), finds=finds) as table:
-        trace.rows = rows = Rows(trace, table, n_trained)
+        trace.rows = Rows(trace, table, n_trained)
         try:
             inputs = [Value(trace.leaf("x", i)) for i in range(sum(graph.sizes))]
             values = _results(graph, function, inputs)
             operands = tuple([value for value in values if isinstance(value, Value)])
-            rows.kept = ALL if graph.is_differentiable else PASSED_ON
+            trace.kept = ALL if graph.is_differentiable else PASSED_ON
             nodes, leaves = order_of(operands)
             _check_symbolic(nodes)
             is_own = have_own_closures(nodes)
             if not is_own:
-                rows.kept = PASSED_ON
+                trace.kept = PASSED_ON
                 nodes, leaves = order_of(operands)  # Rows lead to their values now
-            for change in (_merge_equal, partial(join_products, trace, operands)) if rows.kept else ():
+            for change in (_merge_equal, partial(join_products, trace, operands)) if trace.kept else ():
                 if change(nodes):
                     nodes, leaves = order_of(operands)
             graph.has_where = any(node._op == "where" for node in nodes)
@@ -163,7 +163,6 @@ def _trace(
                 with hooked(order=lambda _: (order, leaves)):
                     _differentiate(graph, values[0], [*nodes, *inputs], inputs, table, n_trained)
         finally:
-            rows.clear()
             trace.close()
     if trace.refused:  # the function, or one of the user's closures, caught the error
         raise trace.refused
@@ -227,7 +226,7 @@ def _differentiate(
         for node in reversed(nodes)
         if type(node.data) is type(node.grad) is Symbol and node.data.id not in trace.constants
     }
-    graph.scales_with_seed = bool(trace.rows.kept and not begun) or _scales_with_seed(graph)
+    graph.scales_with_seed = bool(trace.kept and not begun) or _scales_with_seed(graph)
 
 
 def _scales_with_seed(graph: Graph) -> bool:
@@ -278,15 +277,8 @@ def _merge_equal(nodes: Sequence[Value]) -> bool:
     for group in merged:  # none of them is the one node, so that it adds up their gradients in the order of the program
         one = group[0]._node(group[0].data, group[0]._prev, group[0]._op, group[0]._backward)
         for node in group:
-            node._op, node._prev, node._backward = "equal", (one,), _passing_on(one)
+            node._op, node._prev, node._backward = "equal", (one,), reductions.sum([one])._backward
     return bool(merged)
-
-
-def _passing_on(node: Value) -> Callable[[Any], None]:
-    def _backward(grad: Any) -> None:
-        node.grad += grad
-
-    return _backward
 
 
 def _in_order(nodes: Sequence[Value], leaves: Sequence[Value]) -> list[Value]:
@@ -298,10 +290,7 @@ def _in_order(nodes: Sequence[Value], leaves: Sequence[Value]) -> list[Value]:
     levels = dict.fromkeys(leaves, 0)
     lines: dict[Value, int] = {}
     for node in nodes:
-        data = node.data
-        while isinstance(data, Value):
-            data = data.data
-        level, line, is_sum = 0, getattr(data, "id", 0), node._op == "+"
+        level, line, is_sum = 0, getattr(scalar.innermost(node), "id", 0), node._op == "+"
         for operand in node._prev:
             its = levels[operand]
             if not (is_sum and operand._op == "+"):
@@ -311,7 +300,7 @@ def _in_order(nodes: Sequence[Value], leaves: Sequence[Value]) -> list[Value]:
             if its > level:
                 level = its
         levels[node], lines[node] = level, line
-    return sorted(sorted(nodes, key=lines.__getitem__), key=levels.__getitem__)
+    return sorted(nodes, key=lambda node: (levels[node], lines[node]))
 
 
 def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:

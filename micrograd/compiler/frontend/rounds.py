@@ -16,7 +16,7 @@ from functools import partial
 from itertools import accumulate, chain, compress, islice
 from typing import Any, NamedTuple
 
-from micrograd.compiler.frontend.rows import AXPYS, Row, RowSymbol, spread
+from micrograd.compiler.frontend.rows import AXPYS, Row, RowSymbol
 from micrograd.compiler.frontend.tracer import Argument, Slice, Symbol, Trace
 from micrograd.core.errors import PACKAGE
 from micrograd.core.gradients import Order
@@ -243,7 +243,7 @@ class _Body:
             outputs=[trace.id(grads[self.x[j]]) for j in varying],
             sums=[trace.id(trace.leaf("g", i) + grads[each]) for i, each in enumerate(numbers)],
             rows=[
-                (Slice("g", at, 1, len(row.values)), spread(grads[row], row.data).id)
+                (Slice("g", at, 1, len(row.values)), row.data.spread(grads[row]).id)
                 for at, row in zip(starts, rows, strict=False)
             ],
             forward=forward,
@@ -266,9 +266,9 @@ class _Body:
 
     def _gradients(self, seeds: Sequence[Any]) -> dict[Value, Any]:
         """What the closures of the round add to the gradients of its inputs and of Values from outside, if anything."""
-        values, rows = (*self.nodes, *self.inputs, *self.receivers), self.trace.rows
-        before, kept = [value.grad for value in values], rows.kept
-        rows.kept = AXPYS
+        values, trace = (*self.nodes, *self.inputs, *self.receivers), self.trace
+        before, kept = [value.grad for value in values], trace.kept
+        trace.kept = AXPYS
         try:
             for value in values:
                 value.grad = 0
@@ -278,7 +278,7 @@ class _Body:
                 node._backward(node.grad)
             return {value: value.grad for value in values if type(value.grad) in (Symbol, RowSymbol)}
         finally:
-            rows.kept = kept  # first: a Row keeps what it kept under these
+            trace.kept = kept  # first: a Row keeps what it kept under these
             for value, grad in zip(values, before, strict=True):
                 value.grad = grad
 

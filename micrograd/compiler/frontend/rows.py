@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import chain, repeat
 from operator import add, is_
-from typing import Any
+from typing import Any, NamedTuple
 
 from micrograd import reductions, scalar
 from micrograd.compiler.frontend.operations import CONDITIONS
@@ -33,8 +33,9 @@ from micrograd.engine import Value
 SHORTEST_SUM = 4  # products in a dot: with 3, tracing 100 bodies in space takes 1.4 times as long, and a call as long
 """With 8, a GPT of numbers, whose heads have 4, takes 1.1 times as long to compile."""
 SHORTEST_ROW = 3  # values: a shorter row saves next to nothing
-PASSED_ON, AXPYS, ALL = set[str](), {"axpy"}, {"axpy", "scatter"}  # the operations whose results a Row keeps
-_new = object.__new__  # takes half the time of calling the class
+PASSED_ON, AXPYS, ALL = set[str](), {"axpy"}, {"axpy", "scatter"}
+"""The operations whose results a Row keeps: none, since closures may read gradients midway; within a loop; in the last
+backward pass, where `take` sends rows to slices of parameters."""
 
 
 class RowSymbol:
@@ -45,25 +46,34 @@ class RowSymbol:
     def __init__(self, trace: Trace, id: int) -> None:
         self.trace, self.id = trace, id
 
+    def _row(self, op: str, *lines: int, size: int = 0) -> "RowSymbol":
+        return RowSymbol(self.trace, self.trace.row(op, lines, size))
+
     def __mul__(self, other: Any) -> Any:
         if type(other) is RowSymbol:
             return RowProducts(self, other)
-        return RowSymbol(self.trace, self.trace.row("axpy", (self.trace.nothing, self.trace.id(other), self.id)))
+        return self._row("axpy", self.trace.nothing, self.trace.id(other), self.id)
 
     __rmul__ = __mul__
 
     def __add__(self, other: Any) -> "RowSymbol":
         """The sum of the row and another: an axpy or scatter that starts from the row."""
-        term = spread(other, self).as_term()
-        _, *operands = self.trace.operands[term.id]
-        return RowSymbol(self.trace, self.trace.row(self.trace.ops[term.id], (self.id, *operands)))
+        term = self.spread(other).as_term()
+        return self._row(self.trace.ops[term.id], self.id, *self.trace.operands[term.id][1:])
 
     def __radd__(self, start: Any) -> "RowSymbol":
-        return self.as_term() if type(start) is int else spread(start, self) + self
+        return self.as_term() if type(start) is int else self.spread(start) + self
 
     def as_term(self) -> "RowSymbol":
         """The row as an axpy or scatter from nothing; sums of rows consist of these."""
-        return self if self.trace.ops[self.id] in ("axpy", "scatter") else self * 1.0
+        return self if self.trace.ops[self.id] in ALL else self * 1.0
+
+    def spread(self, number: Any) -> "RowSymbol":
+        """A row of this size, with the same number everywhere; if it is a row already, the row itself."""
+        if type(number) is RowSymbol:
+            return number
+        ones = self.trace.stack((self.trace.id(1.0),) * self.trace.size(self.id))
+        return self._row("axpy", self.trace.nothing, self.trace.id(number), ones)
 
     def total(self) -> Symbol:
         """The sum of the numbers; for a stack, a chain of additions, in which products are found later."""
@@ -90,8 +100,7 @@ def _map(op: str, swapped: bool = False) -> Callable[..., RowSymbol]:
 
     def method(self: RowSymbol, *others: Any) -> RowSymbol:
         lines = [each.id if type(each) is RowSymbol else self.trace.id(each) for each in (self, *others)]
-        operands = tuple(lines[::-1] if swapped else lines)
-        return RowSymbol(self.trace, self.trace.row(op, operands, self.trace.size(self.id)))
+        return self._row(op, *(lines[::-1] if swapped else lines), size=self.trace.size(self.id))
 
     return method
 
@@ -102,51 +111,39 @@ MAPS = {
 for _op, _name in MAPS.items():
     setattr(RowSymbol, _name, _map(_op))
 RowSymbol.__rand__ = _map("and", swapped=True)  # type: ignore[attr-defined]
-
-
-def spread(number: Any, row: RowSymbol) -> RowSymbol:
-    """A row of the same size, with the same number everywhere; if it is a row already, the row itself."""
-    if type(number) is RowSymbol:
-        return number
-    trace = row.trace
-    ones = trace.stack((trace.id(1.0),) * trace.size(row.id))
-    return RowSymbol(trace, trace.row("axpy", (trace.nothing, trace.id(number), ones)))
-
-
-class RowProducts:
-    """The products of two rows, until it is known what they are added to."""
-
-    def __init__(self, ws: RowSymbol, xs: RowSymbol) -> None:
-        self._ws, self._xs = ws, xs
-
-    def __radd__(self, start: Any) -> Symbol:
-        trace = self._ws.trace
-        return Symbol(trace, trace.row("dot", (trace.start(start), self._ws.id, self._xs.id)))
-
-
 scalar.ZEROS[RowSymbol] = 0
 
 
-class Row(Value):
-    """Several Values as one operand. `place` is their slice of the parameters, if they are one."""
+class RowProducts(NamedTuple):
+    """The products of two rows, until it is known what they are added to."""
 
-    __slots__ = ("_rows", "_sum", "place", "values")
+    ws: RowSymbol
+    xs: RowSymbol
+
+    def __radd__(self, start: Any) -> Symbol:
+        trace = self.ws.trace
+        return Symbol(trace, trace.row("dot", (trace.start(start), self.ws.id, self.xs.id)))
+
+
+class Row(Value):
+    """Several Values as one operand. `place` is their slice of the parameters, if they are one.
+
+    It adds up the gradients that operations in its trace's `kept` send to it, and passes on all others at once.
+    """
+
+    __slots__ = ("_sum", "place", "values")
 
     data = Value.data  # in the slot, even while Values are traced
-    _rows: "Rows"
-    _sum: Any
-    place: Slice | None
-    values: tuple[Value, ...]
 
-    def __init__(self, rows: "Rows", values: tuple[Value, ...], line: int, place: Slice | None = None) -> None:
-        self._rows, self.values, self.place = rows, values, place
-        self.data, self._sum = RowSymbol(rows.trace, line), 0
+    def __init__(self, data: RowSymbol, values: tuple[Value, ...], place: Slice | None = None) -> None:
+        self.data, self.values, self.place = data, values, place
+        self._sum: Any = 0
         self._op, self.label, self._is_constant = "row", "", False
 
     @property
     def _prev(self) -> tuple[Value, ...]:
         """What it passes its gradient on to."""
-        return () if self.place and self._rows.kept else self.values
+        return () if self.place and self.data.trace.kept else self.values
 
     @_prev.setter
     def _prev(self, values: tuple[Value, ...]) -> None:
@@ -162,8 +159,9 @@ class Row(Value):
 
     @grad.setter
     def grad(self, total: Any) -> None:
-        op = self._rows.trace.ops[total.id] if type(total) is RowSymbol else "axpy"
-        if type(total) is int or (op in self._rows.kept and (self.place or op != "scatter")):
+        trace = self.data.trace
+        op = trace.ops[total.id] if type(total) is RowSymbol else "axpy"
+        if type(total) is int or (op in trace.kept and (self.place or op != "scatter")):
             self._sum = total
         else:
             self._send(total)
@@ -180,16 +178,10 @@ class Row(Value):
 
 
 class Rows:
-    """The Rows of a trace, of Values in the table and of computed ones.
-
-    A Row adds up the gradients that the operations in `kept` send to it, and passes on all others at once, for closures
-    that read gradients midway. Within a loop, `kept` is AXPYS; in the last backward pass, ALL: there, `take` sends rows
-    to slices of parameters.
-    """
+    """The Rows of a trace, of Values in the table and of computed ones."""
 
     def __init__(self, trace: Trace, table: Table, n_trained: int) -> None:
-        self.trace, self.kept = trace, PASSED_ON
-        self._table, self._n_trained = table, n_trained
+        self._trace, self._table, self._n_trained = trace, table, n_trained
         self._found: dict[Any, Row] = {}  # slices, and stacks by their lines
 
     def of(self, *operands: tuple[Value, ...]) -> Sequence[tuple[Value, ...]]:
@@ -220,34 +212,26 @@ class Rows:
         if [*map(table.index.get, values)] != [*its]:
             return None
         if place not in self._found:
-            self._found[place] = Row(self, values, self.trace.slice(*place), place)
+            self._found[place] = Row(RowSymbol(self._trace, self._trace.slice(*place)), values, place)
         return self._found[place]
 
     def _stack(self, values: tuple[Value, ...]) -> Row | None:
         """The row of Values that are all traced, and neither constants nor conditions."""
-        numbers, trace = [value.data for value in values], self.trace
+        numbers, trace = [value.data for value in values], self._trace
         if {*map(type, numbers)} != {Symbol}:
             return None
-        lines = tuple([number.id for number in numbers])
+        lines = tuple(map(trace.id, numbers))
         row = self._found.get(lines)
         if row is None or not all(map(is_, row.values, values)):
-            if (
-                any(number.trace is not trace for number in numbers)
-                or not trace.constants.keys().isdisjoint(lines)
-                or not CONDITIONS.isdisjoint(map(trace.ops.__getitem__, lines))
-            ):
+            if not trace.constants.keys().isdisjoint(lines) or not CONDITIONS.isdisjoint([trace.ops[i] for i in lines]):
                 return None
-            row = self._found[lines] = Row(self, values, trace.stack(lines))
+            row = self._found[lines] = Row(RowSymbol(trace, trace.stack(lines)), values)
         return row
-
-    def clear(self) -> None:
-        """Forget the Rows, since they refer to this object."""
-        self._found.clear()
 
     def added(self) -> list[tuple[Slice, int]]:
         """The slices of the parameters' gradients to which a row is added, and its line."""
         found = [
-            (row.place, spread(row.grad, row.data).id)
+            (row.place, row.data.spread(row.grad).id)
             for row in self._found.values()
             if row.place and row.place.base < self._n_trained and type(row.grad) is not int
         ]

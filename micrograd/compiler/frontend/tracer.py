@@ -241,6 +241,7 @@ class Trace:
         self.refused: TraceError | None = None  # the first error; the function may have caught it
         self._thread = get_ident()
         self.rows: Any = None
+        self.kept: Set[str] = frozenset()  # of a Row
 
     def leaf(self, array: str, index: int = 0) -> Symbol:
         """A number from outside."""
