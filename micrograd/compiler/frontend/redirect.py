@@ -36,27 +36,26 @@ _new = object.__new__
 class Table:
     """What a thread sees while it traces: `numbers` has the data and the grad of the Values in `index`.
 
-    At their first use, `make` returns these for an index; `assigned` has the data that was assigned. If the table
-    `finds` Values, free leaves join them at their first use. A function reads `data` whenever it uses a number: as an
-    operand, in a condition or by `detach`. `made` has the Values that the thread makes, other than Nodes, by their ids,
-    and `before` the numbers that it replaced.
+    At their first use, `make` returns these for an index. If the table `finds` Values, free leaves join them at their
+    first use. A function reads `data` whenever it uses a number: as an operand, in a condition or by `detach`.
+    `numbers` also has what was set on other Values, and `assigned` all data that was set. `made` has the Values that
+    the thread makes, other than Nodes, by their ids: their numbers are in them.
     """
 
-    __slots__ = ("assigned", "before", "finds", "index", "made", "make", "numbers")
+    __slots__ = ("assigned", "finds", "index", "made", "make", "numbers")
 
     def __init__(self, index: dict[Value, int], make: dict[str, Callable[[int], Any]], finds: bool) -> None:
         self.index, self.make, self.finds = index, make, finds
         self.numbers: dict[str, dict[Value, Any]] = {name: {} for name in make}
         self.assigned: dict[Value, Any] = {}
         self.made: dict[int, ref[Value]] = {}
-        self.before: dict[tuple[Value, str], Any] = {}
 
     def number(self, value: Value, name: str) -> Any:
-        """The data or the grad of a Value in the index."""
+        """The data or the grad of a Value; None if the table has none."""
         numbers = self.numbers[name]
-        if value not in numbers:
+        if value not in numbers and (value in self.index or (name == "data" and self.takes(value))):
             numbers[value] = self.make[name](self.index[value])
-        return numbers[value]
+        return numbers.get(value)
 
     def takes(self, value: Value) -> bool:
         """Whether it has taken in a Value that is used: a free leaf that was there before the trace."""
@@ -65,12 +64,13 @@ class Table:
             self.index[value] = len(self.index)
         return joins
 
-    def note(self, value: Value, name: str) -> None:
-        """Note what an assignment replaces, or that the Value is new."""
+    def is_made(self, value: Value) -> bool:
+        """Whether the thread makes this Value: when it does, the Value has no number yet."""
         try:
-            self.before.setdefault((value, name), _SLOTS[name].__get__(value))
-        except AttributeError:  # it gets its data and grad before it has any
+            _SLOTS["data"].__get__(value)
+        except AttributeError:
             self.made[id(value)] = ref(value)
+        return id(value) in self.made
 
 
 class _Thread(threading.local):
@@ -113,7 +113,7 @@ def symbols(
     """Within the block, and in this thread alone, Values hold the data and gradients made from their index.
 
     If it `finds` Values, others join the index at their first use: leaves from before the block, except constants.
-    After the block, Values have the data and gradients from before this thread replaced them.
+    What this thread sets within the block is forgotten after it.
     """
     before, table = _thread.table, Table(index, {"data": data, "grad": grad}, finds)
 
@@ -133,8 +133,6 @@ def symbols(
         yield table
     finally:
         finish(end)
-        for (value, name), number in table.before.items():
-            setattr(value, name, number)
 
 
 @contextmanager
@@ -221,36 +219,37 @@ def stand_in(kind: Any, **members: Any) -> Any:
     return type(kind.__name__, (kind,), members)
 
 
+def _storage(value: Value) -> Block | None:
+    """The block whose buffers have the numbers of a Value."""
+    return next((block for block in tuple(_blocks) if block.state == "stored" and value in block.index), None)
+
+
 def _property(name: str) -> property:
     """The `data` or the `grad` of a Value, wherever it is for this thread."""
     get_slot, set_slot, is_data = _SLOTS[name].__get__, _SLOTS[name].__set__, name == "data"
 
     def get(self: Value) -> Any:
         table = _thread.table
-        if table is not None and (self in table.index or (is_data and table.takes(self))):
-            return table.number(self, name)
-        for block in tuple(_blocks):
-            if block.state == "stored" and self in block.index:
-                return block.buffers[name][block.index[self]]
-        return get_slot(self)
+        if table is not None and (number := table.number(self, name)) is not None:
+            return number
+        storage = _storage(self)
+        return storage.buffers[name][storage.index[self]] if storage else get_slot(self)
 
     def set(self: Value, to: Any) -> None:
         table = _thread.table
-        storage = next((block for block in tuple(_blocks) if block.state == "stored" and self in block.index), None)
-        if table is not None and (self in table.index or storage or (is_data and table.takes(self))):
+        if table is not None and not table.is_made(self):
             table.numbers[name][self] = to
             if is_data:
+                table.takes(self)
                 table.assigned[self] = to
         elif is_data and is_held("frozen", [self]):
             raise RuntimeError(
                 f"the data of a frozen parameter, {self!r:.80}, is set to {to!r:.80}, which calls would not use: "
                 "leave the block of frozen() first"
             )
-        elif storage is not None:
+        elif storage := _storage(self):
             storage.set(name, storage.index[self], to)
         else:
-            if table is not None:
-                table.note(self, name)
             set_slot(self, to)
 
     return property(get, set)
