@@ -1,11 +1,10 @@
 """Runs graphs one operation at a time, for error messages."""
 
 import math
-import operator
 from collections import ChainMap, defaultdict
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from functools import partial, reduce
-from itertools import chain, repeat
+from collections.abc import Iterator, MutableMapping, Sequence
+from itertools import chain
+from operator import add
 from typing import Any
 
 from micrograd.compiler.frontend.graph import CallSpec, Graph
@@ -15,19 +14,6 @@ from micrograd.core.errors import WHERE_HINT
 
 Step = tuple[int, list[Any], Any]
 """A line, the numbers of its operands, and the result or the error. Steps that follow an error do not count."""
-
-ON_ROWS: dict[str, Callable[..., Any]] = {
-    **OPERATIONS,
-    "sum": partial(reduce, operator.add),
-    "axpy": lambda start, number, row: _added(start, [number * x for x in row]),
-    "scatter": lambda start, index, number, row: _added(
-        start, [number if i == index else 0.0 for i in range(len(row))]
-    ),
-}
-
-
-def _added(start: Any, terms: list[Any]) -> list[Any]:
-    return [a + b for a, b in zip(start if isinstance(start, list) else repeat(start), terms, strict=False)]
 
 
 def evaluate(trace: Trace, lines: Sequence[int], numbers: MutableMapping[int, Any]) -> Iterator[Step]:
@@ -49,7 +35,7 @@ def evaluate(trace: Trace, lines: Sequence[int], numbers: MutableMapping[int, An
                     each = [operand if isinstance(operand, list) else [operand] * size for operand in operands]
                     numbers[id] = list(map(OPERATIONS[op], *each))
                 else:
-                    numbers[id] = ON_ROWS[op](*operands)
+                    numbers[id] = OPERATIONS[op](*operands)
             except (ArithmeticError, ValueError) as error:
                 numbers[id] = error
             yield id, operands, numbers[id]
@@ -58,7 +44,7 @@ def evaluate(trace: Trace, lines: Sequence[int], numbers: MutableMapping[int, An
 def _loop(trace: Trace, line: int, operands: Sequence[Any], numbers: MutableMapping[int, Any]) -> Iterator[Step]:
     """Carry out a loop. The last item of its row is what each round begins with; a backward loop begins there, too."""
     loop, (state, *columns) = trace.loops[line], operands
-    its = trace.live(loop.ends, numbers.keys())
+    lines = trace.live(loop.ends, numbers.keys())
     totals = [0.0] * len(loop.added)
     starts = [(id, at) for id, (array, at) in trace.leaves.items() if array == "g" and at < len(totals)]
     begun: list[Any] = [()] * loop.rounds
@@ -68,14 +54,15 @@ def _loop(trace: Trace, line: int, operands: Sequence[Any], numbers: MutableMapp
         begun[i] |= {x: row[i] for x, row in zip(loop.xs, columns, strict=False)}
         before = numbers[loop.forward][-1][i] if loop.forward >= 0 else {}
         inner = ChainMap({id: totals[at] for id, at in starts} | before | begun[i], numbers)
-        for id, of, outcome in evaluate(trace, its, inner):
+        for id, of, outcome in evaluate(trace, lines, inner):
             if isinstance(outcome, Exception):
                 outcome = type(outcome)(f"{outcome}, in round {i} of scan(), counted from 0")
             yield id, of, outcome
         for k, total in enumerate(loop.sums):
             totals[k] = inner[total]
         for row, total in loop.rows:
-            totals[row.base : row.base + row.size] = _added(inner[total], totals[row.base : row.base + row.size])
+            its = slice(row.base, row.base + row.size)
+            totals[its] = map(add, inner[total], totals[its])
         state, ys[i] = [list(map(inner.__getitem__, ends)) for ends in (loop.following, loop.outputs)]
     numbers[line] = [*state, *totals, *chain(*ys), begun]
 
@@ -118,9 +105,8 @@ def check(graph: Graph, parameters: Sequence[float], x: Sequence[float]) -> None
     lines = graph.trace.live([*graph.ends("backward").lines, *graph.argument_gradients])
     operands = {}
     for id, operands[id], outcome in evaluate(graph.trace, lines, _inputs(graph, parameters, x)):
-        half = "forward" if id < graph.forward_end else "backward"
-        where = f"{_derivative(graph, id, operands)}in the {half} pass, {graph.trace.ops[id]} of {operands[id]}"
-        if isinstance(outcome, Exception):
-            raise FloatingPointError(f"{where}: {outcome}") from outcome
-        if not all(map(math.isfinite, outcome if isinstance(outcome, list) else [outcome])):
-            raise FloatingPointError(f"{where} is {outcome}")
+        error = outcome if isinstance(outcome, Exception) else None
+        if error or not all(map(math.isfinite, outcome if isinstance(outcome, list) else [outcome])):
+            half = "forward" if id < graph.forward_end else "backward"
+            where = f"{_derivative(graph, id, operands)}in the {half} pass, {graph.trace.ops[id]} of {operands[id]}"
+            raise FloatingPointError(f"{where}: {error}" if error else f"{where} is {outcome}") from error

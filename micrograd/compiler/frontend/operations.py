@@ -3,10 +3,16 @@
 import math
 import operator
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
+from itertools import repeat
 from typing import Any
 
 from micrograd import scalar
+
+
+def _added(start: Any, terms: list[Any]) -> list[Any]:
+    return [a + b for a, b in zip(start if isinstance(start, list) else repeat(start), terms, strict=False)]
+
 
 ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "%": "mod", "**": "pow"}
 COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
@@ -23,11 +29,16 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "where": scalar.where,
     "take": lambda index, *values: scalar.take(values, index),
     "max": scalar.largest,
+    "sum": partial(reduce, operator.add),
     "dot": lambda start, ws, xs: reduce(operator.add, map(operator.mul, ws, xs), start),
+    "axpy": lambda start, number, row: _added(start, [number * x for x in row]),
+    "scatter": lambda start, index, number, row: _added(
+        start, [number if i == index else 0.0 for i in range(len(row))]
+    ),
     "take_at": lambda index, row: scalar.take(row, index),
     **scalar.FUNCTIONS,
 }
-"""What each operation of a trace does to numbers."""
+"""What each operation of a trace does to numbers, and to rows, as lists."""
 POLES: dict[Any, float] = {
     **dict.fromkeys([("log", 0.0), ("log2", 0.0), ("log10", 0.0), ("log1p", -1.0), ("atanh", -1.0)], -math.inf),
     ("atanh", 1.0): math.inf,

@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from itertools import chain, repeat
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from micrograd.compiler.frontend.tracer import Symbol
 from micrograd.engine import Value
@@ -66,24 +66,18 @@ def elsewhere(name: str, *args: Any) -> NoReturn:
     )
 
 
-class Pattern(NamedTuple):
-    """Where a matrix of some shape has numbers: their columns, row by row, and where each row begins and ends there."""
-
-    shape: tuple[int, int]
-    columns: "array[int]"
-    ends: "array[int]"
-
-
 class Entries:
-    """The entries of a jacobian that are not structurally zero; `patterns` says where, for the shapes that came.
+    """The entries of a jacobian that are not structurally zero.
 
     Each row belongs to a number of the result, and each column to a number of the argument, however these are nested.
+    For the shapes of arguments that came, `patterns` has the matrix's shape, the column of each entry, row by row, and
+    where each row begins and ends among the entries.
     """
 
     def __init__(self, function: Any) -> None:
         require_attributes("function", function, ["sparse"], "jacobian(f) or hessian(f), for sparse=True")
         self._jacobian: Jacobian = function
-        self.patterns: dict[tuple[Shape, ...], Pattern] = {}
+        self.patterns: dict[tuple[Shape, ...], tuple[tuple[int, int], array[int], array[int]]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {"patterns": self.patterns}  # the jacobian may be of a lambda, and has been traced
@@ -99,8 +93,7 @@ class Entries:
             columns.extend(found)
             numbers += map(row.__getitem__, found)
             ends.append(len(columns))
-        shape = len(call.outputs), len(call.variables)
-        self.patterns[tuple(map(shape_of, args))] = Pattern(shape, columns, ends)
+        self.patterns[tuple(map(shape_of, args))] = (len(call.outputs), len(call.variables)), columns, ends
         return numbers
 
     def matrices(self, shapes: tuple[Shape, ...], n: int, numbers: Any) -> list[Any]:
