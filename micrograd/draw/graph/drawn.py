@@ -19,7 +19,7 @@ class DrawnGraph:
 
     For each Value, `operands` has the numbers of its operands, in order, and `operations` the result of `operation_of`.
     `first` is the number of the first Value that is not a leaf; `constants` has the numbers of constants, since they
-    have no gradient to show.
+    have no gradient to show; `users` counts the Values that use each.
 
     Raises TypeError if `root` is not a Value, and ValueError if there are more Values than `limit`.
     """
@@ -37,7 +37,7 @@ class DrawnGraph:
         self.operations = [operation_of(value) for value in self.values]
         numbers = {value: i for i, value in enumerate(self.values)}
         self.operands = [tuple([numbers[operand] for operand in value._prev]) for value in self.values]
-        self._users = Counter(operand for operands in self.operands for operand in set(operands))
+        self.users = Counter(operand for operands in self.operands for operand in set(operands))
 
     def is_leaf(self, i: int) -> bool:
         """Whether the Value has no operands."""
@@ -50,7 +50,7 @@ class DrawnGraph:
 
     def is_inner(self, i: int) -> bool:
         """Whether a single other Value uses this one, and it has no label: then a card may swallow it."""
-        return self.values[i].label == "" and self._users[i] == 1
+        return self.values[i].label == "" and self.users[i] == 1
 
     def chain(self, i: int) -> list[int]:
         """The additions that end in this one, as Python's `sum` leaves them: the first one first, i last."""

@@ -18,9 +18,6 @@ from typing import NamedTuple
 
 from micrograd.draw.graph.drawn import DrawnGraph
 
-Scope = tuple[tuple[int, int], ...]
-"""The examples around a Value, outermost first: for each, the mean or sum and its number in it. The root's is ()."""
-
 
 class Stack(NamedTuple):
     """The examples of a mean or sum: `members[j][k]` is in example j what `members[0][k]` is in the first.
@@ -33,47 +30,43 @@ class Stack(NamedTuple):
 
 
 class ExampleScopes:
-    """The scope of each Value as `of`, and as `stacks`, if there are to be any, the means and sums of like examples."""
+    """The means and sums of like examples as `stacks`, if there are to be any: outer ones before those inside them."""
 
     def __init__(self, graph: DrawnGraph, *, stacks: bool = True) -> None:
         self.graph = graph
         self.stacks: list[Stack] = []
-        self.of: dict[int, Scope] = {len(graph.values) - 1: ()}
-        candidates = self._candidates() if stacks else set[int]()
-        self._find_scopes(candidates)
-        own = defaultdict[tuple[int, int], list[int]](list)  # the Values of each example, in order
-        for i in range(len(graph.values)):
-            for step in self.of[i]:
-                own[step].append(i)
-        for node in sorted(candidates, reverse=True):  # outer stacks before those inside them
-            examples = [own[node, j] for j in range(len(graph.terms(node)))]
-            if self._are_alike(graph.terms(node), examples):
+        # By Value, the stacks around it, outermost first, each with the number of the Value's example in it.
+        self._around = defaultdict[int, list[tuple[int, int]]](list)
+        for node in sorted(self._candidates() if stacks else (), reverse=True):
+            examples = [self._scope(term) for term in graph.terms(node)]
+            if self._are_alike(examples):
+                for j, example in enumerate(examples):
+                    for i in example:
+                        self._around[i].append((len(self.stacks), j))
                 self.stacks.append(Stack(node, examples))
-        self._numbers = {stack.node: number for number, stack in enumerate(self.stacks)}
-        self.of = {i: tuple(step for step in scope if step[0] in self._numbers) for i, scope in self.of.items()}
 
     def is_hidden(self, i: int) -> bool:
         """Whether the Value belongs to an example other than the first."""
-        return any(example > 0 for _, example in self.of[i])
+        return any(example > 0 for _, example in self._around[i])
 
     def stacks_around(self, i: int) -> tuple[int, ...]:
         """The stacks that show one example of the Value at a time, innermost first."""
-        return tuple(self._numbers[node] for node, _ in reversed(self.of[i]))
+        return tuple(stack for stack, _ in reversed(self._around[i]))
 
-    def _find_scopes(self, candidates: set[int]) -> None:
-        """Give each Value its scope, from the root back, as if every candidate were a stack."""
-        chained: set[int] = set()
-        for i in range(len(self.graph.values) - 1, self.graph.first - 1, -1):
-            if i in chained:
-                continue
-            outer, is_stack = self.of[i], i in candidates
-            if is_stack:
-                chained.update(inner := self.graph.chain(i)[:-1])
-                self.of.update(dict.fromkeys(inner, outer))
-            for j, operand in enumerate(self.graph.terms(i) if is_stack else self.graph.operands[i]):
-                scope = (*outer, (i, j)) if is_stack else outer
-                both = zip(self.of.get(operand, scope), scope, strict=False)  # equal steps have equal ones before them
-                self.of[operand] = tuple(step for step, other in both if step == other)
+    def _scope(self, term: int) -> list[int]:
+        """The Values from which every path to the root leads through this operand, itself last; [] if it has others.
+
+        A Value is one of them as soon as all its users are.
+        """
+        found, left, path = list[int](), dict[int, int](), [term] * (self.graph.users[term] == 1)
+        while path:
+            i = path.pop()
+            found.append(i)
+            for operand in set(self.graph.operands[i]):
+                left[operand] = left.get(operand, self.graph.users[operand]) - 1
+                if left[operand] == 0:
+                    path.append(operand)
+        return sorted(found)
 
     def _shapes(self) -> list[int]:
         """A number for each Value, equal for those computed by the same operations, whatever the leaves are."""
@@ -111,14 +104,14 @@ class ExampleScopes:
         leaves = [self.graph.is_leaf(operand) for operand in self.graph.operands[i]]
         return not all(leaves) and not (self.graph.operations[i] == "*" and any(leaves))
 
-    def _are_alike(self, terms: Sequence[int], examples: Sequence[Sequence[int]]) -> bool:
-        """Whether each term is the last Value of an example, and all examples have operands like the first one's.
+    def _are_alike(self, examples: Sequence[Sequence[int]]) -> bool:
+        """Whether all examples have operands like the first one's, and none is empty.
 
-        Alike examples have their Values in the same order. The terms are known to have the same operations.
+        Alike examples have their Values in the same order. Their last Values are known to have the same operations.
         """
         operands, first = self.graph.operands, examples[0]
-        for term, example in zip(terms, examples, strict=True):
-            if example[-1:] != [term] or len(example) != len(first):
+        for example in examples:
+            if not example or len(example) != len(first):
                 return False
             twins = dict(zip(first, example, strict=True))
             if any(tuple([twins.get(k, k) for k in operands[i]]) != operands[twin] for i, twin in twins.items()):
