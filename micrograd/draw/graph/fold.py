@@ -65,11 +65,11 @@ class Folded:
         self._card_of: dict[int, int] = {}  # the card of a Value
         nodes = range(graph.first, len(graph.values))
         shown = [i for i in nodes if not self._scopes.is_hidden(i)]
-        neurons = {i: found for i in shown if folds and (found := self._terms(i))}
-        swallowed = {k for nodes, _ in neurons.values() for k in nodes}
+        neurons = {i: neuron for i in shown if folds and (neuron := self._neuron(i))}
+        swallowed = {k for neuron in neurons.values() for k in neuron.parts[:-1]}
         swallowed |= {k for node in self.stacked for k in graph.chain(node)[:-1]}
         for i in [i for i in shown if i not in swallowed]:
-            card = self._neuron(i, *neurons[i]) if i in neurons else self._operation(i)
+            card = neurons.get(i) or self._operation(i)
             card.inputs = [x._replace(card=self._source(x.source)) for x in card.inputs]
             self._add(card)
         if not self.cards:
@@ -87,48 +87,34 @@ class Folded:
     def _operands(self, i: int) -> list[Input]:
         return [Input(operand, None, i, place) for place, operand in enumerate(self.graph.operands[i])]
 
-    def _factors(self, i: int) -> list[list[Input]]:
-        """The terms of a dot: its factors in pairs, and its bias on its own."""
-        operands = self._operands(i)
-        n = len(operands) // 2
-        return [*([w, x] for w, x in zip(operands[:n], operands[n:-1], strict=True)), operands[-1:]]
-
-    def _terms(self, i: int) -> tuple[list[int], list[list[Input]]] | None:
-        """The nodes inside a neuron, and its terms: pairs of factors, and the bias. None if the node is no neuron.
+    def _neuron(self, i: int) -> Card | None:
+        """The card of a neuron that ends in this node; None if the node ends no neuron.
 
         A neuron is a dot, an activation of a dot, or one of the sums and products of a dot that is written out.
         """
-        graph, nodes, terms = self.graph, list[int](), list[list[Input]]()
-        path = list(graph.operands[i])
-        if graph.operations[i] == "dot":
-            return [], self._factors(i)
-        if len(path) != 1 or graph.operations[i] not in ACTIVATIONS:
+        graph, inside, terms = self.graph, list[int](), list[list[Input]]()  # terms: pairs of factors, and the bias
+        is_dot = graph.operations[i] == "dot"
+        path = [i] if is_dot else list(graph.operands[i])
+        if len(path) != 1 or not (is_dot or graph.operations[i] in ACTIVATIONS):
             return None
-        if graph.operations[path[0]] == "dot" and graph.is_inner(path[0]):
-            return path, self._factors(path[0])
         while path:
             k = path.pop()
-            op, operands = graph.operations[k] if graph.is_inner(k) else "", self._operands(k)
-            if op == "+":
+            op, operands = graph.operations[k] if k == i or graph.is_inner(k) else "", self._operands(k)
+            if op == "dot" and not inside:
+                n = len(operands) // 2
+                terms = [*map(list, zip(operands[:n], operands[n:-1], strict=True)), operands[-1:]]
+            elif op == "+":
                 terms += [[x] for x in operands if graph.is_leaf(x.source)]
                 path += [x.source for x in reversed(operands) if not graph.is_leaf(x.source)]
             elif op == "*" and self._weight(operands) is not None:
                 terms.append(operands)
             else:
                 return None
-            nodes.append(k)
+            inside.append(k)
         products = sum(len(term) == 2 for term in terms)
-        return (nodes, terms) if products > 1 and len(terms) < products + 2 else None
-
-    def _weight(self, term: Sequence[Input]) -> int | None:
-        """The factor of a term that is the weight on the other's edge, or the bias: a leaf, the first if both are."""
-        factors = [x.source for x in term]
-        leaves = [factor for factor in factors if self.graph.is_leaf(factor)]
-        return leaves[0] if leaves and len(set(factors)) == len(factors) else None
-
-    def _neuron(self, i: int, inside: list[int], terms: list[list[Input]]) -> Card:
-        """The card of a neuron."""
-        graph, card, leaves = self.graph, Card(i, [], self.graph.title(i)), list[int]()
+        if op != "dot" and not (products > 1 and len(terms) < products + 2):
+            return None
+        card, leaves = Card(i, [], graph.title(i)), list[int]()
         for term in terms:
             weight = self._weight(term)
             if weight is not None:
@@ -136,8 +122,14 @@ class Folded:
                 is_zero = weight in graph.constants and innermost(graph.values[weight].data) == 0
                 card.bias = weight if len(term) == 1 and not is_zero else card.bias
             card.inputs += [x._replace(weight=weight) for x in term if x.source != weight]
-        card.parts = [*dict.fromkeys(leaves), *sorted(inside), i]
+        card.parts = [*dict.fromkeys(leaves), *sorted({*inside, i})]
         return card
+
+    def _weight(self, term: Sequence[Input]) -> int | None:
+        """The factor of a term that is the weight on the other's edge, or the bias: a leaf, the first if both are."""
+        factors = [x.source for x in term]
+        leaves = [factor for factor in factors if self.graph.is_leaf(factor)]
+        return leaves[0] if leaves and len(set(factors)) == len(factors) else None
 
     def _operation(self, i: int) -> Card:
         """The card of a node; a number beside it is written into the title."""
