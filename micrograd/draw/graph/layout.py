@@ -131,15 +131,10 @@ def _levels(
         source, target, port = edges[i]
         start, end = ys[source], ys[target] - heights[target] / 2 + port
         passed = taken[columns[source] + 1 : columns[target]]
-        blocks = [(-math.inf, -math.inf)]
-        for low, high in sorted({span[:2] for spans in passed for span in spans if span[2] != source}):
-            if low < blocks[-1][1]:
-                blocks[-1] = blocks[-1][0], max(high, blocks[-1][1])
-            else:
-                blocks.append((low, high))
+        blocked = {span[:2] for spans in passed for span in spans if span[2] != source}
         wishes = [of_source[source]] if source in of_source else [end, start]
-        clear = [y for y in wishes if not any(low < y < high for low, high in blocks)]
-        level = min(clear or chain(*blocks), key=lambda y: abs(y - start) + abs(y - end))
+        others = sorted(chain(*blocked), key=lambda y: (abs(y - start) + abs(y - end), y))  # right beside what is there
+        level = next(y for y in [*wishes, *others] if not any(low < y < high for low, high in blocked))
         levels[i] = level
         if passed:
             of_source[source] = level
