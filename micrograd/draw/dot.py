@@ -31,11 +31,9 @@ def draw_graph(root: Value, *, limit: float = LIMIT) -> str:
 
     Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit.
     """
-    parts = []
-    for part, style in STYLE.items():
-        attributes = " ".join(f'{name}="{value}"' for name, value in style.items())
-        parts.append(f"\t{part} [{attributes}]\n")
-    return f"digraph {{\n{''.join([*parts, *body(root, limit)])}}}\n"
+    attributes = {part: " ".join(f'{name}="{value}"' for name, value in style.items()) for part, style in STYLE.items()}
+    styles = [f"\t{part} [{style}]\n" for part, style in attributes.items()]
+    return f"digraph {{\n{''.join([*styles, *body(root, limit)])}}}\n"
 
 
 def body(root: Value, limit: float) -> list[str]:

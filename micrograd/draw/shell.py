@@ -57,19 +57,20 @@ def standalone(svg: str) -> str:
 
 
 def page(
-    package: str, *, title: str, summary: str, main: str, data: str, style: str, scripts: Iterable[str], code: str = ""
-) -> str:
-    """A page as HTML that works offline: a title and a summary as text, `main` and `data` as HTML below them.
+    package: str, *, title: str, summary: str, data: str, style: str, scripts: Iterable[str], code: str = "",
+    **words: object,
+) -> str:  # fmt: skip
+    """A page as HTML that works offline: a title and a summary, `page.html` of the package with its words, and `data`.
 
     The styles are the shell's, then `style`, then `page.css` of the package; the scripts are the shell's, then `code`,
-    then files of the package.
+    then the package's, by their names.
     """
-    own = "\n".join(read(package, name) for name in scripts)
+    own = "\n".join(read(package, f"{name}.js") for name in scripts)
     return read(__package__, "shell.html").format(
         title=escape(title),
         summary=escape(summary),
         style=f"{variables(':root')}{read(__package__, 'shell.css')}{style}{read(package, 'page.css')}",
-        main=main,
+        main=read(package, "page.html").format(**words),
         data=data,
         script=f"{read(__package__, 'shell.js')}{code}\n{own}",
     )

@@ -21,7 +21,6 @@ from micrograd.support.validation import positive
 
 # The scripts, each after the ones that it needs: what the page computes, says, shows, and lets the reader do.
 PARTS = ("parts", "numbers", "words", "steps", "examples", "views", "drawing", "changes", "details", "learning", "page")
-SCRIPTS = tuple(f"{name}.js" for name in PARTS)
 
 
 def page(root: Value, learning_rate: float = 0.1, limit: float = LIMIT) -> str:
@@ -60,11 +59,11 @@ def page(root: Value, learning_rate: float = 0.1, limit: float = LIMIT) -> str:
         __package__,
         title=f"The graph of {label(root) or 'a Value'}",
         summary=f"{counted(graph)}. Play computes each number, and then, backward, each gradient.",
-        main=shell.read(__package__, "page.html").format(learning_rate=f"{learning_rate}".removesuffix(".0")),
         data=f'<script type="application/json" id="graph">{content}</script>',
         style=shell.themed("#drawing", STYLE),
         code=used(LIBRARY, code) + code,
-        scripts=SCRIPTS,
+        scripts=PARTS,
+        learning_rate=f"{learning_rate}".removesuffix(".0"),
     )
 
 

@@ -32,7 +32,6 @@ NUMBERS = 1_000_000  # in all examples: some megabytes of the page
 WEIGHTS = 20_000  # of a model: tracing one as large takes some seconds
 NORMAL = -1  # stands for a parameter drawn from a normal distribution; others are drawn uniformly, up to a limit
 PARTS = ("maps", "random", "data", "chart", "network", "plane", "choices", "lesson", "scalpel", "console", "page")
-SCRIPTS = tuple(f"{name}.js" for name in PARTS)
 OF_LOSS = "inputs, parameters, learningRate, forward, backward, createState, update"
 OF_UNITS = "outputs, forward"
 source = partial(shell.read, __package__)
@@ -66,7 +65,7 @@ def page(
         "sets": DATA_SETS,
         "kinds": kinds,
         "at": boundary(loss, kinds) if kinds else 0,
-        "worker": "\n".join(map(source, ("random.js", "worker.js"))) + f"\nserve([\n{', '.join(codes)}]);\n",
+        "worker": f"{source('random.js')}\n{source('worker.js')}\nserve([\n{', '.join(codes)}]);\n",
     }
     packed = base64.b64encode(zlib.compress(json.dumps(content).encode(), 9))
     return shell.page(
@@ -74,10 +73,9 @@ def page(
         title="Playground" if len(models) > 1 else f"Playground: {parts[0]['title']}",
         summary="Press Train: in each step, the weights move a little so that the output fits the examples better. "
         "Change anything.",
-        main=source("page.html"),
         data=f'<script type="text/plain" id="document">{packed.decode()}</script>\n',
         style=shell.CHART_STYLE,
-        scripts=SCRIPTS,
+        scripts=PARTS,
     )
 
 
@@ -173,14 +171,10 @@ def _trained(model: Any, loss: Any, table: Any, optimizer: Any) -> tuple[dict[st
 def _inputs(model: Any, layers: Any, x: Any) -> list[str]:
     """The names of the inputs of a model's first layer that have cards: if one is computed, its formula."""
     n = min(len(layers[0][0].w), CARDS) if layers else 0
-    graphs = [Folded(DrawnGraph(value)) for value in units_and_outputs(model, layers, labelled("x", x))[:n]]
+    labelled = (Value(float(number), label=re.sub(r"\W", "", path)) for path, number in leaves("x", x))  # x01: x[0][1]
+    values = units_and_outputs(model, layers, unflatten(labelled, shape_of(x)))[:n]
+    graphs = [Folded(DrawnGraph(value)) for value in values]
     return [all_names(graph, given_names(graph), f"x{i}")[-1] for i, graph in enumerate(graphs)]
-
-
-def labelled(name: str, tree: Any) -> Any:
-    """The numbers of an example as Values, with x01 as the label of x[0][1]."""
-    made = (Value(float(number), label=re.sub(r"\W", "", path)) for path, number in leaves(name, tree))
-    return unflatten(made, shape_of(tree))
 
 
 def _module(source: str, names: str) -> str:
@@ -192,11 +186,10 @@ def _module(source: str, names: str) -> str:
 def _starts(model: Any, parameters: list[Value]) -> list[float | None]:
     """How each parameter was drawn: uniformly up to a limit, or NORMAL; None if unknown: it then stays as it is."""
     starts: dict[int, float] = {}
-    fan_out: dict[int, int] = {}
-    for part in walk(model) if isinstance(model, Module) else ():
-        if isinstance(part, Layer):  # whose neurons come after it
-            fan_out |= {id(neuron): len(part.neurons) for neuron in part.neurons}
-        elif isinstance(part, Neuron):
+    parts = walk(model) if isinstance(model, Module) else []
+    fan_out = {id(neuron): len(part.neurons) for part in parts if isinstance(part, Layer) for neuron in part.neurons}
+    for part in parts:
+        if isinstance(part, Neuron):
             limit = weight_limit(len(part.w), fan_out.get(id(part), 1), part.activation)
             starts |= {id(w): limit for w in part.w} | {id(part.b): 0.0}
         elif isinstance(part, Embedding):
