@@ -15,19 +15,10 @@ Fractions, and Values if an argument is a Value or the function closes over one.
 import math
 import sys
 from collections.abc import Sequence
-from itertools import chain
 from typing import Any
 
-from micrograd.core.derivatives import (
-    Argnum,
-    Call,
-    Function,
-    Sweeps,
-    check_function,
-    constant_zero,
-    derivative,
-    gradient,
-)
+from micrograd.core import derivatives
+from micrograd.core.derivatives import Argnum, Call, Function, Sweeps, derivative, gradient
 from micrograd.core.errors import note_arguments
 from micrograd.core.levels import as_number
 from micrograd.engine import Value
@@ -108,7 +99,7 @@ class Jacobian:
     """What `jacobian` and `hessian` return: the jacobian of `f`; it `is_symmetric` if `f` is a gradient."""
 
     def __init__(self, f: Function, argnum: Argnum, *, is_symmetric: bool = False) -> None:
-        check_function(f, argnum)
+        derivatives.check_function(f, argnum)
         self.f, self.argnum, self.is_symmetric = f, argnum, is_symmetric
 
     def __call__(self, *args: Any, **options: Any) -> Any:
@@ -129,7 +120,7 @@ def _dense(call: Call) -> Any:
     """The jacobian with its zeros."""
     few_variables = len(call.variables) < len(call.outputs)  # this does not depend on where the zeros are
     found = Sweeps(call.variables, call.outputs).jacobian(few_variables)
-    zeros = [constant_zero(variable.data) for variable in call.variables]
+    zeros = [derivatives.constant_zero(variable.data) for variable in call.variables]
     rows = [[zero + row[i] if i in row else zero for i, zero in enumerate(zeros)] for row in found]
     shape = shape_of(call.result)
     if is_array(call.args) and is_regular(shape):
@@ -139,7 +130,7 @@ def _dense(call: Call) -> Any:
 
 def _product(name: str, f: Function, argnum: Argnum, compute: Any) -> Function:
     """The product of a jacobian and the vector that follows the arguments of `f`."""
-    check_function(f, argnum)
+    derivatives.check_function(f, argnum)
 
     def product(*args: Any, **options: Any) -> Any:
         if len(args) < 2:
@@ -164,7 +155,7 @@ def _tangent(call: Call, vector: Any) -> tuple[Any, Any]:
     numbers = _numbers(call, vector, call.args, "x")
     rows = Sweeps(call.variables, call.outputs).forward({0: number} for number in numbers)
     values = [output.data for output in call.outputs]
-    tangents = [constant_zero(value) + row.get(0, 0) for value, row in zip(values, rows, strict=True)]
+    tangents = [derivatives.constant_zero(value) + row.get(0, 0) for value, row in zip(values, rows, strict=True)]
     return call.shaped(values), call.shaped(tangents)
 
 
@@ -177,7 +168,7 @@ def _cotangent(call: Call, vector: Any, of: str = "the result") -> tuple[Any, An
 
 # Gradients against numerically computed slopes
 
-STEPS = 12  # in each of two scales, each a quarter of the one before
+STEPS = 12  # at the scale of x, each a quarter of the one before; larger ones down from the scale of 1 if x is small
 ORDERS = 6  # of extrapolation
 CONVERGED = 1e-12  # the relative error of a limit that has all its digits
 NOISE = 1e-4  # the estimated error excuses at most this share of the slope, or of 1 if that is larger
@@ -254,11 +245,10 @@ def _slopes(function: Function, xs: list[Any], i: int) -> list[tuple[float, floa
 
     x = float(xs[i])
     differences: dict[float, list[tuple[float, float]]] = {}  # by step, one for each number in the result
-    sizes = math.frexp(x)[1], max(math.frexp(x)[1], 0)  # the scale of x, and the scale of 1 if x is small
-    near = sorted({size - 4 - 2 * n for size in sizes for n in range(STEPS)}, reverse=True)
-    for exponent in chain(near, range(near[-1] - 2, -1075, -2)):
+    _, scale = math.frexp(x)
+    for exponent in range(max(scale, 0) - 4, -1075, -2):
         h = math.ldexp(1.0, exponent)
-        if x + h == x or (exponent < near[-1] and len(differences) >= STEPS):
+        if x + h == x or (exponent < scale - 2 - 2 * STEPS and len(differences) >= STEPS):
             break
         try:
             pairs = list(zip(results(x + h), results(x - h), strict=True))

@@ -52,7 +52,7 @@ def sum(values: Iterable[Any], *others: Any) -> Value:
         for operand in operands:
             operand.grad += grad
 
-    return operands[0]._node(_total(operands), operands, "sum", _backward)
+    return operands[0]._node(scalar.total([operand.data for operand in operands]), operands, "sum", _backward)
 
 
 def mean(values: Iterable[Any], *others: Any) -> Value:
@@ -67,7 +67,7 @@ def mean(values: Iterable[Any], *others: Any) -> Value:
         for operand in operands:
             operand.grad += share
 
-    return operands[0]._node(_total(operands) / n, operands, "mean", _backward)
+    return operands[0]._node(scalar.total([operand.data for operand in operands]) / n, operands, "mean", _backward)
 
 
 def logsumexp(values: Iterable[Any], *others: Any) -> Value:
@@ -239,8 +239,3 @@ def _as_row(operands: tuple[Value, ...]) -> tuple[Value, ...]:
     """The operands; if they are traced, possibly as a single one, whose number is the row of all their numbers."""
     number = operands[0].data
     return number.as_rows(operands)[0] if type(number) is not float and hasattr(number, "as_rows") else operands
-
-
-def _total(operands: tuple[Value, ...]) -> Any:
-    """The sum of the operands' numbers."""
-    return scalar.total([operand.data for operand in operands])
