@@ -13,11 +13,11 @@ What is left is called after its formula, `a × b`, if that is short, and otherw
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain, count
+from itertools import count
 from typing import NamedTuple
 
 from micrograd.draw.graph.drawn import POWERS, DrawnGraph
-from micrograd.draw.graph.scopes import ExampleScopes
+from micrograd.draw.graph.scopes import stacks
 from micrograd.draw.text import label, number
 from micrograd.scalar import FUNCTIONS, innermost
 
@@ -57,14 +57,17 @@ class Folded:
     def __init__(self, graph: DrawnGraph, *, folds: bool = True) -> None:
         self.graph, self.folds = graph, folds
         self.cards: list[Card] = []
-        self._scopes = ExampleScopes(graph, stacks=folds)
-        self.stacks = self._scopes.stacks
+        self.stacks = stacks(graph) if folds else []
         self.stacked = {stack.node for stack in self.stacks}
-        pairs = [zip(other, first, strict=True) for _, (first, *others) in self.stacks for other in others]
-        self.twins = dict(chain.from_iterable(pairs))
+        self.twins: dict[int, int] = {}
+        self._around = defaultdict[int, list[int]](list)  # the stacks around a Value of a first example
+        for k, (_, (first, *others)) in enumerate(self.stacks):
+            for i in first:
+                self._around[i].append(k)
+            for other in others:
+                self.twins.update(zip(other, first, strict=True))
         self._card_of: dict[int, int] = {}  # the card of a Value
-        nodes = range(graph.first, len(graph.values))
-        shown = [i for i in nodes if not self._scopes.is_hidden(i)]
+        shown = [i for i in range(graph.first, len(graph.values)) if i not in self.twins]
         neurons = {i: neuron for i in shown if folds and (neuron := self._neuron(i))}
         swallowed = {k for neuron in neurons.values() for k in neuron.parts[:-1]}
         swallowed |= {k for node in self.stacked for k in graph.chain(node)[:-1]}
@@ -153,7 +156,7 @@ class Folded:
         return self._card_of[i]
 
     def _add(self, card: Card) -> None:
-        card.stacks = self._scopes.stacks_around(card.head)
+        card.stacks = tuple(reversed(self._around[card.head]))
         self._card_of[card.head] = len(self.cards)
         self.cards.append(card)
 

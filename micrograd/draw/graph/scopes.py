@@ -12,7 +12,6 @@ A Value belongs to a scope if every path from it to the root leads through that 
 scopes are alike, Value by Value, make a stack. Scopes nest: an example that is a mean itself has scopes inside.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -29,91 +28,81 @@ class Stack(NamedTuple):
     members: list[list[int]]
 
 
-class ExampleScopes:
-    """The means and sums of like examples as `stacks`, if there are to be any: outer ones before those inside them."""
+def stacks(graph: DrawnGraph) -> list[Stack]:
+    """The means and sums of like examples, outer ones before those inside them."""
+    found = []
+    for node in sorted(_candidates(graph), reverse=True):
+        examples = [_scope(graph, term) for term in graph.terms(node)]
+        if _are_alike(graph, examples):
+            found.append(Stack(node, examples))
+    return found
 
-    def __init__(self, graph: DrawnGraph, *, stacks: bool = True) -> None:
-        self.graph = graph
-        self.stacks: list[Stack] = []
-        # By Value, the stacks around it, outermost first, each with the number of the Value's example in it.
-        self._around = defaultdict[int, list[tuple[int, int]]](list)
-        for node in sorted(self._candidates() if stacks else (), reverse=True):
-            examples = [self._scope(term) for term in graph.terms(node)]
-            if self._are_alike(examples):
-                for j, example in enumerate(examples):
-                    for i in example:
-                        self._around[i].append((len(self.stacks), j))
-                self.stacks.append(Stack(node, examples))
 
-    def is_hidden(self, i: int) -> bool:
-        """Whether the Value belongs to an example other than the first."""
-        return any(example > 0 for _, example in self._around[i])
+def _scope(graph: DrawnGraph, term: int) -> list[int]:
+    """The Values from which every path to the root leads through this operand, itself last; [] if it has others.
 
-    def stacks_around(self, i: int) -> tuple[int, ...]:
-        """The stacks that show one example of the Value at a time, innermost first."""
-        return tuple(stack for stack, _ in reversed(self._around[i]))
+    A Value is one of them as soon as all its users are.
+    """
+    found, left, path = list[int](), dict[int, int](), [term] * (graph.users[term] == 1)
+    while path:
+        i = path.pop()
+        found.append(i)
+        for operand in set(graph.operands[i]):
+            left[operand] = left.get(operand, graph.users[operand]) - 1
+            if left[operand] == 0:
+                path.append(operand)
+    return sorted(found)
 
-    def _scope(self, term: int) -> list[int]:
-        """The Values from which every path to the root leads through this operand, itself last; [] if it has others.
 
-        A Value is one of them as soon as all its users are.
-        """
-        found, left, path = list[int](), dict[int, int](), [term] * (self.graph.users[term] == 1)
-        while path:
-            i = path.pop()
-            found.append(i)
-            for operand in set(self.graph.operands[i]):
-                left[operand] = left.get(operand, self.graph.users[operand]) - 1
-                if left[operand] == 0:
-                    path.append(operand)
-        return sorted(found)
+def _shapes(graph: DrawnGraph) -> list[int]:
+    """A number for each Value, equal for those computed by the same operations, whatever the leaves are."""
+    known: dict[tuple[object, ...], int] = {}
+    shapes: list[int] = []
+    for value, operands in zip(graph.values, graph.operands, strict=True):
+        key = (str(value._op) if operands else "", *[shapes[operand] for operand in operands])
+        shapes.append(known.setdefault(key, len(known)))
+    return shapes
 
-    def _shapes(self) -> list[int]:
-        """A number for each Value, equal for those computed by the same operations, whatever the leaves are."""
-        known: dict[tuple[object, ...], int] = {}
-        shapes: list[int] = []
-        for value, operands in zip(self.graph.values, self.graph.operands, strict=True):
-            key = (str(value._op) if operands else "", *[shapes[operand] for operand in operands])
-            shapes.append(known.setdefault(key, len(known)))
-        return shapes
 
-    def _candidates(self) -> set[int]:
-        """The nodes that may be means or sums over examples: their terms are distinct and of one shape.
+def _candidates(graph: DrawnGraph) -> set[int]:
+    """The nodes that may be means or sums over examples: their terms are distinct and of one shape.
 
-        A sum may also be a chain of additions, or the beginning of one, with three or more terms.
-        """
-        graph, shapes = self.graph, self._shapes()
-        nodes = [i for i, operation in enumerate(graph.operations) if operation in ("+", "mean", "sum")]
-        continued = {graph.operands[i][0] for i in nodes if graph.continues(i)}
-        found: set[int] = set()
-        for i in set(nodes) - continued:
-            terms, alike = graph.terms(i), set[int]()
-            for term in terms:
-                if term in alike or shapes[term] != shapes[terms[0]]:
-                    break
-                alike.add(term)
-            if graph.operations[i] == "+":
-                if len(alike) > 2 and self._is_example(terms[0]):
-                    found.add(graph.chain(i)[len(alike) - 2])
-            elif len(alike) == len(terms) > 1 and not graph.is_leaf(terms[0]):
-                found.add(i)
-        return found
+    A sum may also be a chain of additions, or the beginning of one, with three or more terms.
+    """
+    shapes = _shapes(graph)
+    nodes = [i for i, operation in enumerate(graph.operations) if operation in ("+", "mean", "sum")]
+    continued = {graph.operands[i][0] for i in nodes if graph.continues(i)}
+    found: set[int] = set()
+    for i in set(nodes) - continued:
+        terms, alike = graph.terms(i), set[int]()
+        for term in terms:
+            if term in alike or shapes[term] != shapes[terms[0]]:
+                break
+            alike.add(term)
+        if graph.operations[i] == "+":
+            if len(alike) > 2 and _is_example(graph, terms[0]):
+                found.add(graph.chain(i)[len(alike) - 2])
+        elif len(alike) == len(terms) > 1 and not graph.is_leaf(terms[0]):
+            found.add(i)
+    return found
 
-    def _is_example(self, i: int) -> bool:
-        """Whether the Value is computed in several steps, unlike a weighted input."""
-        leaves = [self.graph.is_leaf(operand) for operand in self.graph.operands[i]]
-        return not all(leaves) and not (self.graph.operations[i] == "*" and any(leaves))
 
-    def _are_alike(self, examples: Sequence[Sequence[int]]) -> bool:
-        """Whether all examples have operands like the first one's, and none is empty.
+def _is_example(graph: DrawnGraph, i: int) -> bool:
+    """Whether the Value is computed in several steps, unlike a weighted input."""
+    leaves = [graph.is_leaf(operand) for operand in graph.operands[i]]
+    return not all(leaves) and not (graph.operations[i] == "*" and any(leaves))
 
-        Alike examples have their Values in the same order. Their last Values are known to have the same operations.
-        """
-        operands, first = self.graph.operands, examples[0]
-        for example in examples:
-            if not example or len(example) != len(first):
-                return False
-            twins = dict(zip(first, example, strict=True))
-            if any(tuple([twins.get(k, k) for k in operands[i]]) != operands[twin] for i, twin in twins.items()):
-                return False
-        return True
+
+def _are_alike(graph: DrawnGraph, examples: Sequence[Sequence[int]]) -> bool:
+    """Whether all examples have operands like the first one's, and none is empty.
+
+    Alike examples have their Values in the same order. Their last Values are known to have the same operations.
+    """
+    operands, first = graph.operands, examples[0]
+    for example in examples:
+        if not example or len(example) != len(first):
+            return False
+        twins = dict(zip(first, example, strict=True))
+        if any(tuple([twins.get(k, k) for k in operands[i]]) != operands[twin] for i, twin in twins.items()):
+            return False
+    return True

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from micrograd import Value, mean
 from micrograd import sum as total
 from micrograd.draw.graph.drawn import DrawnGraph
-from micrograd.draw.graph.scopes import ExampleScopes
+from micrograd.draw.graph.scopes import stacks
 from tests.helpers import random_examples
 
 LEAVES = 6
@@ -54,9 +54,9 @@ def reachable(graph, without):
 @random_examples(60)
 def test_only_what_belongs_to_further_examples_is_hidden(seed):
     graph = graph_of_examples(random.Random(seed))
-    scopes = ExampleScopes(graph)
-    further = {(stack.node, j) for stack in scopes.stacks for j in range(1, len(stack.members))}
-    hidden = {i for i in range(len(graph.values)) if scopes.is_hidden(i)}
+    found = stacks(graph)
+    further = {(stack.node, j) for stack in found for j in range(1, len(stack.members))}
+    hidden = {i for stack in found for example in stack.members[1:] for i in example}
     assert not hidden & reachable(graph, without=further)
     nodes = {*range(graph.first, len(graph.values))}
     assert nodes - hidden <= reachable(graph, without=further)
@@ -66,8 +66,7 @@ def test_only_what_belongs_to_further_examples_is_hidden(seed):
 @random_examples(60)
 def test_the_examples_of_a_stack_are_alike_value_by_value(seed):
     graph = graph_of_examples(random.Random(seed))
-    scopes = ExampleScopes(graph)
-    for node, members in scopes.stacks:
+    for node, members in stacks(graph):
         assert [member[-1] for member in members] == list(graph.operands[node])
         first = {i: k for k, i in enumerate(members[0])}
         for member in members:
@@ -79,12 +78,12 @@ def test_the_examples_of_a_stack_are_alike_value_by_value(seed):
 
 
 def test_stacks_are_found_in_most_of_these_graphs():
-    stacks = [len(ExampleScopes(graph_of_examples(random.Random(seed))).stacks) for seed in range(100)]
-    assert sum(n > 0 for n in stacks) > 30
-    assert max(stacks) > 1
+    found = [len(stacks(graph_of_examples(random.Random(seed)))) for seed in range(100)]
+    assert sum(n > 0 for n in found) > 30
+    assert max(found) > 1
 
 
 def test_leaves_and_examples_that_share_one_in_different_places_are_drawn_side_by_side():
     x, y, z = (Value(float(i)) for i in range(3))
     for examples in [x, y], [x.exp() - y, y.exp() - z], [x.exp() * x.sin(), y.exp() * z.sin()]:
-        assert not ExampleScopes(DrawnGraph(mean(examples))).stacks
+        assert not stacks(DrawnGraph(mean(examples)))
