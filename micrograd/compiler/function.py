@@ -192,8 +192,10 @@ class Function:
         examples = bucket_by_shape(batches, self.precision, self._axes)
         examples.size = size or len(examples)
         for packed in examples.batches:
-            self._compiled_for(packed, kind)
-            self._backends[packed.shapes].start_build(kind, examples.share(packed), epochs * packed.n)
+            backend = self._backends[self._compiled_for(packed, kind).shapes]
+            is_last = packed is examples.batches[-1]  # then this thread has nothing else to do
+            build = backend.library if is_last else backend.start_build
+            build(kind, examples.share(packed), epochs * packed.n)
         for packed in examples.batches:
             self._backends[packed.shapes].library(kind, examples.share(packed))
         return examples

@@ -70,20 +70,20 @@ class CBackend:
         """
         return NativeCall(self.library(kind, size or packed.n), packed, results, gradients, seed, indices)
 
-    def start_build(self, kind: CallSpec, n: float, uses: float = math.inf) -> None:
-        """Start building the library for calls of this kind with n examples, unless it is loaded. If there are only a
-        few `uses`, in all these calls together, the compiler may hurry.
+    def start_build(self, kind: CallSpec, n: float, uses: float) -> None:
+        """Start building the library for calls of this kind with n examples, unless it is loaded.
 
         If it cannot be built, `library` raises the error.
         """
         self._library(kind, n, uses).start()
 
-    def library(self, kind: CallSpec, n: float) -> "Library":
-        """The library for a kind of call with n examples, which it computes in tiles or one by one.
+    def library(self, kind: CallSpec, n: float, uses: float = math.inf) -> "Library":
+        """The library for a kind of call with n examples, which it computes in tiles or one by one. If there are only a
+        few `uses`, in all these calls together, the compiler may hurry.
 
         Raises CompilerError if it cannot be built.
         """
-        library = self._library(kind, n)
+        library = self._library(kind, n, uses)
         library.load()
         return library
 

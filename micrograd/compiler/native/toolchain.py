@@ -232,10 +232,11 @@ def _compiled(text: str, command: list[str], name: str, cache: Path | None) -> c
 
 
 def _jobs(text: str) -> int:
-    """How many compilers share a text: one for each processor, but fewer beside other builds, or for a short text."""
-    builders = [thread for thread in threading.enumerate() if thread.name == BUILDER]
-    others = len(builders) - (threading.current_thread() in builders)
-    return min((os.cpu_count() or 1) + 1 - max(1, others), text.count("\n") // LONG, text.count("#if MINE"))
+    """How many compilers share a text: fewer beside other builds, or for a short text. One that is built ahead counts
+    itself, since Python keeps a processor busy.
+    """
+    builders = sum(thread.name == BUILDER for thread in threading.enumerate())
+    return min((os.cpu_count() or 1) - builders, text.count("\n") // LONG, text.count("#if MINE"))
 
 
 def _run(commands: list[list[str]], room: str) -> None:

@@ -69,10 +69,10 @@ class PythonBackend:
     def __reduce__(self) -> tuple[Any, ...]:
         return PythonBackend, (self.graph,)
 
-    def start_build(self, kind: CallSpec, n: float, uses: float = math.inf) -> None:
+    def start_build(self, kind: CallSpec, n: float, uses: float) -> None:
         """Do nothing: `library` is fast."""
 
-    def library(self, kind: CallSpec, n: float = 0) -> Callable[..., Any]:
+    def library(self, kind: CallSpec, n: float = 0, uses: float = 0) -> Callable[..., Any]:
         """The generated function for calls of this kind."""
         if kind not in self._functions:
             with gc_paused():
