@@ -310,10 +310,10 @@ static inline real scaled(real start, real by, const real *a, long n)
 
 typedef INTEGER C __attribute__((vector_size(8 * sizeof(real))));
 
-static inline W most(W a, W b)
+static inline void rise(W *a, const W *b) /* by pointers: gcc warns of arguments that are longer than registers */
 {
-    const C above = (C)((b > a) | (b != b));
-    return (W)((above & (C)b) | (~above & (C)a));
+    const C above = (C)((*b > *a) | (*b != *b));
+    *a = (W)((above & (C)*b) | (~above & (C)*a));
 }
 
 static inline real max(real start, const real *a, long n)
@@ -322,10 +322,11 @@ static inline real max(real start, const real *a, long n)
     long i = 0;
     for (; i + 32 <= n; i += 32) /* of 160,000 numbers: four at once take 0.6 of the time of two */
         _Pragma("GCC unroll 4") for (long k = 0; k < 4; k++)
-            each[k] = most(each[k], *(const W *)(a + i + 8 * k));
-    found = most(most(each[0], each[1]), most(each[2], each[3]));
+            rise(each + k, (const W *)(a + i + 8 * k));
+    for (long k = 0; k < 4; k++)
+        rise(&found, each + k);
     for (; i + 8 <= n; i += 8)
-        found = most(found, *(const W *)(a + i));
+        rise(&found, (const W *)(a + i));
     for (long l = 0; l < 8; l++)
         start = found[l] > start || found[l] != found[l] ? found[l] : start;
     for (; i < n; i++)
