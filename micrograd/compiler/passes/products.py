@@ -10,7 +10,21 @@ from itertools import accumulate, permutations
 from math import prod
 from typing import NamedTuple
 
-from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Step, Sum, Term, innermost, span
+from micrograd.compiler.ir import (
+    Accumulate,
+    Assign,
+    Kernel,
+    Loop,
+    Ref,
+    Scatter,
+    Step,
+    Sum,
+    Switch,
+    Term,
+    innermost,
+    refs,
+    span,
+)
 
 FEWEST_ROWS, FEWEST_COLUMNS = 8, 16
 """The smallest product. At half of these numbers, 100 examples of 8-12-12-4 take 13 us instead of 10; with 17 rows as
@@ -63,6 +77,49 @@ def split(kernel: Sequence[Step], sizes: Sequence[int]) -> tuple[Kernel, list[Pr
             in_place = argument(b, rounds, sizes)
             products.append(product._replace(a=in_block(a, rounds), b=b if in_place else in_block(b, rounds)))
     return left, products, size
+
+
+def alone(products: Sequence[Product], kernel: Sequence[Step]) -> list[Product]:
+    """The products to whose gradients nothing else adds, in their order: of a batch, the first block sets them.
+
+    If all gradients were first set to 0, a step of 512-512-10 with 32 examples would take 1.2 times as long.
+    """
+    found, end = list[Product](), 0
+    adds = [(product.target, product.rounds) for product in products]
+    adds += [each for step in kernel if products for each in _gradients(step, ())]
+    for product in sorted(products, key=lambda product: product.target):
+        first, last = span(product.target, product.rounds)
+        fits = first >= end and len(product.rounds) == 2 and product.target.strides[0] >= product.rounds[1]
+        if fits and sum(not _misses(product, *each) for each in adds) == 1:
+            found, end = [*found, product], last + 1
+    return found
+
+
+def _gradients(step: Step, rounds: tuple[int, ...]) -> Iterator[tuple[Ref, tuple[int, ...]]]:
+    """The references to gradients in a step inside loops of these rounds."""
+    if isinstance(step, Loop):
+        for inner in step.body:
+            yield from _gradients(inner, (*rounds, step.rounds))
+    elif isinstance(step, Switch):
+        for i, case in enumerate(step.cases):
+            yield from _gradients(Loop(step.order.count(i), case), rounds)
+    elif isinstance(step, Scatter):
+        strides = step.row.strides + (0,) * (len(rounds) - len(step.row.strides))
+        yield step.row._replace(strides=(*strides, step.step)), (*rounds, step.size)
+    else:
+        yield from ((ref, its) for ref, its in refs(step, rounds) if ref.array == "g")
+
+
+def _misses(product: Product, ref: Ref, rounds: Sequence[int]) -> bool:
+    """Whether a reference does not reach the gradients of a product: it is before, behind, or between their rows."""
+    (first, last), (low, high) = span(product.target, product.rounds), span(ref, rounds)
+    if high < first or low > last:
+        return True
+    row, width = product.target.strides[0], product.rounds[1]
+    strides = [0 if isinstance(stride, int) and stride % row == 0 else stride for stride in ref.strides]
+    low, high = span(ref._replace(strides=tuple(strides)), rounds)
+    at: int = (low - first) % row
+    return at >= width and at + high - low < row
 
 
 def argument(ref: Ref, rounds: Sequence[int], sizes: Sequence[int]) -> tuple[int, int] | None:

@@ -17,7 +17,7 @@ take more than 16 GB. The numbers of one example were traced one by one: a long 
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, compress, groupby
+from itertools import accumulate, chain, compress, groupby
 from typing import Any
 
 from micrograd.compiler.dtype import DOUBLE, Precision
@@ -26,7 +26,7 @@ from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, calls, general, refs
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.lower import lower
-from micrograd.compiler.passes.products import Product, argument
+from micrograd.compiler.passes.products import Product, alone, argument
 from micrograd.compiler.targets.c_runtime import CALLS, FOR_DOUBLES, FOR_TILES, IN_HASTE, PARTS, definitions, refused
 from micrograd.compiler.targets.spelling import Printer, block, filled, spellings
 
@@ -83,6 +83,7 @@ class Writer(Printer):
             types |= {"failed": "M *", "h": "const real *", "d": "real *", "block": "R *", "u": "const real *"}
         found = lower(program, kind, precision, shared, results)
         self.parts, self.temporaries, self.products, self.block, _, self.pieces = found
+        self.alone = alone(self.products, [*chain(*self.parts)])
         self.arrays = ARRAYS.union(*self.pieces.values())
         named = [(name, type) for of, type in types.items() for name in self.pieces.get(of, [of])]
         self.parameters = {name: f"{type.replace('*', '*restrict ')}{name}" for name, type in named}
@@ -108,9 +109,20 @@ class Writer(Printer):
     def products_source(self, sizes: Sequence[int]) -> str:
         """A function that adds the products of n examples of a block to gradients, if there are any."""
         lines = [line for product in self.products for line in self._product(product, sizes)]
-        head = "static void products(const column *x, const int64_t *examples, const real *block, real *g, long n)"
-        start = "int64_t room[BLOCK];", "(void)x; (void)examples; (void)room;"
-        return "\n".join([*block(head, [*start, *lines]), "\n"]) if lines else ""
+        arguments = "const column *x, const int64_t *examples, const real *block, real *g, long n, int sets"
+        start = "int64_t room[BLOCK];", "(void)x; (void)examples; (void)room; (void)sets;"
+        return "\n".join([*block(f"static void products({arguments})", [*start, *lines]), "\n"]) if lines else ""
+
+    def clear(self, n: int) -> str:
+        """Lines that set all n gradients to 0, except those that products set."""
+        zeros, end = list[tuple[str, str, int]](), 0  # a loop, where in it, and how many
+        for (rows, width), (_, first, (row, _)), *_ in self.alone:
+            between = f"for (long i = 0; i < {row * (rows - 1)}; i += {row}) "
+            zeros += [("", f"{end}", first - end), (between, f"{first + width} + i", row - width)]
+            end = first + row * (rows - 1) + width
+        zeros.append(("", f"{end}", n - end))
+        lines = [f"{loop}memset(g + {at}, 0, sizeof(real) * {count});\n" for loop, at, count in zeros if count]
+        return textwrap.indent("".join(lines), 8 * " ")
 
     def _product(self, product: Product, sizes: Sequence[int]) -> Iterator[str]:
         """The call of a product, in the loops around it."""
@@ -125,7 +137,8 @@ class Writer(Printer):
             of_b = f"x[{k}].numbers + {b} - {start}, {b_next}, {size}, rows(x + {k}, examples, n, room)"
         else:
             of_b = f"block + ROW * ({b}), ROW * {b_next}, 1, 0"
-        yield f"product(block + ROW * ({a}), {of_b}, g + {g}, {g_row}, {rows}, {columns}, n);"
+        sets = "sets" if product in self.alone else 0
+        yield f"product(block + ROW * ({a}), {of_b}, g + {g}, {g_row}, {rows}, {columns}, n, {sets});"
 
     def loop(self, loop: Loop, depth: int) -> str:
         """The head of a loop."""
@@ -226,6 +239,7 @@ def library_source(
     may_overflow = checks and (precision != DOUBLE or "**" in map(general, operations))
     return filled(
         filled(text, **_arguments(graph.sizes, shared, writer, tile), **_results(results, writer, tile), **around),
+        CLEAR=writer.clear(graph.n_parameters),
         PASSES=FOR_TILES if tile else IN_HASTE if in_haste else FOR_DOUBLES,
         INTEGER=precision.integer,
         LIMIT=CACHE,

@@ -347,7 +347,7 @@ typedef struct {
     real *g, *y, *work; /* parameters' gradients, or pointers to arguments' gradients; values; room for temporaries */
     int64_t n;
     double sum;         /* receives the sum of the results, from left to right, if there are gradients */
-    int64_t sets;       /* whether parameters' gradients are set, whatever they were, instead of added to */
+    int64_t sets;       /* whether parameters' gradients are set, whatever they were, instead of added to; then n > 0 */
 } call;
 
 static inline const real *numbers_of(const column *x, int64_t example, int64_t size)
@@ -374,7 +374,7 @@ static inline const int64_t *rows(const column *x, const int64_t *examples, int6
 /* PART no_block */
 enum { BLOCK = WIDTH, ROW = 0 };
 typedef V R;
-#define products(x, examples, block, g, n) ((void)(x))
+#define products(x, examples, block, g, n, sets) ((void)(x))
 
 /* PART before */
     for (int64_t i = 0; i < TOTALS; i++)
@@ -458,8 +458,9 @@ static int computed(const call *c, real *g, real *work, int64_t first, int64_t e
     int64_t all[BLOCK] = {0}, *examples = all; /* the examples of a block, and of a tile */
     if (OVERFLOWS)
         feclearexcept(FE_OVERFLOW);
-    if (sets && g)
-        memset(g, 0, sizeof(real) * COUNT);
+    if (sets && g) {
+CLEAR
+    }
 ALIKE
 BEFORE
     for (int64_t b = first, m = (end - first - 1) % WIDTH + 1; b < end; b += m, m = WIDTH) {
@@ -481,7 +482,8 @@ EACH
 DELIVER
         examples += WIDTH;
         if (examples == all + BLOCK || b + m == end) {
-            products(x, all, block, g, examples - all);
+            products(x, all, block, g, examples - all, sets);
+            sets = 0;
             examples = all;
         }
     }

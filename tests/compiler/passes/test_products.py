@@ -2,9 +2,9 @@
 
 import pytest
 
-from micrograd.compiler.ir import Ref, refs
+from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Switch, refs
 from micrograd.compiler.passes import program
-from micrograd.compiler.passes.products import split
+from micrograd.compiler.passes.products import Product, alone, split
 from tests.helpers import assert_close
 from tests.kernels import everything, graph_of, interpreted
 from tests.products import CASES
@@ -40,3 +40,36 @@ def test_a_row_of_an_argument_is_not_copied():
     _, products, size = split(whole.kernel, whole.sizes)
     assert [product.b for product in products] == [Ref("block", 16, (0, 1)), Ref("x", 0, (0, 1))]
     assert size == 16 + 20 + 20
+
+
+PRODUCT = Product((16, 20), Ref("g", 42, (21, 1)), Ref("block", 0, (1, 0)), Ref("block", 16, (0, 1)))
+
+
+def adding(*place):
+    """A step that adds to the gradient at a place."""
+    return Accumulate(Ref("g", *place), Ref("t", 0))
+
+
+@pytest.mark.parametrize(("step", "is_alone"), [
+    (Loop(16, (adding(62, (21,)),)), True),  # between the rows
+    (Loop(16, (adding(61, (21,)),)), False),
+    (Loop(16, (adding(62, (20,)),)), False),
+    (Loop(2, (Loop(16, (adding(62, (1, 21)),)),)), False),  # also in the next row
+    (Loop(3, (adding(62, ((0, 21, 42),)),)), False),  # where not known
+    (adding(41), True), (adding(42), False), (adding(376), False), (adding(377), True),
+    (Loop(2, (Scatter(Ref("g", 0, (1,)), 21, 3, Ref("x", 0), Ref("t", 0)),)), False),
+    (Scatter(Ref("g", 62), 21, 16, Ref("x", 0), Ref("t", 0)), True),
+    (Switch((0, 1, 1), ((adding(0),), (adding(62, (21,)),))), True),
+    (Switch((0, 1, 1), ((adding(0),), (adding(60, (1,)),))), False),
+])  # fmt: skip
+def test_a_product_is_alone_if_nothing_else_adds_to_its_gradients(step, is_alone):
+    assert alone([PRODUCT], [step]) == [PRODUCT] * is_alone
+
+
+@pytest.mark.parametrize(("change", "found"), [
+    ({"target": Ref("g", 400, (21, 1))}, 2), ({"target": Ref("g", 41, (21, 1))}, 0),
+    ({"target": Ref("g", 400, (0, 1))}, 1), ({"target": Ref("g", 62, (0, 21, 1)), "rounds": (2, 16, 1)}, 1),
+    ({"target": Ref("g", 62, (21, 1)), "rounds": (16, 1)}, 1),  # each between the rows of the other
+])  # fmt: skip
+def test_products_are_alone_if_they_do_not_meet(change, found):
+    assert len(alone([PRODUCT._replace(**change), PRODUCT], [])) == found
