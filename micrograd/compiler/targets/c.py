@@ -23,7 +23,7 @@ from typing import Any
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.operations import CONDITIONS
-from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, calls, general, refs
+from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, calls, general, is_variable, refs
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.lower import lower
 from micrograd.compiler.passes.products import Product, alone, argument
@@ -84,7 +84,6 @@ class Writer(Printer):
         found = lower(program, kind, precision, shared, results)
         self.parts, self.temporaries, self.products, self.block, _, self.pieces = found
         self.alone = alone(self.products, [*chain(*self.parts)])
-        self.arrays = ARRAYS.union(*self.pieces.values())
         named = [(name, type) for of, type in types.items() for name in self.pieces.get(of, [of])]
         self.parameters = {name: f"{type.replace('*', '*restrict ')}{name}" for name, type in named}
         read = [each for part in self.parts for each in refs(tuple(part)) if each[0].array in ("x", "&x")]
@@ -182,19 +181,10 @@ class Writer(Printer):
 
     def ref(self, ref: Ref) -> str:
         """A reference: in vectors, one number for all lanes is U(number)."""
-        array = ref.array
-        if array[0] == "=":
-            text = self.literal(float(array[1:]))
-            return f"U({text})" if self.vectors else text
-        if array.removeprefix("&") not in self.arrays:
-            return array + self.lane
-        name = f"{array[:-1]}{self.name}_c" if array in ("c", "&c") else array
-        element = f"{name}[{self.index(ref)}]"
-        if self.vectors and array in self.uniform:
-            return f"U({element})"
-        if array in ("x", "y", "t", "block"):
-            return element + self.lane
-        return element
+        text, array = super().ref(ref), ref.array
+        if self.vectors and (array[0] == "=" or array in self.uniform):
+            return f"U({text})"
+        return text + self.lane * (is_variable(ref) or array in ("x", "y", "t", "block", "seed"))
 
 
 def library_source(

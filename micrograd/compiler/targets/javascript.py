@@ -17,7 +17,7 @@ from typing import Any
 from micrograd.compiler.frontend.graph import Ends, Graph
 from micrograd.compiler.frontend.operations import COMMUTATIVE
 from micrograd.compiler.frontend.tracer import Symbol
-from micrograd.compiler.ir import ARRAYS, Accumulate, Assign, Call, Loop, Ref, Sum, is_variable, of_round, refs, replace
+from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Sum, is_variable, of_round, refs, replace
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
@@ -55,7 +55,7 @@ class Writer(Printer):
     `temporaries` numbers.
     """
 
-    templates = TEMPLATES
+    templates, literal, address = TEMPLATES, staticmethod(literal), "{}, {}"
     function, counter, zeros = "function", "let", "const rounds = new Int32Array({});"
 
     def __init__(self, graph: Graph, ends: Ends) -> None:
@@ -84,16 +84,6 @@ class Writer(Printer):
         *lines, last = re.sub(r"\bx\b", self.ref(x), text).splitlines()
         yield from lines * (number == new)
         yield last.replace("return", head)
-
-    def ref(self, ref: Ref) -> str:
-        """A reference; for an array that begins with "&", the array and the index."""
-        array = ref.array.removeprefix("&")
-        if array[0] == "=":
-            return literal(float(array[1:]))
-        name = f"{self.name}_c" if array == "c" else array
-        if array != ref.array:
-            return f"{name}, {self.index(ref)}"
-        return f"{name}[{self.index(ref)}]" if array in ARRAYS else array
 
 
 def size(part: Any) -> int:

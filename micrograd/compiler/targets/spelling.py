@@ -115,8 +115,10 @@ class Printer(ABC):
     constants: Sequence[float]
     parameters: Mapping[str, str]
     """The parameters of each function, and how it declares them."""
+    literal: Callable[[float], str]
     function, counter, zeros = "static void", "long", "long rounds[{}] = {{0}};"
     """How functions, counters of loops, and zeros for the rounds of each case of a switch are declared."""
+    address = "&{}[{}]"
 
     def source(self, name: str) -> str:
         """Functions that compute one example, the last called `name`, after the arrays of numbers that they read."""
@@ -225,9 +227,15 @@ class Printer(ABC):
         """Whether a number is not 0."""
         return f"{self.ref(ref)} != 0"
 
-    @abstractmethod
     def ref(self, ref: Ref) -> str:
         """A reference; for an array that begins with "&", its address."""
+        array = ref.array.removeprefix("&")
+        if array[0] == "=":
+            return self.literal(float(array[1:]))
+        if is_variable(ref) or array == "seed":
+            return array
+        element = "{}[{}]" if array == ref.array else self.address
+        return element.format(f"{self.name}_c" if array == "c" else array, self.index(ref))
 
 
 def block(head: str, lines: Iterable[str]) -> list[str]:
