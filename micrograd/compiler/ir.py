@@ -196,23 +196,23 @@ def offset(stride: int | Offsets, i: int) -> int:
     return i * stride if isinstance(stride, int) else stride[i]
 
 
-def replace(part: Any, change: Callable[[Ref], Any], change_rounds: Callable[[Any], Any] | None = None) -> Any:
-    """The part with each of its references replaced, in the order of `refs`; and the rounds of each loop before it.
+def replace(part: Any, change: Callable[[Ref], Any], varies: bool = False) -> Any:
+    """The part with each of its references replaced, in the order of `refs`.
 
-    The rounds of loops of references stay.
+    If it `varies`, so are the rounds of each loop, before it, as a reference without an array. Those of loops of
+    references stay.
     """
     if type(part) is Ref:
         return change(part)
     if type(part) is Loop:
-        rounds = change_rounds(part.rounds) if change_rounds and type(part.body[0]) is not Ref else part.rounds
-        return Loop(rounds, replace(part.body, change, change_rounds), part.parallel, part.in_order)
+        rounds = part.rounds
+        if varies and type(part.body[0]) is not Ref:
+            found = change(rounds if type(rounds) is Ref else Ref("", rounds))
+            rounds = found if any(found.strides) else found.base
+        return Loop(rounds, replace(part.body, change, varies), part.parallel, part.in_order)
     parts = [
         # A call less for each reference: the passes spend a tenth of their time here
-        change(inner)
-        if type(inner) is Ref
-        else replace(inner, change, change_rounds)
-        if isinstance(inner, tuple)
-        else inner
+        change(inner) if type(inner) is Ref else replace(inner, change, varies) if isinstance(inner, tuple) else inner
         for inner in part
     ]
     return tuple.__new__(type(part), parts)

@@ -15,7 +15,7 @@ Bases = tuple[int, ...]
 Part = tuple[Any, Bases]
 """A step, or a term of a sum: its shape, whose references all have the base 0, and the bases of these references.
 
-Where the rounds of loops may vary, their number is a reference, too.
+If the rounds of loops may vary, their numbers are bases, too.
 """
 
 
@@ -27,11 +27,10 @@ def part(step: Any, varies: bool = False) -> Part:
         bases.append(ref.base)
         return Ref(ref.array, 0, ref.strides)
 
-    shape = replace(step, based, (lambda n: based(Ref("", n) if type(n) is int else n)) if varies else None)
-    return shape, tuple(bases)
+    return replace(step, based, varies), tuple(bases)
 
 
-def step_of(part: Part) -> Any:
+def step_of(part: Part, varies: bool = False) -> Any:
     """A part as a step."""
     shape, bases = part
     remaining = iter(bases)
@@ -39,11 +38,7 @@ def step_of(part: Part) -> Any:
     def based(ref: Ref) -> Ref:
         return Ref(ref.array, next(remaining), ref.strides)
 
-    def rounds(n: Any) -> Any:
-        n = based(n) if type(n) is Ref else n
-        return n if type(n) is int or any(n.strides) else n.base
-
-    return replace(shape, based, rounds)
+    return replace(shape, based, varies)
 
 
 def reroll(steps: Sequence[Any], depth: int = 0, *, varies: bool = False) -> list[Any]:
@@ -53,18 +48,18 @@ def reroll(steps: Sequence[Any], depth: int = 0, *, varies: bool = False) -> lis
     """
     if len(steps) < FEWEST_ROUNDS:
         return list(steps)
-    parts = rolled([part(step, varies) for step in steps], depth)
-    return list(map(step_of, parts) if len(parts) < len(steps) else steps)
+    parts = rolled([part(step, varies) for step in steps], depth, varies)
+    return [step_of(part, varies) for part in parts] if len(parts) < len(steps) else list(steps)
 
 
-def rolled(parts: list[Part], depth: int = 0) -> list[Part]:
+def rolled(parts: list[Part], depth: int = 0, varies: bool = False) -> list[Part]:
     """The parts, with loops for what repeats, until nothing does."""
-    while len(found := roll(parts, depth)) < len(parts):
+    while len(found := roll(parts, depth, varies=varies)) < len(parts):
         parts = found
     return parts
 
 
-def roll(parts: Sequence[Part], depth: int = 0, longest: int = LONGEST_BODY) -> list[Part]:
+def roll(parts: Sequence[Part], depth: int = 0, longest: int = LONGEST_BODY, *, varies: bool = False) -> list[Part]:
     """The parts of a body inside `depth` loops, with loops for what repeats. A round has at most `longest` parts."""
     found = []
     shapes, bases = [shape for shape, _ in parts], [its for _, its in parts]
@@ -77,10 +72,8 @@ def roll(parts: Sequence[Part], depth: int = 0, longest: int = LONGEST_BODY) -> 
             def within(ref: Ref, strides: Iterator[int] = strides) -> Ref:
                 return Ref(ref.array, 0, (*ref.strides[:depth], next(strides), *ref.strides[depth:]))
 
-            def rounds_within(n: Any, within: Any = within) -> Any:
-                return within(n) if type(n) is Ref else n
-
-            found.append((Loop(rounds, replace(tuple(shapes[start:end]), within, rounds_within)), first))
+            body = replace(tuple(shapes[start:end]), within, varies)
+            found.append((Loop(0, body), (rounds, *first)) if varies else (Loop(rounds, body), first))
         else:
             found.append(parts[start])
     return found

@@ -38,11 +38,7 @@ def _case(shape: Any, rows: Sequence[tuple[int, ...]]) -> Step:
         bases = next(columns)
         return Ref(ref.array, bases[0], () if ref.array[:1] == "=" else (_stride(bases), *ref.strides))
 
-    def with_rounds(rounds: Any) -> Any:
-        rounds = with_base(rounds)
-        return rounds if any(rounds.strides) else rounds.base
-
-    step: Step = replace(shape, with_base, with_rounds)
+    step: Step = replace(shape, with_base, varies=True)
     return step
 
 
