@@ -7,7 +7,6 @@ written. A condition is part of the expressions that it decides.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence, Set
-from functools import lru_cache
 from itertools import chain, repeat, zip_longest
 from typing import Any, NamedTuple
 
@@ -241,8 +240,13 @@ class _Merger:
         only_sums = line not in self._stay and self._uses[line] == self._terms.get(line)
         return only_sums and self._trace.constants.keys().isdisjoint(self._trace.operands[line])
 
-    def special(self, op: str, operands: Sequence[int]) -> str:
-        """The operation, or its special case: a power to a constant, a quotient whose divisor may be 0."""
+    def _special(self, op: str, operands: Sequence[int]) -> str:
+        """The operation, or its special case: a power to a constant, a quotient whose divisor may be 0, and a slice
+        with its step and size.
+        """
+        if op == "take_at":
+            of = self._trace.slices[operands[1]]
+            return f"take_at {of.step} {of.size}"
         if op == "/" and not self._trace.constants.get(operands[1]):
             return "quotient"
         if op == "**" and (constant := self._trace.constants.get(operands[1])) is not None:
@@ -324,7 +328,7 @@ class _Merger:
             if op == "+" and right[0] in self._sums and left not in self._sums:
                 left = right.pop()  # a sum that is added as it is
         terms = self._sums.pop(left, None) or []
-        if not terms and parameter < 0 and not (op == "dot" and repr(self._trace.constants.get(left)) == "-0.0"):
+        if not terms and parameter < 0 and not (op == "dot" and left == self._trace.nothing):
             self._add_term(terms, left)
         if op == "dot":
             terms.append(("+", tuple(map(self._column, right))))
@@ -367,29 +371,23 @@ class _Merger:
 
     def add_call(self, line: int, op: str, operands: Sequence[int]) -> None:
         """Add any other operation: a condition becomes part of what it decides, unless it is long."""
-        if op in CONDITIONS:
-            condition = Call(op, tuple([self._operand(o, op in ("and", "or")) for o in operands]))
-            self.conditions[line] = condition
-            if _size(condition) > LONG_CONDITION:
-                self._number(line)
-        elif op in REDUCTIONS:
+        if op in REDUCTIONS:
             self._close(line, [(REDUCTIONS[op], (self._column(operands[0]),))])
-        elif op == "take_at":
-            of = self._trace.slices[operands[1]]
-            self.nodes.append(Node(line, Call(f"take_at {of.step} {of.size}", (0, 1)), (tuple(operands),)))
-        elif op == "where" or not self.conditions.keys().isdisjoint(operands):
-            decides = op == "where"
-            parts = [self._operand(o, decides and not i) for i, o in enumerate(operands)]
-            self._add_tree(line, Call(self.special(op, operands), tuple(parts)))
-        else:
-            self._add_node(line, _of_numbers(self.special(op, operands), len(operands)), operands)
+            return
+        n_conditions = len(operands) if op in ("and", "or") else op == "where"
+        parts = tuple([self._operand(of, decides=i < n_conditions) for i, of in enumerate(operands)])
+        tree = Call(self._special(op, operands), parts)
+        if op not in CONDITIONS:
+            self._add_node(line, tree)
+            return
+        self.conditions[line] = tree
+        if _size(tree) > LONG_CONDITION:
+            self._number(line)
 
-    def _add_tree(self, line: int, tree: Call) -> None:
+    def _add_node(self, line: int, tree: Call) -> None:
+        """Add a node for a tree of operations on lines."""
         operands: list[int] = []
         form = _form(tree, operands)
-        self._add_node(line, form, operands)
-
-    def _add_node(self, line: int, form: Call, operands: Sequence[int]) -> None:
         if size := self._trace.maps.get(line, 0):
             found = self.items.get(line)
             items = tuple([found.get(i, (line, i)) for i in range(size)]) if found else ()
@@ -406,14 +404,8 @@ class _Merger:
     def _number(self, line: int) -> int:
         """A line as a number: a condition gets a node."""
         if condition := self.conditions.pop(line, None):
-            self._add_tree(line, Call("condition", (condition,)))
+            self._add_node(line, Call("condition", (condition,)))
         return line
-
-
-@lru_cache(1000)
-def _of_numbers(op: str, n: int) -> Call:
-    """The form of an operation on n numbers."""
-    return Call(op, tuple(range(n)))
 
 
 def _form(part: Any, operands: list[int]) -> Any:

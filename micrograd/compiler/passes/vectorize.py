@@ -115,10 +115,7 @@ def in_levels(nodes: Sequence[Node], backward: float = math.inf) -> list[Block]:
         return level[column.array] if isinstance(column, Slice) else max(map(level.__getitem__, column))
 
     for node in nodes:
-        if type(node.form) is Call and not (node.size or node.round):
-            its = 1 + max(map(level.__getitem__, node.columns[0]), default=0)  # a cache of these few would not pay
-        else:
-            its = 1 + max(map(highest, filter(None, node.columns)), default=0)
+        its = 1 + max(map(highest, filter(None, node.columns)), default=0)
         levels.append(its)
         for line in (node.line, *node.items):
             level[line] = its
