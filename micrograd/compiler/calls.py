@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
-from micrograd.compiler.dataset import Batch, address, begins_with_array, check_out, numbers_of
+from micrograd.compiler.dataset import Batch, address, begins_with_array, in_arrays, numbers_of
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec
 from micrograd.compiler.native.library import POINTER, CBackend
@@ -25,37 +25,32 @@ LINE = 64  # bytes of a cache line: a vector that does not begin at one, as in m
 LARGE = 1 << 15  # numbers: from here on, copying them takes longer than using an array where it is
 
 
-class Place:
-    """A buffer for the numbers of an argument or a result: each call overwrites them."""
+class Slot:
+    """A buffer for the numbers of an argument or a result: each call overwrites them.
 
-    def __init__(self, shape: Shape, view: memoryview) -> None:
-        self.shape, self.view, self.is_regular = shape, view, is_regular(shape)
+    It has the first numbers of `room`. If an argument has many, C may find them in the caller's array for one call.
+    """
+
+    is_large = False
+
+    def __init__(self, shape: Shape, room: memoryview, precision: Precision) -> None:
+        n = size(shape)
+        self.shape, self.view, self._precision, self._is_regular = shape, room[:n], precision, is_regular(shape)
+        self._fill = struct.Struct(f"={n}d").pack_into
+        self._plain: tuple[type, ...] = ()  # the types that need no conversion
+        if precision == DOUBLE and len(shape) < 2 and self._is_regular:
+            self._plain = (list,) if shape else (float, int)
+        self._array: Any = None  # the buffer as an array, once one was given
 
     @cached_property
     def array(self) -> Any:
         """The buffer as an array: a flat one, if these are lists of different lengths, or dicts."""
-        return as_ndarray(self.view).reshape(self.shape if self.is_regular else -1)
-
-
-class Slot(Place):
-    """The place of an argument. If it has many numbers, C may find them in the caller's array for one call."""
-
-    is_large = False
-
-    def __init__(self, shape: Shape, precision: Precision, room: int = 1) -> None:
-        n = size(shape)
-        self.whole, self._precision = buffer(precision, max(n, room)), precision  # no buffer may be empty
-        super().__init__(shape, self.whole[:n])
-        self._fill = struct.Struct(f"={n}d").pack_into
-        self._plain: tuple[type, ...] = ()  # the types that need no conversion
-        if precision == DOUBLE and len(shape) < 2 and self.is_regular:
-            self._plain = (list,) if shape else (float, int)
-        self._array: Any = None  # the buffer as an array, once one was given
+        return as_ndarray(self.view).reshape(self.shape if self._is_regular else -1)
 
     def point(self, pointers: Any, at: int) -> None:
         """Let the pointer at this index tell C where the numbers are."""
         self._pointers, self._at = pointers, at
-        self.is_large = self.is_regular and len(self.view) >= LARGE
+        self.is_large = self._is_regular and len(self.view) >= LARGE
         self._use(None)
 
     def _use(self, x: Any) -> bool:
@@ -88,21 +83,11 @@ class Slot(Place):
             self._array = self.array
         return begins_with_array(x)
 
-
-class Result(Place):
-    """The place of the value, or of a gradient. `room` is an array that receives the numbers of one call, if any."""
-
-    room: Any = None
-
     def read(self, as_arrays: bool) -> Any:
-        """The numbers in their shape: `room`, if there is one, else a new array, or lists."""
-        if self.room is not None:
-            room, self.room = self.room, None
-            room[...] = self.array
-            return room
+        """The numbers in their shape, as a new array or as lists."""
         if not self.shape:
             return self.view[0]
-        if self.is_regular and (as_arrays or len(self.shape) == 1):  # what follows takes longer
+        if self._is_regular and (as_arrays or len(self.shape) == 1):  # what follows takes longer
             return self.array.copy() if as_arrays else self.view.tolist()
         return nested(self.array.copy() if as_arrays else self.view, self.shape)
 
@@ -113,11 +98,12 @@ class Single:
     def __init__(self, backend: Backend, kind: CallSpec) -> None:
         graph, precision = backend.graph, backend.precision
         self.shapes, (n_values, *n_gradients) = graph.shapes, graph.results(kind)
-        self._slots = [Slot(shape, precision) for shape in self.shapes]
-        packed = Batch(self.shapes, 1, [slot.whole for slot in self._slots], precision, (0,) * len(self._slots), False)
+        rooms = [buffer(precision, size(shape) or 1) for shape in self.shapes]  # no buffer may be empty
+        self._slots = [Slot(shape, room, precision) for shape, room in zip(self.shapes, rooms, strict=True)]
+        packed = Batch(self.shapes, 1, rooms, precision, (0,) * len(rooms), False)
         results = buffer(precision, n_values + sum(n_gradients), n_values if n_gradients else 0)
         shapes = [graph.output_shape, *([self.shapes[i] for i in kind] if isinstance(kind, tuple) else ())]
-        self._value, *self._gradients = [Result(shape, results[part]) for part, shape in places(shapes)]
+        self._value, *self._gradients = [Slot(shape, results[part], precision) for part, shape in places(shapes)]
         pointers = (POINTER * len(n_gradients))(*[address(gradient.view) for gradient in self._gradients])
         self.call: Any = backend.call(kind, packed, results, pointers if n_gradients else None)
         for i, slot in enumerate(self._slots if isinstance(backend, CBackend) else ()):
@@ -132,21 +118,18 @@ class Single:
             return False
         return len(args) == len(self._slots)
 
-    def aim(self, out: Sequence[Any]) -> None:
-        """Let these arrays receive the gradients, after a call without an error. Raises the errors of `check_out`."""
-        for gradient, room in zip(self._gradients, out, strict=True):
-            check_out(room, gradient.shape, gradient.view.format)
-            gradient.room = room
-
     def value(self) -> Any:
         """The function's result, in its shape."""
         value = self._value
         return value.read(self._as_arrays) if value.shape else value.view[0]
 
-    def both(self) -> tuple[Any, list[Any]]:
-        """The result, and the gradients with respect to the arguments, each in its shape."""
-        as_arrays = self._as_arrays
-        return self._value.view[0], [gradient.read(as_arrays) for gradient in self._gradients]
+    def both(self, out: Sequence[Any] | None) -> tuple[Any, Sequence[Any]]:
+        """The result, and the gradients with respect to the arguments, each in its shape: in `out`, if given."""
+        value, gradients, as_arrays = self._value.view, self._gradients, self._as_arrays
+        if out is None:
+            return value[0], [gradient.read(as_arrays) for gradient in gradients]
+        shapes, numbers = [gradient.shape for gradient in gradients], [gradient.array for gradient in gradients]
+        return value[0], in_arrays(out, numbers, shapes, value.format)
 
 
 def buffer(precision: Precision, n: int, at_line: int = 0) -> memoryview:

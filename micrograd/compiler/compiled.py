@@ -10,7 +10,7 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
-from micrograd.compiler.calls import Single, Slot
+from micrograd.compiler.calls import Slot
 from micrograd.compiler.dataset import Batch, check_out, each_array, in_arrays
 from micrograd.compiler.dtype import DOUBLE, Precision, named
 from micrograd.compiler.frontend.graph import Graph, traced
@@ -35,6 +35,7 @@ from micrograd.optim import Optimizer
 from micrograd.support import files, trees, validation
 from micrograd.support.arrays import are_plain, as_ndarray
 from micrograd.support.signals import set_data
+from micrograd.support.trees import shape_of
 
 __all__ = ["Backend", "Compiled", "CompilerError", "TraceError", "compile"]
 
@@ -169,8 +170,9 @@ class Compiled(Function):
         ValueError if `out` does not fit the gradients.
         """
         places, is_one = _places(argnum, len(args))
-        value, gradients = self._called(places, args, Single.both, each_array(out, len(places), is_one=is_one))
-        return value, gradients[0] if is_one else tuple(gradients) if out is None else out
+        rooms = each_array(out, len(places), is_one=is_one)
+        value, gradients = self._called(places, args, lambda single: single.both(rooms))
+        return value, gradients[0] if is_one else tuple(gradients)
 
     def vjp(self, *args: Any, argnum: int | Sequence[int] | None = None, out: Any = None) -> tuple[Any, Any]:
         """The function's value for one example, and the gradient of value . vector: a vector times the jacobian.
@@ -186,7 +188,9 @@ class Compiled(Function):
             product, options = vjp(self._function, places), replace(self.options, in_axes=0)
             self._products[places] = Function(product, example, self.parameters, options)
         value, gradients = self._products[places](*args)
-        return value, in_arrays(out, gradients, self.precision.code, is_one=is_one)
+        if (rooms := each_array(out, len(places), is_one=is_one)) is not None:
+            gradients = in_arrays(rooms, gradients, [*map(shape_of, gradients)], self.precision.code)
+        return value, gradients[0] if is_one else tuple(gradients)
 
     def objective(self, *batches: Any) -> "tuple[Objective, Any]":
         """The mean over examples as a function of all parameters in one vector, for optimizers of other libraries.
@@ -207,7 +211,8 @@ class Compiled(Function):
 
         Raises ValueError or TypeError if it does not have a real number for each parameter.
         """
-        take_vector(slot := Slot((len(self.parameters),), DOUBLE), vector)
+        n = len(self.parameters)
+        take_vector(slot := Slot((n,), memoryview(DOUBLE.zeros(n)), DOUBLE), vector)
         with GRADIENT_LOCK:
             set_data(self.parameters, slot.view.tolist())
 

@@ -278,15 +278,12 @@ def each_array(out: Any, n: int, *, is_one: bool) -> Sequence[Any] | None:
     return None if out is None else arrays
 
 
-def in_arrays(out: Any, gradients: Sequence[Any], code: str, *, is_one: bool) -> Any:
-    """The gradient, or a tuple of several: in the arrays of `out`, if given. Raises the errors of `check_out`."""
-    arrays = each_array(out, len(gradients), is_one=is_one)
-    if arrays is None:
-        return gradients[0] if is_one else tuple(gradients)
-    for room, gradient in zip(arrays, gradients, strict=True):
-        check_out(room, shape_of(gradient), code)
-    for room, gradient in zip(arrays, gradients, strict=True):
-        room[...] = gradient
+def in_arrays(out: Sequence[Any], results: Sequence[Any], shapes: Sequence[Shape], code: str) -> Sequence[Any]:
+    """Write results of these shapes to arrays. Raises the errors of `check_out`, and then changes none."""
+    for room, shape in zip(out, shapes, strict=True):
+        check_out(room, shape, code)
+    for room, numbers in zip(out, results, strict=True):
+        room[...] = numbers
     return out
 
 

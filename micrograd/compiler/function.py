@@ -126,12 +126,8 @@ class Function:
 
     # Examples
 
-    def _called(
-        self, kind: CallSpec, args: Sequence[Any], read: Callable[[Single], Any], out: Sequence[Any] | None = None
-    ) -> Any:
-        """What `read` returns after a call for one example. Later calls use what was prepared for it. Gradients go to
-        the arrays `out`, if there are any.
-        """
+    def _called(self, kind: CallSpec, args: Sequence[Any], read: Callable[[Single], Any]) -> Any:
+        """What `read` returns after a call for one example. Later calls use what was prepared for it."""
         singles = self._singles[kind]
         try:
             single = singles.pop()
@@ -140,8 +136,6 @@ class Function:
         if single is None or not single.take(args):
             single = Single(self._backends[self._one(args, kind).shapes], kind)
             single.take(args)
-        if out is not None:
-            single.aim(out)
         self._make(single.call, kind, args, self._numbers())
         found = read(single)
         singles.append(single)  # from here on, another thread may take it

@@ -170,8 +170,8 @@ class Objective:
             prepared = self._free.pop()
         except IndexError:  # this is the first call, or other threads use all of them
             prepared = self._prepared()
-        slot, gradients, zeros, call = prepared
-        is_array, numbers = take_vector(slot, vector), slot.whole
+        slot, numbers, gradients, zeros, call = prepared
+        is_array = take_vector(slot, vector)
         if function.constants:
             numbers[len(function.parameters) :] = array("d", function._numbers()[len(function.parameters) :])
         if function.precision != DOUBLE:
@@ -190,7 +190,8 @@ class Objective:
         backend, zeros = function._backends[packed.shapes], function.precision.zeros(len(function.leaves))
         gradients, results = zeros[:], function.precision.zeros(packed.n)
         call = backend.call("backward", packed, results, gradients, 1.0 / packed.n)
-        return Slot((len(function.parameters),), DOUBLE, len(function.leaves)), gradients, zeros, call
+        numbers = memoryview(DOUBLE.zeros(len(function.leaves)))
+        return Slot((len(function.parameters),), numbers, DOUBLE), numbers, gradients, zeros, call
 
 
 def take_vector(slot: Slot, numbers: Any) -> bool:
