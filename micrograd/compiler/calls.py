@@ -28,30 +28,26 @@ LARGE = 1 << 15  # numbers: from here on, copying them takes longer than using a
 class Slot:
     """A buffer for the numbers of an argument or a result: each call overwrites them.
 
-    It has the first numbers of `room`. If an argument has many, C may find them in the caller's array for one call.
+    It has the first numbers of `room`. If an argument has many, C may find them in the caller's array for one call,
+    where a pointer says: the one at index `at` of `pointers`.
     """
 
-    is_large = False
+    pointers: Any = None
+    at = 0
 
     def __init__(self, shape: Shape, room: memoryview, precision: Precision) -> None:
         n = size(shape)
-        self.shape, self.view, self._precision, self._is_regular = shape, room[:n], precision, is_regular(shape)
+        self.shape, self.view, self._precision, self.is_regular = shape, room[:n], precision, is_regular(shape)
         self._fill = struct.Struct(f"={n}d").pack_into
         self._plain: tuple[type, ...] = ()  # the types that need no conversion
-        if precision == DOUBLE and len(shape) < 2 and self._is_regular:
+        if precision == DOUBLE and len(shape) < 2 and self.is_regular:
             self._plain = (list,) if shape else (float, int)
         self._array: Any = None  # the buffer as an array, once one was given
 
     @cached_property
     def array(self) -> Any:
         """The buffer as an array: a flat one, if these are lists of different lengths, or dicts."""
-        return as_ndarray(self.view).reshape(self.shape if self._is_regular else -1)
-
-    def point(self, pointers: Any, at: int) -> None:
-        """Let the pointer at this index tell C where the numbers are."""
-        self._pointers, self._at = pointers, at
-        self.is_large = self._is_regular and len(self.view) >= LARGE
-        self._use(None)
+        return as_ndarray(self.view).reshape(self.shape if self.is_regular else -1)
 
     def _use(self, x: Any) -> bool:
         """Let C use this array, if it can, else the buffer, as for None. Returns whether it is the array."""
@@ -59,17 +55,17 @@ class Slot:
         with suppress(TypeError, ValueError):  # None, or an array that is not contiguous, or read-only
             start = address(x)
         is_usable = start > 0 and start % self.view.itemsize == 0
-        self._pointers[self._at] = start if is_usable else address(self.view)
+        self.pointers[self.at] = start if is_usable else address(self.view)
         return is_usable
 
     def take(self, x: Any) -> bool:
         """Take an argument's numbers. Returns whether it has arrays; raises an error if it does not have this shape."""
         kind, array = type(x), self._array
         if array is not None and kind is type(array) and x.shape == self.shape and x.dtype == array.dtype:
-            if not (self.is_large and self._use(x)):
+            if not (self.pointers and self._use(x)):
                 array[...] = x
             return True
-        if self.is_large:
+        if self.pointers:
             self._use(None)
         if kind in self._plain:
             if kind is not list:
@@ -87,7 +83,7 @@ class Slot:
         """The numbers in their shape, as a new array or as lists."""
         if not self.shape:
             return self.view[0]
-        if self._is_regular and (as_arrays or len(self.shape) == 1):  # what follows takes longer
+        if self.is_regular and (as_arrays or len(self.shape) == 1):  # what follows takes longer
             return self.array.copy() if as_arrays else self.view.tolist()
         return nested(self.array.copy() if as_arrays else self.view, self.shape)
 
@@ -107,7 +103,8 @@ class Single:
         pointers = (POINTER * len(n_gradients))(*[address(gradient.view) for gradient in self._gradients])
         self.call: Any = backend.call(kind, packed, results, pointers if n_gradients else None)
         for i, slot in enumerate(self._slots if isinstance(backend, CBackend) else ()):
-            slot.point(packed.pointers, 2 * i)
+            if slot.is_regular and len(slot.view) >= LARGE:
+                slot.pointers, slot.at = packed.pointers, 2 * i
         self._as_arrays = False
 
     def take(self, args: Sequence[Any]) -> bool:
