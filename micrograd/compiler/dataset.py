@@ -172,10 +172,12 @@ def pack(batches: Sequence[Any], precision: Precision = DOUBLE, axes: Axes | Non
     axes = tuple(_indices(k, axis, rows) for k, (axis, (_, rows, _)) in enumerate(zip(axes, columns, strict=True)))
     each = zip(axes, columns, strict=True)
     lengths = [rows if axis == 0 else len(axis) for axis, (_, rows, _) in each if axis is not None] or [1]
+    if 0 in lengths:
+        raise ValueError("there are no examples")
     if len(set(lengths)) > 1:
         raise ValueError(f"the arguments have different numbers of examples: {lengths}")
     shapes, buffers = tuple(shape for shape, _, _ in columns), [numbers for _, _, numbers in columns]
-    return Batch(shapes, _at_least_one(lengths[0]), buffers, precision, axes, any(map(begins_with_array, batches)))
+    return Batch(shapes, lengths[0], buffers, precision, axes, any(map(begins_with_array, batches)))
 
 
 def _indices(k: int, axis: Any, rows: int) -> "int | array[int] | None":
@@ -220,31 +222,17 @@ def _column(batch: Any, axis: Any, precision: Precision) -> tuple[Shape, int, An
     examples: Any = batch if is_list and not is_shared else _plain(batch, precision)
     if isinstance(examples, memoryview) and examples.shape:
         n, *shape = (1, *examples.shape) if is_shared else examples.shape
-        return tuple(shape), _at_least_one(n), _in_place(examples, precision)
+        if examples.c_contiguous and examples.nbytes and not examples.readonly:  # as `address` needs it
+            return tuple(shape), n, examples.cast("B").cast(precision.code)  # type: ignore[call-overload]
+        return tuple(shape), n, array(precision.code, examples.tobytes()) or precision.zeros(1)
     examples = [examples] if is_shared else examples if is_list else list(examples)
-    n, first = _at_least_one(len(examples)), examples[0]
+    first = examples[0] if examples else 0.0
     shape_of_each = shape_of(first) or shape_of(_plain(first, precision))  # a buffer may have no attribute `shape`
     are_numbers = not shape_of_each and are_plain(examples)
     doubles = array("d", examples if are_numbers else ())
     for example in () if are_numbers else examples:  # one by one, so that an error names the shape of an example
         _extend(doubles, example, shape_of_each)
-    return shape_of_each, n, precision.array(doubles) or precision.zeros(1)  # no buffer may be empty
-
-
-def _at_least_one(n: int) -> int:
-    if n == 0:
-        raise ValueError("there are no examples")
-    return n
-
-
-def _in_place(view: memoryview, precision: Precision) -> "memoryview | array[float]":
-    """The numbers of an array: in place if they are contiguous and writable, as `address` needs them, else a copy."""
-    code: Any = precision.code
-    if view.c_contiguous and view.nbytes and not view.readonly:
-        return view.cast("B").cast(code)
-    numbers = precision.zeros(0)
-    numbers.frombytes(view.tobytes())
-    return numbers or precision.zeros(1)
+    return shape_of_each, len(examples), precision.array(doubles) or precision.zeros(1)  # no buffer may be empty
 
 
 def address(numbers: Any) -> int:
