@@ -160,38 +160,26 @@ class Objective:
     """The mean over packed examples, and its gradient: `Compiled.objective` returns and documents it."""
 
     def __init__(self, function: Function, packed: Batch) -> None:
-        self.function, self._packed = function, packed
-        self._free: list[tuple[Any, ...]] = []  # prepared by earlier calls, and free
+        self.function, self._packed, self._turn = function, packed, threading.Lock()
+        backend, precision, n = function._backends[packed.shapes], function.precision, len(function.leaves)
+        self._numbers, self._gradients = memoryview(DOUBLE.zeros(n)), precision.zeros(n)
+        self._slot = Slot((len(function.parameters),), self._numbers, DOUBLE)
+        self._call = backend.call("backward", packed, precision.zeros(packed.n), self._gradients, 1.0 / packed.n)
+        self._zeros = self._gradients[:]
 
     def __call__(self, vector: Any) -> tuple[float, Any]:
-        """The mean, and its gradient with respect to each number in the vector."""
-        function, packed = self.function, self._packed
-        try:
-            prepared = self._free.pop()
-        except IndexError:  # this is the first call, or other threads use all of them
-            prepared = self._prepared()
-        slot, numbers, gradients, zeros, call = prepared
-        is_array = take_vector(slot, vector)
-        if function.constants:
-            numbers[len(function.parameters) :] = array("d", function._numbers()[len(function.parameters) :])
-        if function.precision != DOUBLE:
-            doubles = array("d", numbers.tobytes())
-            numbers = array("f", doubles) if function.options.ieee else function.precision.array(doubles, "parameter")
-        gradients[:] = zeros
-        function._make(call, "backward", packed, numbers)
-        found = gradients[: len(function.parameters)]
-        mean = call.total / packed.n
-        self._free.append(prepared)
+        """The mean, and its gradient with respect to each number in the vector; threads take turns."""
+        function, packed, n = self.function, self._packed, len(self.function.parameters)
+        with self._turn:
+            is_array, numbers = take_vector(self._slot, vector), self._numbers
+            if function.constants:
+                numbers[n:] = array("d", function._numbers()[n:])
+            if function.precision != DOUBLE:
+                numbers = array("f", numbers) if function.options.ieee else function.precision.array(numbers, "parameter")
+            self._gradients[:] = self._zeros
+            function._make(self._call, "backward", packed, numbers)
+            mean, found = self._call.total / packed.n, self._gradients[:n]
         return mean, as_ndarray(found) if is_array else found.tolist()
-
-    def _prepared(self) -> tuple[Any, ...]:
-        """Buffers for a vector and the gradients, zeros to reset the gradients with, and a call."""
-        function, packed = self.function, self._packed
-        backend, zeros = function._backends[packed.shapes], function.precision.zeros(len(function.leaves))
-        gradients, results = zeros[:], function.precision.zeros(packed.n)
-        call = backend.call("backward", packed, results, gradients, 1.0 / packed.n)
-        numbers = memoryview(DOUBLE.zeros(len(function.leaves)))
-        return Slot((len(function.parameters),), numbers, DOUBLE), numbers, gradients, zeros, call
 
 
 def take_vector(slot: Slot, numbers: Any) -> bool:
