@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
-from micrograd.compiler.dataset import Batch, address, begins_with_array, in_arrays, numbers_of
+from micrograd.compiler.dataset import Batch, address, begins_with_array, check_out, numbers_of
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec
 from micrograd.compiler.native.library import POINTER, CBackend
@@ -120,13 +120,20 @@ class Single:
         value = self._value
         return value.read(self._as_arrays) if value.shape else value.view[0]
 
-    def both(self, out: Sequence[Any] | None) -> tuple[Any, Sequence[Any]]:
-        """The result, and the gradients with respect to the arguments, each in its shape: in `out`, if given."""
-        value, gradients, as_arrays = self._value.view, self._gradients, self._as_arrays
+    def both(self, out: Sequence[Any] | None = None) -> tuple[Any, Sequence[Any]]:
+        """The result, and the gradients with respect to the arguments, each in its shape: in `out`, if given.
+
+        Raises the errors of `check_out`, and then no array has changed.
+        """
+        value = self._value.view
         if out is None:
-            return value[0], [gradient.read(as_arrays) for gradient in gradients]
-        shapes, numbers = [gradient.shape for gradient in gradients], [gradient.array for gradient in gradients]
-        return value[0], in_arrays(out, numbers, shapes, value.format)
+            as_arrays = self._as_arrays
+            return value[0], [gradient.read(as_arrays) for gradient in self._gradients]
+        for room, gradient in zip(out, self._gradients, strict=True):
+            check_out(room, gradient.shape, value.format)
+        for room, gradient in zip(out, self._gradients, strict=True):
+            room[...] = gradient.array
+        return value[0], out
 
 
 def buffer(precision: Precision, n: int, at_line: int = 0) -> memoryview:

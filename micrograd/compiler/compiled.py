@@ -4,14 +4,15 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from itertools import pairwise
 from operator import add
 from pathlib import Path
 from typing import Any
 
-from micrograd.compiler.calls import Slot
-from micrograd.compiler.dataset import Batch, check_out, each_array, in_arrays
+from micrograd.compiler.calls import Single, Slot
+from micrograd.compiler.dataset import Batch, check_out, each_array
 from micrograd.compiler.dtype import DOUBLE, Precision, named
 from micrograd.compiler.frontend.graph import Graph, traced
 from micrograd.compiler.frontend.interpret import check
@@ -170,8 +171,8 @@ class Compiled(Function):
         ValueError if `out` does not fit the gradients.
         """
         places, is_one = _places(argnum, len(args))
-        rooms = each_array(out, len(places), is_one=is_one)
-        value, gradients = self._called(places, args, lambda single: single.both(rooms))
+        read = Single.both if out is None else partial(Single.both, out=each_array(out, len(places), is_one=is_one))
+        value, gradients = self._called(places, args, read)
         return value, gradients[0] if is_one else tuple(gradients)
 
     def vjp(self, *args: Any, argnum: int | Sequence[int] | None = None, out: Any = None) -> tuple[Any, Any]:
@@ -188,8 +189,13 @@ class Compiled(Function):
             product, options = vjp(self._function, places), replace(self.options, in_axes=0)
             self._products[places] = Function(product, example, self.parameters, options)
         value, gradients = self._products[places](*args)
-        if (rooms := each_array(out, len(places), is_one=is_one)) is not None:
-            gradients = in_arrays(rooms, gradients, [*map(shape_of, gradients)], self.precision.code)
+        if out is not None:
+            rooms = each_array(out, len(places), is_one=is_one)
+            for room, gradient in zip(rooms, gradients, strict=True):
+                check_out(room, shape_of(gradient), self.precision.code)
+            for room, gradient in zip(rooms, gradients, strict=True):
+                room[...] = gradient
+            gradients = rooms
         return value, gradients[0] if is_one else tuple(gradients)
 
     def objective(self, *batches: Any) -> "tuple[Objective, Any]":

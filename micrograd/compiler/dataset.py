@@ -258,21 +258,12 @@ def check_out(out: Any, shape: tuple[Any, ...], code: str) -> None:
     raise (ValueError if is_array else TypeError)(f"out is {came}: expected {expected}")
 
 
-def each_array(out: Any, n: int, *, is_one: bool) -> Sequence[Any] | None:
-    """The array for each of n gradients, if any are given: `out` itself for one, else a tuple."""
+def each_array(out: Any, n: int, *, is_one: bool) -> Sequence[Any]:
+    """The array for each of n gradients: `out` itself for one, else a tuple."""
     arrays = [out] if is_one else out
-    if out is not None and (not isinstance(arrays, (list, tuple)) or len(arrays) != n):
+    if not isinstance(arrays, (list, tuple)) or len(arrays) != n:
         raise TypeError(f"out is {shown(out)}: expected a tuple of {n} arrays, one for each gradient")
-    return None if out is None else arrays
-
-
-def in_arrays(out: Sequence[Any], results: Sequence[Any], shapes: Sequence[Shape], code: str) -> Sequence[Any]:
-    """Write results of these shapes to arrays. Raises the errors of `check_out`, and then changes none."""
-    for room, shape in zip(out, shapes, strict=True):
-        check_out(room, shape, code)
-    for room, numbers in zip(out, results, strict=True):
-        room[...] = numbers
-    return out
+    return arrays
 
 
 def begins_with_array(batch: Any) -> bool:

@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from operator import is_
 from typing import Any, Self
 
-from micrograd.compiler.calls import Slot
+from micrograd.compiler.calls import Slot, buffer
 from micrograd.compiler.dataset import Batch, ShapeError
 from micrograd.compiler.dtype import DOUBLE, REMEDY
 from micrograd.compiler.frontend.redirect import assign, is_held
@@ -162,7 +162,7 @@ class Objective:
     def __init__(self, function: Function, packed: Batch) -> None:
         self.function, self._packed, self._turn = function, packed, threading.Lock()
         backend, precision, n = function._backends[packed.shapes], function.precision, len(function.leaves)
-        self._numbers, self._gradients = memoryview(DOUBLE.zeros(n)), precision.zeros(n)
+        self._numbers, self._gradients = buffer(DOUBLE, n), precision.zeros(n)
         self._slot = Slot((len(function.parameters),), self._numbers, DOUBLE)
         self._call = backend.call("backward", packed, precision.zeros(packed.n), self._gradients, 1.0 / packed.n)
         self._zeros = self._gradients[:]
@@ -171,11 +171,13 @@ class Objective:
         """The mean, and its gradient with respect to each number in the vector; threads take turns."""
         function, packed, n = self.function, self._packed, len(self.function.parameters)
         with self._turn:
-            is_array, numbers = take_vector(self._slot, vector), self._numbers
+            is_array = take_vector(self._slot, vector)
             if function.constants:
-                numbers[n:] = array("d", function._numbers()[n:])
+                self._numbers[n:] = array("d", function._numbers()[n:])
+            numbers: Any = self._numbers
             if function.precision != DOUBLE:
-                numbers = array("f", numbers) if function.options.ieee else function.precision.array(numbers, "parameter")
+                is_ieee, numbers = function.options.ieee, array("d", numbers)
+                numbers = array("f", numbers) if is_ieee else function.precision.array(numbers, "parameter")
             self._gradients[:] = self._zeros
             function._make(self._call, "backward", packed, numbers)
             mean, found = self._call.total / packed.n, self._gradients[:n]

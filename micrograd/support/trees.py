@@ -7,6 +7,7 @@ tree is everything except its numbers. An error about a number says where in the
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from itertools import accumulate, islice, pairwise, starmap
 from typing import Any
 
@@ -182,7 +183,7 @@ def nested(numbers: Any, shape: Shape) -> Any:
     if not shape:
         return float(numbers[0])
     if not is_regular(shape):  # lists and dicts only where the shapes in them differ
-        return _joined(shape[0], [nested(numbers[at], of) for at, of in places(shapes_in(shape))])
+        return _joined(shape[0], [nested(numbers[at], of) for at, of in _parts(shape)])
     if not isinstance(numbers, (array, memoryview)):
         return numbers.reshape(shape)
     if len(shape) == 1:
@@ -191,6 +192,12 @@ def nested(numbers: Any, shape: Shape) -> Any:
         return unflatten(iter(()), shape)
     view: Any = memoryview(numbers)
     return view.cast("B").cast(view.format, shape).tolist()
+
+
+@lru_cache
+def _parts(shape: Shape) -> list[tuple[slice, Shape]]:
+    """For each branch of this shape, the slice of its numbers among all, and its shape."""
+    return places(shapes_in(shape))
 
 
 def places(shapes: Sequence[Shape]) -> list[tuple[slice, Shape]]:
