@@ -52,7 +52,7 @@ class View:
     items: list[Item] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     place: int = 0
-    where: dict[int, int] = field(default_factory=dict)  # the item of a card
+    where: dict[int, int] = field(default_factory=dict)  # the item of a card, or its stub
 
 
 class Views:
@@ -174,20 +174,19 @@ class Views:
 
     def _connect(self, view: View) -> None:
         """Set the edges of a view, between its items; those from and to the outside end at stubs."""
-        items, where = view.items, view.where
+        items, where, members = view.items, view.where, {*view.members}
         bundles = defaultdict(list)
         last = max(item.column for item in items)
-        before, behind = dict[int, int](), dict[int, int]()
         for card in view.members:
             at = where[card]
             for k, x in enumerate(self.cards[card].inputs):
-                there = where[x.card] if x.card in where else self._stub(view, x.card, -1, before)
+                there = self._end(view, x.card, -1)
                 is_one = len(items[at].cards) == len(items[there].cards) == 1
                 bundles[there, at, k if is_one else -1].append(x)
         for card in view.members:
             for taker, x in self._takers[card]:
-                if taker not in where:
-                    bundles[where[card], self._stub(view, taker, last + 1, behind), -1].append(x)
+                if taker not in members:
+                    bundles[where[card], self._end(view, taker, last + 1), -1].append(x)
         for source, target, k in sorted(bundles, key=lambda ends: ends[2] >= 0):  # bundles of many inputs below
             if source != target:
                 inputs, item = bundles[source, target, k], items[target]
@@ -196,19 +195,16 @@ class Views:
                     port = item.shape.ports[self.cards[item.cards[0]].inputs.index(inputs[0])]
                 view.edges.append(Edge(source, target, port, inputs))
 
-    def _stub(self, view: View, card: int, column: int, stubs: dict[int, int]) -> int:
-        """The stub of a view for a card outside of it; `stubs` has the items of those in the same column."""
-        around = view
-        while card not in around.where:
-            assert around.parent is not None  # the whole has every card
-            around = around.parent
-        seen = around.items[around.where[card]]
-        key = seen.cards[0]
-        if key not in stubs:
-            stubs[key] = len(view.items)
+    def _end(self, view: View, card: int, column: int) -> int:
+        """The item of a card; for one outside of the view, a stub in this column for an item of the view around."""
+        if card not in view.where:
+            assert view.parent is not None  # the whole has every card
+            seen = view.parent.items[view.parent.where[card]]
             stub = seen._replace(column=column, shape=STUB, kind="stub", texts=(), values=seen.values[:1], parts=())
-            view.items.append(stub)
-        return stubs[key]
+            if stub not in view.items:
+                view.items.append(stub)
+            view.where[card] = view.items.index(stub)
+        return view.where[card]
 
 
 def _runs(things: list[Any], most: int) -> list[list[Any]]:
