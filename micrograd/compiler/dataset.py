@@ -222,7 +222,8 @@ def _column(batch: Any, axis: Any, precision: Precision) -> tuple[Shape, int, An
     examples: Any = batch if is_list and not is_shared else _plain(batch, precision)
     if isinstance(examples, memoryview) and examples.shape:
         n, *shape = (1, *examples.shape) if is_shared else examples.shape
-        if examples.c_contiguous and examples.nbytes and not examples.readonly:  # as `address` needs it
+        is_usable = examples.c_contiguous and examples.nbytes and not examples.readonly  # as `address` needs it
+        if is_usable and address(examples) % examples.itemsize == 0:
             return tuple(shape), n, examples.cast("B").cast(precision.code)  # type: ignore[call-overload]
         return tuple(shape), n, array(precision.code, examples.tobytes()) or precision.zeros(1)
     examples = [examples] if is_shared else examples if is_list else list(examples)
@@ -249,7 +250,7 @@ def check_out(out: Any, shape: tuple[Any, ...], code: str) -> None:
     """Raise TypeError or ValueError unless results of this shape can be written into an array."""
     is_array = hasattr(out, "flags") and hasattr(out, "dtype")  # also one without dimensions, for a number
     fits = is_array and out.shape == shape and out.dtype.char == code and out.dtype.isnative
-    if fits and out.flags.c_contiguous and out.flags.writeable:
+    if fits and out.flags.carray:  # contiguous, writable and aligned
         return
     if not trees.is_regular(shape):
         raise ValueError(f"out cannot have the shape of the results, {shape}: leave it out, for nested lists")

@@ -131,6 +131,7 @@ def test_an_array_may_be_overwritten_by_its_own_results(backend):
     (np.zeros((3, 1)), ValueError, r"shape \(3, 1\)"),
     (np.zeros(6)[::2], ValueError, r"expected a C-contiguous"),
     (np.broadcast_to(np.zeros(3), (3,)), ValueError, "to write to"),
+    (np.frombuffer(bytearray(25), "d", 3, 1), ValueError, "to write to"),  # no number is aligned
 ])  # fmt: skip
 def test_an_array_that_results_do_not_fit_into_is_refused(out, error, message):
     fast = micrograd.compile(lambda x: 2 * x, (1.0,), backend="python")

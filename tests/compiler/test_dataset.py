@@ -181,6 +181,13 @@ def test_what_cannot_be_written_to_is_copied():
     assert fast.map(memoryview(bytes(array("d", [1.0, 2.0]))).cast("d")) == [1.0, 2.0]
 
 
+def test_numbers_that_are_not_aligned_are_copied():  # processors may refuse to read them
+    fast = micrograd.compile(lambda x: x + 0.0, (1.0,), backend="python")
+    rows = np.frombuffer(bytearray(b"\0" + bytes(array("d", [1.0, 2.0]))), "d", 2, 1)
+    assert fast.pack(rows).pointers[0] % 8 == 0
+    assert fast.map(rows).tolist() == [1.0, 2.0]
+
+
 @pytest.mark.parametrize("lists", [False, True])
 @pytest.mark.parametrize("held", [np.asarray, memoryview, lambda rows: array("d", rows)])
 def test_packed_doubles_are_kept_alive_and_followed_where_they_lie(backend, held, lists):
