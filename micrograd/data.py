@@ -109,12 +109,13 @@ def train_test_split(
         members.setdefault(classes[i], []).append(i)
     quantile = {i: (k + 0.5) / len(group) for group in members.values() for k, i in enumerate(group)}
     chosen = set(sorted(order, key=quantile.__getitem__)[:size])
-    parts = [i for i in order if i not in chosen], [i for i in order if i in chosen]
+    train, test = [i for i in order if i not in chosen], [i for i in order if i in chosen]
 
-    def selected(items: Any, part: list[int]) -> Any:
-        return items[part] if hasattr(items, "__array_interface__") else [items[i] for i in part]
+    def selected(items: Any) -> Any:
+        is_array = hasattr(items, "__array_interface__")
+        return (items[part] if is_array else [items[i] for i in part] for part in (train, test))
 
-    return selected(xs, parts[0]), selected(xs, parts[1]), selected(ys, parts[0]), selected(ys, parts[1])
+    return *selected(xs), *selected(ys)
 
 
 class Scaling(NamedTuple):

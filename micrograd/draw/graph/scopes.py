@@ -74,15 +74,12 @@ def _candidates(graph: DrawnGraph) -> set[int]:
     continued = {graph.operands[i][0] for i in nodes if graph.continues(i)}
     found: set[int] = set()
     for i in set(nodes) - continued:
-        terms, alike = graph.terms(i), set[int]()
-        for term in terms:
-            if term in alike or shapes[term] != shapes[terms[0]]:
-                break
-            alike.add(term)
+        terms = graph.terms(i)
+        n = next((n for n, term in enumerate(terms) if shapes[term] != shapes[terms[0]]), len(terms))
         if graph.operations[i] == "+":
-            if len(alike) > 2 and _is_example(graph, terms[0]):
-                found.add(graph.chain(i)[len(alike) - 2])
-        elif len(alike) == len(terms) > 1 and not graph.is_leaf(terms[0]):
+            if n > 2 and _is_example(graph, terms[0]):
+                found.add(graph.chain(i)[n - 2])
+        elif n == len({*terms}) == len(terms) > 1 and not graph.is_leaf(terms[0]):
             found.add(i)
     return found
 
