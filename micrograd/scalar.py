@@ -94,10 +94,8 @@ def register(kind: type, functions: Any) -> None:
     if not is_number or kind in (float, int) or hasattr(kind, "_level"):
         raise TypeError(f"register() expects a type of numbers, such as decimal.Decimal, not {short(kind)}")
     names = (*FUNCTIONS, "hull")
-    found = {name: getattr(functions, name) for name in names if hasattr(functions, name)}
-    if isinstance(functions, Mapping):
-        found = dict(functions)
-    elif not found:
+    own = {name: getattr(functions, name) for name in names if hasattr(functions, name)}
+    if not (found := dict(functions) if isinstance(functions, Mapping) else own):
         raise TypeError(f"{short(functions)} has no functions: expected a module, a class or a dict of them")
     for name, function in found.items():
         if name not in names or not callable(function):

@@ -180,7 +180,7 @@ def all_names(folded: Folded, given: Sequence[str], root: str = "result") -> lis
         if not found[i] and i in graph.constants:
             found[i] = number(value.data, ROOM)
         elif not found[i]:
-            name = "" if graph.is_leaf(i) else _formula(graph, i, found)
+            name = _formula(graph, i, found)
             if not name or len(name) > SHORT or (name in taken and i not in folded.twins):
                 twin = folded.twins.get(i, i)
                 name = found[twin] or (root if i == len(found) - 1 else f"v{next(numbers)}")
@@ -219,7 +219,7 @@ def _name_neurons(folded: Folded, found: list[str]) -> None:
 
 
 def _formula(graph: DrawnGraph, i: int, found: Sequence[str]) -> str:
-    """The operation of a Value and the names of its operands; only the operation if they are many."""
+    """The operation of a Value and the names of its operands; only the operation if they are many; "" for a leaf."""
     title, operands = graph.title(i), [found[k] for k in graph.operands[i]]
     if len(operands) > 2 or graph.operations[i] in ("", "dot"):
         return title
