@@ -262,7 +262,7 @@ def test_a_type_that_is_registered_again_keeps_its_operators():
         ],
         (Decimal, {"ln": Decimal.ln}, ValueError, "'ln' is <method 'ln' .*: expected functions, named exp, "),
         (Decimal, {"log": 3}, ValueError, "'log' is 3: expected functions, named exp, "),
-        (Decimal, None, TypeError, "None has no functions: expected a module, a class or a dict of them"),
+        *[(Decimal, of, TypeError, f"{of} has no functions: expected a module, a class or a d") for of in (None, {})],
     ],
 )
 def test_only_a_type_of_numbers_and_functions_of_known_names_are_registered(kind, functions, error, message):
