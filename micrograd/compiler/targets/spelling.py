@@ -128,7 +128,7 @@ class Printer(ABC):
         if len(names) > 1:
             bodies.append([f"{part}({', '.join(self.parameters)});" for part in names])
             names.append(name)
-        longest_first = sorted(zip(names, bodies, strict=True), key=lambda function: -len(function[1]))
+        longest_first = sorted(zip(names, bodies, strict=True), key=lambda function: -sum(map(len, function[1])))
         self.ranks = {name: rank for rank, (name, _) in enumerate(longest_first)}
         constants = [self.array(f"{name}_c", list(map(float, self.constants)))] if self.constants else []
         tables = [self.array(table, offsets) for offsets, table in self._tables.items()]
