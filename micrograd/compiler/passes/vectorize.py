@@ -18,7 +18,6 @@ from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, S
 from micrograd.compiler.passes.expressions import Column, Node, length
 from micrograd.compiler.passes.roll import (
     FEWEST_ROUNDS,
-    LONGEST_BODY,
     Part,
     part,
     repeats,
@@ -184,7 +183,7 @@ def in_trace_order(nodes: Sequence[Node], layout: Layout, loop: LoopSteps) -> Ke
     parts: list[Part] = []
     for block in placed(([node] for node in nodes), layout):
         parts += map(part, loop(block[0], layout)) if block[0].round else parts_of(block, layout)
-    return reroll(looped(parts, LONGEST_BODY))
+    return looped(parts)
 
 
 def copies(results: Sequence[int], layout: Layout) -> Kernel:
@@ -251,11 +250,7 @@ def by_kind(parts: Sequence[Part]) -> Kernel:
     kinds: dict[Any, list[Part]] = defaultdict(list)
     for each in parts:
         kinds[each[0]].append(each)
-    steps: Kernel = []
-    for shape, alike in kinds.items():
-        may_loop_within = _looped_within(shape) is not shape
-        steps += reroll(looped(alike)) if may_loop_within else map(step_of, rolled(roll(alike, 0, 1)))
-    return steps
+    return [step for alike in kinds.values() for step in looped(roll(alike, longest=1))]
 
 
 def parts_of(nodes: Iterable[Node], layout: Layout) -> list[Part]:
@@ -338,9 +333,9 @@ def _value(form: Any, refs: Sequence[Ref]) -> Any:
     return Sum(tuple([Term(sign, tuple(islice(factors, n))) for sign, n in form]))
 
 
-def looped(parts: Sequence[Part], longest: int = 1) -> Kernel:
+def looped(parts: list[Part]) -> Kernel:
     """Steps, with loops for steps that repeat, and for what repeats within a step."""
-    return [_looped_within(step_of(each)) for each in roll(parts, 0, longest)]
+    return [_looped_within(step_of(each)) for each in rolled(parts)]
 
 
 def _looped_within(step: Any) -> Any:
