@@ -21,18 +21,17 @@ def interchanged(steps: Sequence[Step]) -> Kernel:
     found: Kernel = []
     for step in steps:
         if isinstance(step, Loop):
-            inner = step.body[0]
-            if len(step.body) == 1 and isinstance(inner, (Assign, Accumulate)) and _is_column_sum(inner):
-                found += _columns(step.rounds, inner)
+            if len(step.body) == 1 and _is_column_sum(step.body[0]):
+                found += _columns(step.rounds, step.body[0])
                 continue
             step = Loop(step.rounds, tuple(interchanged(step.body)))
         found.append(step)
     return found
 
 
-def _is_column_sum(step: Assign | Accumulate) -> bool:
-    """Whether a sum has one loop, and what that reads advances with the target."""
-    if not isinstance(step.value, Sum) or step.target.strides[-1] != 1:
+def _is_column_sum(step: Any) -> bool:
+    """Whether a step computes a sum that has one loop, and what that reads advances with the target."""
+    if not isinstance(step, Assign | Accumulate) or not isinstance(step.value, Sum) or step.target.strides[-1] != 1:
         return False
     loops = [term for term in step.value.terms if isinstance(term, Loop)]
     if len(loops) != 1 or is_dot(loops[0]) or any(isinstance(term, Loop) for term in loops[0].body):
@@ -51,30 +50,30 @@ def _columns(rounds: int, step: Assign | Accumulate) -> list[Step]:
     at = next(i for i, term in enumerate(terms) if isinstance(term, Loop))
     first, loop, rest = terms[:at], terms[at], terms[at + 1 :]
     *outer, own = step.target.strides
-    if len(first) + len(rest) + loop.rounds * len(loop.body) <= FEW:
-        each = [replace(loop.body, partial(of_round, i=i, depth=len(outer) + 1)) for i in range(loop.rounds)]
-        return [Loop(rounds, (step._replace(value=Sum((*first, *chain(*each), *rest))),))]
-    adds, sign = isinstance(step, Accumulate), ">" if loop.body[0].sign == ">" else "+"
-    steps: list[Step] = []
+
+    def last(begin: int) -> list[Term]:
+        """The terms from this round on."""
+        of_rounds = [partial(of_round, i=i, depth=len(outer) + 1) for i in range(begin, loop.rounds)]
+        return [*chain(*[replace(loop.body, change) for change in of_rounds]), *rest]
 
     def add(target: Ref, terms: Sequence[Term]) -> Loop:
-        value = Sum(tuple(terms if adds else [Term(sign, (target,)), *terms]))
-        return Loop(rounds, (type(step)(target, value),))
+        before = () if isinstance(step, Accumulate) else (Term(">" if terms[0].sign == ">" else "+", (target,)),)
+        return Loop(rounds, (type(step)(target, Sum((*before, *terms))),))
 
-    if first or not adds:
+    if len(first) + len(rest) + loop.rounds * len(loop.body) <= FEW:
+        return [Loop(rounds, (step._replace(value=Sum((*first, *last(0)))),))]
+    steps: list[Step] = []
+    if first or isinstance(step, Assign):
         steps.append(Loop(rounds, (step._replace(value=Sum(first) if first else start([loop])),)))
-    whole = loop.rounds // AT_ONCE * AT_ONCE
-    for begin, end, n in (0, whole, AT_ONCE), (whole, loop.rounds, 1):
-        if begin < end:
-            swaps = [partial(_swapped, start=k, step=n) for k in range(begin, begin + n)]
-            some = [replace(term, swap) for swap in swaps for term in loop.body]
-            inner, times = add(step.target._replace(strides=(*outer, 0, own)), some), (end - begin) // n
-            once = partial(of_round, i=0, depth=len(outer))
-            steps.append(Loop(times, (inner,)) if times > 1 else replace(inner, once))
-    return [*steps, add(step.target, rest)] if rest else steps
+    times = loop.rounds // AT_ONCE if loop.rounds >= 2 * AT_ONCE else 0
+    if times:
+        some = [replace(term, partial(_swapped, start=k)) for k in range(AT_ONCE) for term in loop.body]
+        steps.append(Loop(times, (add(step.target._replace(strides=(*outer, 0, own)), some),)))
+    left = last(times * AT_ONCE)
+    return [*steps, add(step.target, left)] if left else steps
 
 
-def _swapped(ref: Ref, *, start: int, step: int) -> Ref:
-    """A reference after two loops trade places; the summed one begins at round `start`, and takes `step` at a time."""
+def _swapped(ref: Ref, start: int) -> Ref:
+    """A reference after two loops trade places; the summed one begins at round `start`, and takes AT_ONCE at a time."""
     *outer, own, summed = ref.strides
-    return Ref(ref.array, ref.base + start * summed, (*outer, step * summed, own))
+    return Ref(ref.array, ref.base + start * summed, (*outer, AT_ONCE * summed, own))

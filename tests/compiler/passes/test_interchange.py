@@ -16,18 +16,19 @@ for i in 3:
     for j in 5:
         t0[2+j] = t0[2+j] - p[1+36i+j] * x[8i] - p[10+36i+j] * x[2+8i] - p[19+36i+j] * x[4+8i] - p[28+36i+j] * x[6+8i]
 """
-ADDED = f"{BY_FOUR}for i in 2:\n    for j in 5:\n        t0[2+j] = t0[2+j] - p[109+9i+j] * x[24+2i]\n"
+LAST = "for i in 5:\n    t0[2+i] = t0[2+i] - p[109+i] * x[24] - p[118+i] * x[26]"
+ADDED = f"{BY_FOUR}{LAST}\n"
 AT_ONCE = "p[0] - p[1+i] * x[0] - p[10+i] * x[2] + x[3+i] * x[3+i] - p[0]"
-FOLLOWING = "for i in 5:\n    t0[2+i] = t0[2+i] + x[3+i] * x[3+i] - p[0]\n"
+FOLLOWING = f"{BY_FOUR}{LAST} + x[3+i] * x[3+i] - p[0]\n"
 
 
 @pytest.mark.parametrize(("step", "expected"), [
     (Assign(T, Sum((TERMS,))), f"for i in 5:\n    t0[2+i] = -0.0\n{ADDED}"),
     (Assign(T, Sum((TERMS._replace(rounds=12),))), f"for i in 5:\n    t0[2+i] = -0.0\n{BY_FOUR}"),
     (Assign(T, Sum((FIRST, TERMS))), f"for i in 5:\n    t0[2+i] = p[0]\n{ADDED}"),
-    (Assign(T, Sum((FIRST, TERMS, *REST))), f"for i in 5:\n    t0[2+i] = p[0]\n{ADDED}{FOLLOWING}"),
+    (Assign(T, Sum((FIRST, TERMS, *REST))), f"for i in 5:\n    t0[2+i] = p[0]\n{FOLLOWING}"),
     (Assign(T, Sum((FIRST, TWO, *REST))), f"for i in 5:\n    t0[2+i] = {AT_ONCE}\n"),
-    (Accumulate(T, Sum((TERMS, *REST))), re.sub("= t0.*?]", "+=", ADDED + FOLLOWING).replace("+= +", "+=")),
+    (Accumulate(T, Sum((TERMS, *REST))), re.sub("= t0.*?]", "+=", FOLLOWING).replace("+= +", "+=")),
 ])  # fmt: skip
 def test_a_sum_is_added_up_in_order_around_its_only_loop(step, expected):
     assert show(interchanged([Loop(5, (step,))])) == expected
