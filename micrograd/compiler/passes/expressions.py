@@ -25,10 +25,7 @@ LONG_CONDITION = 8  # numbers, above which a condition is computed once, as 1 or
 
 Run = tuple[str, int]
 """The sign of like terms, and how many factors each has."""
-Lines = tuple[int, ...]
-
-
-Column = Lines | Slice
+Column = tuple[int, ...] | Slice
 """Numbers that are read one after the other: the first factors of all terms of a run, or the second ones.
 
 A slice is of an array, or of a computed row, which has a node: then its line stands for the array.
@@ -66,11 +63,6 @@ class Node(NamedTuple):
                 parameter = self.parameter + i * self.step if self.parameter >= 0 else -1
                 columns = (operands,) if isinstance(self.form, Call) else tuple([(number,) for number in operands])
                 yield Node(line, self.form, columns, parameter)
-
-    @property
-    def operands(self) -> Lines:
-        """All lines that it is computed from, except rows."""
-        return tuple(chain(*[column for column in self.columns if not isinstance(column, Slice)]))
 
     @property
     def read(self) -> Iterator[Any]:

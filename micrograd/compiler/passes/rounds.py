@@ -132,7 +132,7 @@ class _Rounds:
 
     def _nearby(self) -> Kernel:
         """Copies of numbers that are too far apart to make a vector."""
-        used = {*chain(*[each.operands for each in self.its.nodes])} if self.loop.is_sum else set()
+        used = {*chain(*[each.read for each in self.its.nodes])} if self.loop.is_sum else set()
         far = {line: self._each(place) for line, place in self.leaves.items() if place.step > 1 and line in used}
         near = {line: (f"{self.prefix}tx", i) for i, line in enumerate(far)}
         self.own.update(near)

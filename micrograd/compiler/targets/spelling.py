@@ -84,7 +84,8 @@ def call(value: Any, text: Callable[[Any], str], templates: Mapping[str, str]) -
 def terms(node: Node, text: Callable[[Any], str], templates: Mapping[str, str]) -> list[str]:
     """The terms of a sum, each with its sign; or anything else as the only term."""
     if isinstance(node.form, Call):
-        return ["+ " + call(node.form, lambda position: text(node.operands[position]), templates)]
+        operands = numbers(node.columns[0])
+        return ["+ " + call(node.form, lambda position: text(operands[position]), templates)]
     runs: Any = node.form
     if runs[0][0] == ">":
         return [f"+ largest([{', '.join(map(text, numbers(node.columns[0])))}])"]
