@@ -4,6 +4,7 @@ Generated code repeats what the model and its loss did when they were traced. So
 first: only if they do the same each time, generated code takes the steps.
 """
 
+import copy
 import gc
 import logging
 import math
@@ -11,6 +12,7 @@ import pickle
 import random
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -26,6 +28,7 @@ from micrograd.compiler.stepping import Batches, Engine, Loop
 from micrograd.core.errors import users_line
 from micrograd.engine import Value
 from micrograd.nn import Embedding, Module, Neuron, walk
+from micrograd.support.arrays import is_array
 from micrograd.support.collector import gc_paused
 
 log = logging.getLogger("micrograd")
@@ -125,22 +128,50 @@ def _restored(rng: Any) -> Iterator[Callable[[], bytes]]:
             put(state)
 
 
-def numbers_of(model: Any) -> list[float]:
-    """The numbers that a model keeps, besides Values."""
-    return [part for part in walk(model, PARTS) if isinstance(part, (int, float))]
+def numbers_of(model: Any) -> list[Any]:
+    """The numbers that a model keeps, besides Values; those of an array as bytes."""
+    parts = [part.tobytes() if _has_numbers(part) else part for part in walk(model, PARTS)]
+    return [part for part in parts if isinstance(part, (int, float, bytes))]
+
+
+def _has_numbers(part: Any) -> bool:
+    return is_array(part) and part.dtype.kind in "biuf"
+
+
+def held_by(model: Any) -> list[tuple[Any, Any]]:
+    """All attributes, lists, dicts and arrays in which a model keeps things, each with a copy, to `put_back`."""
+    found = [vars(part) if isinstance(part, Module) else part for part in walk(model, PARTS)]
+    return [
+        (held, copy.copy(held))
+        for held in found
+        if isinstance(held, (dict, list, deque)) or (_has_numbers(held) and held.flags.writeable)
+    ]
+
+
+def put_back(held: Any, before: Any) -> None:
+    """Let it hold again what it held before."""
+    if isinstance(held, dict):
+        for name in held.keys() - before.keys():
+            del held[name]
+        held.update(before)
+    elif is_array(held):
+        held[...] = before
+    else:
+        held.clear()
+        held.extend(before)
 
 
 class Trial:
     """Calls of the model and its loss by the engine, on each example several times in a row, as many as fit in SECONDS.
 
     `why` says why compiled code must not repeat a call: the loss of an example is not the same each time, or the model
-    draws random numbers, even if they change no loss before weights of 0 have learned; or it changes numbers that its
-    modules keep, and then these are set back to what they were.
+    draws random numbers, even if they change no loss before weights of 0 have learned; or it changes numbers that it
+    keeps, and then it gets back what it kept.
     """
 
     @gc_paused()
     def __init__(self, engine: Engine, states: Callable[[], bytes], model: Any) -> None:
-        kept = [(part, dict(vars(part))) for part in walk(model, PARTS) if isinstance(part, Module)]
+        kept = held_by(model)
         self.why = ""
         self.fails = False  # for one of the examples
         self._engine = engine
@@ -156,8 +187,8 @@ class Trial:
             each = (time.perf_counter() - start) / (i + 1)
             if each * (i + 2) > SECONDS:  # the next example would take too long
                 break
-        for part, attributes in kept if self.why else ():
-            vars(part).update(attributes)
+        for held, before in kept if self.why else ():
+            put_back(held, before)
 
     def call(self, i: int, tolerance: float = 0.0) -> None:
         """Call them on an example."""

@@ -23,6 +23,7 @@ class Network(nn.Module):
     def __init__(self, between=lambda model, hidden: hidden):
         self.below, self.above = nn.Layer(1, 3, "tanh", rng=1), nn.Neuron(3, rng=2)
         self.between, self.rng, self.calls, self.mean, self.kept = between, random.Random(1), 0, 0.0, []
+        self.means, self.counts = np.zeros(3), {}
 
     def __call__(self, x):
         return self.above(self.between(self, self.below([x])))
@@ -57,6 +58,23 @@ def running_mean_of_values(model, hidden):
     return [h - model.kept[0] for h in hidden]
 
 
+def counter_in_a_dict(model, hidden):
+    model.counts["calls"] = model.counts.get("calls", 0) + 1
+    return [h * model.counts["calls"] for h in hidden]
+
+
+def begun_at_first(model, hidden):
+    if not hasattr(model, "first"):
+        model.first = hidden[0].data
+    model.kept.append(hidden[0].data)
+    return [h - model.first - sum(model.kept) for h in hidden]
+
+
+def means_for_later(model, hidden):
+    model.means += [h.data for h in hidden]
+    return hidden
+
+
 def running_mean_for_later(model, hidden):
     model.mean = 0.9 * model.mean + 0.1 * hidden[0].data
     return hidden
@@ -72,10 +90,13 @@ def unless_traced(model, hidden):
     return [h * (1.0 if type(h.data) is float else 2.0) for h in hidden]
 
 
-OF_MEANS = [running_mean, running_mean_of_values, running_mean_for_later]
+OF_MEANS = [running_mean, running_mean_of_values, running_mean_for_later, means_for_later]
 
 
-@pytest.mark.parametrize("between", [dropout, dropout_by_numpy, unless_traced, *OF_MEANS, rarely, noise_of_its_own])
+OF_OTHERS = [dropout, dropout_by_numpy, unless_traced, rarely, counter_in_a_dict, begun_at_first, noise_of_its_own]
+
+
+@pytest.mark.parametrize("between", [*OF_OTHERS, *OF_MEANS])
 def test_a_model_that_is_not_the_same_each_time_is_trained_eagerly(between, backend, caplog, monkeypatch):
     monkeypatch.setattr("micrograd.training.compiled.SECONDS", 60.0)  # so that all examples are tried on a busy machine
     found = []
