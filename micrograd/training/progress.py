@@ -61,6 +61,7 @@ class Progress(AbstractContextManager["Progress"]):
             self._write("\r" + message[:width].ljust(width))
         else:
             self._write(f"{message}\n")
+            self.head = self.head.partition("loss")[0]  # an early end repeats only the epoch
 
     def _write(self, text: str) -> None:
         """Write the text until the reader goes away: that does not end the training."""
