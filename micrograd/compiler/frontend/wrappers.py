@@ -10,7 +10,7 @@ from micrograd.compiler.frontend.tracer import Symbol
 from micrograd.engine import Value
 from micrograd.functional import Jacobian
 from micrograd.support.arrays import are_plain
-from micrograd.support.trees import Shape, flat, replaced, shape_of
+from micrograd.support.trees import Shape, flat, is_regular, replaced, shape_of
 from micrograd.support.validation import require_attributes
 
 
@@ -53,9 +53,11 @@ def _with_arrays(tree: Any, kinds: Any) -> Any:
         return tree
     import numpy as np
 
-    numbers = flat(tree)
+    numbers, shape = flat(tree), shape_of(tree)
+    if not is_regular(shape):
+        raise ValueError("all rows of an array must have the same shape")
     dtype = object if any(isinstance(number, Value) for number in numbers) else float
-    return np.array(numbers, dtype).reshape(shape_of(tree)).view(kinds or np.ndarray)  # an error if rows differ
+    return np.array(numbers, dtype).reshape(shape).view(kinds or np.ndarray)
 
 
 def elsewhere(name: str, *args: Any) -> NoReturn:
