@@ -15,7 +15,7 @@ from operator import is_
 from typing import Any, Self
 
 from micrograd.compiler.calls import Slot, buffer
-from micrograd.compiler.dataset import Batch, ShapeError
+from micrograd.compiler.dataset import Batch, Buckets, ShapeError
 from micrograd.compiler.dtype import DOUBLE, REMEDY
 from micrograd.compiler.frontend.redirect import assign, is_held
 from micrograd.compiler.function import Function
@@ -41,7 +41,7 @@ class Training:
     sets `validation`, the examples to measure, and `shards`, if workers compute the gradients.
     """
 
-    validation: Any = None
+    validation: Buckets | None = None
     shards: Any = None
 
     def __init__(self, function: Function, optimizer: Optimizer, engine: Engine | None = None) -> None:
@@ -116,6 +116,7 @@ class Training:
 
     def values(self) -> list[float]:
         """The losses of the validation examples; the engine computes them if one fails or is not finite."""
+        assert self.validation is not None
         with suppress(ArithmeticError, ValueError):
             found = [self.function._run("forward", batch)[0] for batch in self.validation.batches]
             losses = [loss for each in found for loss in each.tolist()]
