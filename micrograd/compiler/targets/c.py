@@ -215,6 +215,7 @@ def library_source(
         PARTS["call"],
         PARTS["block"] if products else PARTS["no_block"],
         definitions(body, precision, vectors=tile > 0),
+        PARTS["in_register"] if products or "layer(" in body else "",
         PARTS["layer"] if "layer(" in body else "",
         body,
         "#if JOB == JOBS - 1",

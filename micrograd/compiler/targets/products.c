@@ -1,48 +1,60 @@
 /* Blocked products: what a block of examples adds to gradients of weights, and several sums of a layer at once. On a
    core with a limit of 132 GFLOP/s, products reach 118 and sums 127; with vectors of 256 bits, 63 and 65 of 66. */
 
+/* PART in_register */
+#ifdef __AVX__ /* else gcc reads a vector from memory for each sum: products take 1.25 times as long */
+#define IN_REGISTER(v) __asm__("" : "+v"(v))
+#else
+#define IN_REGISTER(v)
+#endif
+
 /* PART product */
 #ifdef __AVX512F__ /* it has 32 registers; with 4 rows, products take 1.5 times as long, with 12, 1.03 */
-enum { AT_ONCE = 8, PANELS = 1 };
+enum { AT_ONCE = 8, VECTORS = 2, PANELS = 1 };
 #else
-enum { AT_ONCE = 6, PANELS = 4 };
+enum { AT_ONCE = 3, VECTORS = 4, PANELS = 2 };
 #endif
-enum { PANEL = 2 * LANES, CHUNK = 22 * AT_ONCE }; /* columns of g at once, and rows that stay in the cache */
+enum { PANEL = VECTORS * LANES, CHUNK = 44 * AT_ONCE }; /* columns of g at once, and rows that stay in the cache */
 
-/* Adds sums of n products to `count` rows of g, up to AT_ONCE, in registers, or if it `sets` them, to zeros. The numbers
-   of b are in a panel. With a variable number of columns, gcc would take 1.3 times as long for the library. */
+/* Adds sums of n products to `count` rows of g, up to AT_ONCE, in registers, or if it `sets` them, to zeros. The
+   numbers of b are in a panel. With a variable number of columns, gcc would take 1.3 times as long for the library. */
 #define ROWS_OF(count)                                                                                                 \
     static CONTRACTED __attribute__((noinline)) void rows_##count(                                                     \
         const real *a, const real *b, real *g, long g_row, long n, int sets)                                           \
     {                                                                                                                  \
         CONTRACT                                                                                                       \
-        V sums[count][2];                                                                                              \
+        V sums[count][VECTORS], factors[count];                                                                        \
         const V zero = {0};                                                                                            \
         _Pragma("GCC unroll 8") for (int i = 0; i < count; i++) {                                                      \
-            sums[i][0] = sums[i][1] = zero;                                                                            \
-            __builtin_prefetch(g + i * g_row, 1); /* for the sums below */                                             \
+            _Pragma("GCC unroll 4") for (int k = 0; k < VECTORS; k++)                                                  \
+                sums[i][k] = zero;                                                                                     \
+            for (int k = 0; k < PANEL; k += 64 / sizeof(real))                                                         \
+                __builtin_prefetch(g + i * g_row + k, 1); /* for the sums below */                                     \
             __builtin_prefetch(g + i * g_row + PANEL - 1, 1);                                                          \
         }                                                                                                              \
         for (long e = 0; e < n; e++, a++, b += PANEL) {                                                                \
-            const V left = *(const V *)b, right = *(const V *)(b + LANES);                                             \
-            _Pragma("GCC unroll 8") for (int i = 0; i < count; i++) {                                                  \
-                sums[i][0] += a[i * ROW] * left;                                                                       \
-                sums[i][1] += a[i * ROW] * right;                                                                      \
+            _Pragma("GCC unroll 8") for (int i = 0; i < count; i++)                                                    \
+                factors[i] = U(a[i * ROW]);                                                                            \
+            _Pragma("GCC unroll 4") for (int k = 0; k < VECTORS; k++) {                                                \
+                V shared = ((const V *)b)[k];                                                                          \
+                IN_REGISTER(shared);                                                                                   \
+                _Pragma("GCC unroll 8") for (int i = 0; i < count; i++)                                                \
+                    sums[i][k] += factors[i] * shared;                                                                 \
             }                                                                                                          \
         }                                                                                                              \
-        _Pragma("GCC unroll 8") for (int i = 0; i < count; i++, g += g_row) {                                          \
-            *(W *)g = sums[i][0] + (sets ? zero : (V)*(const W *)g);                                                   \
-            *(W *)(g + LANES) = sums[i][1] + (sets ? zero : (V)*(const W *)(g + LANES));                               \
-        }                                                                                                              \
+        _Pragma("GCC unroll 8") for (int i = 0; i < count; i++, g += g_row)                                            \
+            _Pragma("GCC unroll 4") for (int k = 0; k < VECTORS; k++)                                                  \
+                ((W *)g)[k] = sums[i][k] + (sets ? zero : (V)((const W *)g)[k]);                                       \
     }
 ROWS_OF(1)
 ROWS_OF(2)
-ROWS_OF(4)
 #ifdef __AVX512F__
+ROWS_OF(4)
 ROWS_OF(8)
 #else
-ROWS_OF(6)
-#define rows_8 rows_6
+ROWS_OF(3)
+#define rows_4 rows_2
+#define rows_8 rows_3
 #endif
 
 /* To g[g_row*i + j], or if it `sets` g, to zeros, adds the sum over e of a[ROW*i + e] * b[b_next*j + e]; with `at`, of
@@ -65,12 +77,12 @@ static void product(const real *a, const real *b, long b_next, long b_example, c
             const real *from = b + b_example * at[e];
             for (long j = 0; j < many; j += PANEL) {
                 real *to = panels[j / PANEL] + e * PANEL;
-                __builtin_prefetch(from + j + PANELS * PANEL, 0, 2); /* for the next panels */
-                __builtin_prefetch(from + j + PANELS * PANEL + LANES, 0, 2);
-                if (many - j >= PANEL && b_next == 1) {
-                    *(V *)to = *(const W *)(from + j);
-                    *(V *)(to + LANES) = *(const W *)(from + j + LANES);
-                } else
+                for (long k = 0; k < PANEL; k += LANES)
+                    __builtin_prefetch(from + j + PANELS * PANEL + k, 0, 2); /* for the next panels */
+                if (many - j >= PANEL && b_next == 1)
+                    for (long k = 0; k < PANEL; k += LANES)
+                        *(V *)(to + k) = *(const W *)(from + j + k);
+                else
                     for (long k = 0; k < PANEL; k++)
                         to[k] = j + k < many ? from[(j + k) * b_next] : 0;
             }
@@ -94,30 +106,37 @@ static void product(const real *a, const real *b, long b_next, long b_example, c
 }
 
 /* PART layer */
-enum { DEEP = 128 }; /* terms of a sum at once: their factors stay in L1; else 3072-128-10 takes 3% longer */
-#ifdef __AVX512F__ /* with 16 vectors in registers, sums take 1.28 times as long */
-enum { MOST = 24, VECTORS = TILE }; /* vectors of sums in registers, and how many of them each sum has */
+#ifdef __AVX512F__ /* vectors of sums in registers: with 16 of 32, sums take 1.28 times as long */
+enum { MOST = 24, DEEP = 128 };
 #else
-enum { MOST = 12, VECTORS = TILE < 2 ? TILE : 2 };
+enum { MOST = 12, DEEP = 512 };
 #endif
-enum { SUMS = MOST / VECTORS < 8 ? MOST / VECTORS : 8 };
+enum { SUMS = MOST / TILE < 8 ? MOST / TILE : 8 }; /* of DEEP terms at once, or else 3072-128-10 takes 3% longer */
 
 #define SUMS_OF(count, name)                                                                                           \
     static CONTRACTED __attribute__((noinline)) void name(                                                             \
-        V *to, long to_next, const real *a, long a_row, long a_next, const V *x, long x_next, long n)                  \
+        T *to, long to_next, const real *a, long a_row, long a_next, const T *x, long x_next, long n)                  \
     {                                                                                                                  \
         CONTRACT                                                                                                       \
-        V sums[count][VECTORS];                                                                                        \
+        T sums[count];                                                                                                 \
+        V factors[count];                                                                                              \
         _Pragma("GCC unroll 8") for (int i = 0; i < count; i++)                                                        \
-            _Pragma("GCC unroll 4") for (int k = 0; k < VECTORS; k++)                                                  \
-                sums[i][k] = to[i * to_next + k];                                                                      \
-        for (long e = 0; e < n; e++, a += a_next, x += x_next)                                                         \
-            _Pragma("GCC unroll 8") for (int i = 0; i < count; i++)                                                    \
-                _Pragma("GCC unroll 4") for (int k = 0; k < VECTORS; k++)                                              \
-                    sums[i][k] += a[i * a_row] * x[k];                                                                 \
+            FOR_LANES sums[i][k] = to[i * to_next][k];                                                                 \
+        for (long e = 0; e < n; e++, a += a_next, x += x_next) {                                                       \
+            _Pragma("GCC unroll 8") for (int i = 0; i < count; i++) {                                                  \
+                factors[i] = U(a[i * a_row]);                                                                          \
+                if (TILE < 4) /* of few vectors, all are in registers, but not all of the factors */                   \
+                    FOR_LANES sums[i][k] += factors[i] * (*x)[k];                                                      \
+            }                                                                                                          \
+            FOR_LANES if (TILE == 4) {                                                                                 \
+                V shared = (*x)[k];                                                                                    \
+                IN_REGISTER(shared);                                                                                   \
+                _Pragma("GCC unroll 8") for (int i = 0; i < count; i++)                                                \
+                    sums[i][k] += factors[i] * shared;                                                                 \
+            }                                                                                                          \
+        }                                                                                                              \
         _Pragma("GCC unroll 8") for (int i = 0; i < count; i++)                                                        \
-            _Pragma("GCC unroll 4") for (int k = 0; k < VECTORS; k++)                                                  \
-                to[i * to_next + k] = sums[i][k];                                                                      \
+            FOR_LANES to[i * to_next][k] = sums[i][k];                                                                 \
     }
 SUMS_OF(SUMS, several_sums)
 SUMS_OF(2, two_sums)
@@ -130,11 +149,9 @@ static void layer(T *to, const real *a, const T *x, long to_next, long a_row, lo
         m = n - first < DEEP ? n - first : DEEP;
         for (long i = 0, count; i < rows; i += count) {
             const long left = rows - i;
-            const real *from = a + first * a_next + i * a_row;
             count = left >= SUMS ? SUMS : left >= 2 ? 2 : 1;
-            for (long k = 0; k < TILE; k += VECTORS)
-                (count == SUMS ? several_sums : count == 2 ? two_sums : one_sum)(
-                    to[i * to_next] + k, to_next * TILE, from, a_row, a_next, x[first * x_next] + k, x_next * TILE, m);
+            (count == SUMS ? several_sums : count == 2 ? two_sums : one_sum)(
+                to + i * to_next, to_next, a + first * a_next + i * a_row, a_row, a_next, x + first * x_next, x_next, m);
         }
     }
 }
