@@ -19,6 +19,8 @@ for i in 3:
 LAST = "for i in 5:\n    t0[2+i] = t0[2+i] - p[109+i] * x[24] - p[118+i] * x[26]"
 ADDED = f"{BY_FOUR}{LAST}\n"
 AT_ONCE = "p[0] - p[1+i] * x[0] - p[10+i] * x[2] + x[3+i] * x[3+i] - p[0]"
+SIX = " ".join([f"- p[{1 + 9 * k}+i] * x[{2 * k}]" for k in range(6)] + ["+ x[3+i] * x[3+i] - p[0]"] * 2)
+SIX = f"for i in 5:\n    t0[2+i] = t0[2+i] {SIX}\n"
 FOLLOWING = f"{BY_FOUR}{LAST} + x[3+i] * x[3+i] - p[0]\n"
 
 
@@ -28,6 +30,7 @@ FOLLOWING = f"{BY_FOUR}{LAST} + x[3+i] * x[3+i] - p[0]\n"
     (Assign(T, Sum((FIRST, TERMS))), f"for i in 5:\n    t0[2+i] = p[0]\n{ADDED}"),
     (Assign(T, Sum((FIRST, TERMS, *REST))), f"for i in 5:\n    t0[2+i] = p[0]\n{FOLLOWING}"),
     (Assign(T, Sum((FIRST, TWO, *REST))), f"for i in 5:\n    t0[2+i] = {AT_ONCE}\n"),
+    (Assign(T, Sum((FIRST, TERMS._replace(rounds=6), *REST, *REST))), f"for i in 5:\n    t0[2+i] = p[0]\n{SIX}"),
     (Accumulate(T, Sum((TERMS, *REST))), re.sub("= t0.*?]", "+=", FOLLOWING).replace("+= +", "+=")),
 ])  # fmt: skip
 def test_a_sum_is_added_up_in_order_around_its_only_loop(step, expected):
