@@ -141,8 +141,10 @@ def _trace(
     with symbols(index, partial(trace.leaf, "p"), finds=finds) as table:
         trace.rows = Rows(trace, table, n_trained)
         try:
-            inputs = [Value(trace.leaf("x", i)) for i in range(sum(graph.sizes))]
-            values = _results(graph, function, inputs)
+            inputs, values = _results(graph, function, partial(looped, trace))
+            if trace.loops and escapes(trace, map(_number, values)):
+                table.forget()
+                inputs, values = _results(graph, function, Rounds.run)
             operands = tuple([value for value in values if isinstance(value, Value)])
             trace.kept = ALL if graph.is_differentiable else PASSED_ON
             nodes, leaves = order_of(operands)
@@ -169,19 +171,17 @@ def _trace(
     return list(table.made.values())
 
 
-def _results(graph: Graph, function: Callable[..., Any], inputs: Sequence[Value]) -> list[Any]:
-    """What the function returns for these arguments, flat."""
-    trace, remaining = graph.trace, iter(inputs)
+def _results(graph: Graph, function: Callable[..., Any], scan: Any) -> tuple[list[Value], list[Any]]:
+    """The arguments, flat, and what the function returns for them, flat, if `scan` runs its loops."""
+    inputs = [Value(graph.trace.leaf("x", i)) for i in range(sum(graph.sizes))]
+    remaining = iter(inputs)
     arguments = [unflatten(remaining, shape) for shape in graph.shapes]
     assign(inputs, "__class__", repeat(Argument))
-    with hooked(order=_order, scan=partial(looped, trace)):
+    with hooked(order=_order, scan=scan):
         result = _called(function, arguments)
-    if trace.loops and escapes(trace, map(_number, flat(result))):
-        with hooked(order=_order, scan=Rounds.run):
-            result = _called(function, arguments)
     assign(inputs, "__class__", repeat(Node))  # from here on, hashed as fast as others
     graph.output_shape = shape_of(result)
-    return flat(result)
+    return inputs, flat(result)
 
 
 def _order(root: Value) -> Order:

@@ -291,14 +291,17 @@ def test_an_error_names_the_round(function, backend):
 
 
 def test_what_a_step_stores_elsewhere_is_traced_round_by_round(backend):
+    calls = Value(0.0)
+
     def function(x):
         seen = []
+        calls.grad += 1.0  # this is called twice
 
         def step(s, _):
             seen.append(s * s)
             return s * 0.5, None
 
-        return scan(step, x, length=10)[0] + sum(seen)
+        return scan(step, x, length=10)[0] + sum(seen) + calls.grad
 
     fast = compile(function, (1.0,), parameters=[], backend=backend)
     assert fast(1.5) == close(function(1.5))
