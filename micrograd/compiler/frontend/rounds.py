@@ -13,9 +13,10 @@ add to the state, their order does not matter: the loop for the gradients then c
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import partial
-from itertools import accumulate, chain, compress, islice
+from itertools import accumulate, chain, islice, repeat
 from typing import Any, NamedTuple
 
+from micrograd.compiler.frontend.redirect import assign
 from micrograd.compiler.frontend.rows import AXPYS, Row, RowSymbol
 from micrograd.compiler.frontend.tracer import Argument, Slice, Symbol, Trace
 from micrograd.core.errors import PACKAGE
@@ -99,25 +100,20 @@ def looped(trace: Trace, rounds: Rounds) -> tuple[Any, Any]:
 
 def _looped(trace: Trace, rounds: Rounds) -> tuple[Any, Any] | None:
     first, xs = _leaves(rounds.state), list(map(rounds.x, range(rounds.n)))
-    if rounds.n < FEWEST or not first or len({*map(shape_of, xs)}) > 1:
+    numbers = promote(*first, *chain(*map(_leaves, xs)))
+    if rounds.n < FEWEST or not first or len({*map(shape_of, xs)}) > 1 or numbers[0]._level:
         return None
     n, width = len(first), len(_leaves(xs[0]))
-    numbers = promote(*first, *chain(*map(_leaves, xs)))
-    if numbers[0]._level:
-        return None
     columns = [numbers[:n], *(numbers[n + j :: width] for j in range(width))]
     inputs = list(map(Value, [*_symbols(trace, "s", n), *_symbols(trace, "x", width)]))
-    for value in inputs:
-        value.__class__ = Argument
-    for x, column in zip(inputs[n:], columns[1:], strict=True):
-        x._is_constant = all(number._is_constant for number in column)
+    assign(inputs, "__class__", repeat(Argument))
+    assign(inputs[n:], "_is_constant", [all(number._is_constant for number in column) for column in columns[1:]])
     state = _filled(rounds.state, iter(inputs))
     found, y = rounds._replace(xs=[_filled(xs[0], iter(inputs[n:]))]).called(state, 0)
     results = promote(*_leaves(found), *_leaves(y))
-    if shape_of(found) != shape_of(rounds.state) or len(results) != n + len(_leaves(y)) or results[0]._level:
-        return None
+    is_alike = shape_of(found) == shape_of(rounds.state) and len(_leaves(found)) == n and not results[0]._level
     body = _Body(trace, rounds.n, columns, inputs, results)
-    if not have_own_closures(body.nodes):
+    if not is_alike or not have_own_closures(body.nodes):
         return None
     values = body.forward(may_end=rounds.until is not None)
     return _filled(found, values), None if rounds.until else [_filled(y, values) for _ in range(rounds.n)]
@@ -208,9 +204,8 @@ class _Body:
         sent: dict[int, Any] = {}  # the gradients of the results
 
         def _backward(_: Any) -> None:
-            grads = dict(sent)
+            self.backward(line, sent)
             sent.clear()
-            self.backward(line, grads)
 
         prev = dict.fromkeys(value for value in (*chain(*self.columns), *self.captured) if not value._is_constant)
         node = self.columns[0][0]._node(RowSymbol(trace, line), tuple(prev), "scan", _backward)
@@ -226,11 +221,10 @@ class _Body:
     def backward(self, forward: int, sent: dict[int, Any]) -> None:
         """Record the loop for the gradients, from the gradients sent to the forward loop's results; pass its row on."""
         trace, n, loop = self.trace, len(self.state), self.trace.loops[forward]
-        ys = [[sent.get(i, 0) for i in loop.of_output(j)] for j in range(len(loop.outputs))]
-        used = [any(type(grad) is not int for grad in y) for y in ys]
-        state, xs = _symbols(trace, "s", n), _symbols(trace, "x", sum(used))
-        seeds = iter(xs)
-        grads = self._gradients([*state, *[next(seeds) if is_used else 0 for is_used in used]])
+        ys = {j: [sent.get(i, 0) for i in loop.of_output(j)] for j in range(len(loop.outputs))}
+        ys = {j: y for j, y in ys.items() if any(type(grad) is not int for grad in y)}  # something uses them
+        state, xs = _symbols(trace, "s", n), dict(zip(ys, _symbols(trace, "x", len(ys)), strict=True))
+        grads = self._gradients([*state, *[xs.get(j, 0) for j in range(len(loop.outputs))]])
         rows = [each for each in self.receivers if isinstance(each, Row) and each in grads]
         numbers = [each for each in self.receivers if not isinstance(each, Row) and each in grads]
         varying = [j for j, each in enumerate(self.x) if not each._is_constant and each in grads]
@@ -238,7 +232,7 @@ class _Body:
         back = Loop(
             rounds=self.n,
             state=[each.id for each in state],
-            xs=[each.id for each in xs],
+            xs=[each.id for each in xs.values()],
             following=[trace.id(grads.get(each, 0)) for each in self.state],
             outputs=[trace.id(grads[self.x[j]]) for j in varying],
             sums=[trace.id(trace.leaf("g", i) + grads[each]) for i, each in enumerate(numbers)],
@@ -249,7 +243,7 @@ class _Body:
             forward=forward,
             over=loop.over,
         )
-        columns = [[sent.get(i, 0) for i in range(n)], *compress(ys, used)]
+        columns = [[sent.get(i, 0) for i in range(n)], *ys.values()]
         if loop.is_sum:
             first, *others = [[value.data for value in column] for column in self.columns]
             columns = [first + columns[0], *others, *columns[1:]]
