@@ -276,8 +276,9 @@ def _merge_equal(nodes: Sequence[Value]) -> bool:
     merged = [group for group in groups.values() if len(group) > 1]
     for group in merged:  # none of them is the one node, so that it adds up their gradients in the order of the program
         one = group[0]._node(group[0].data, group[0]._prev, group[0]._op, group[0]._backward)
+        passing_on = reductions.sum([one])._backward
         for node in group:
-            node._op, node._prev, node._backward = "equal", (one,), reductions.sum([one])._backward
+            node._op, node._prev, node._backward = "equal", (one,), passing_on
     return bool(merged)
 
 
@@ -287,20 +288,11 @@ def _in_order(nodes: Sequence[Value], leaves: Sequence[Value]) -> list[Value]:
     A sum of many terms is on one level. So a gradient adds up like parts one after the other, however the program was
     written.
     """
-    levels = dict.fromkeys(leaves, 0)
-    lines: dict[Value, int] = {}
-    for node in nodes:
-        level, line, is_sum = 0, getattr(scalar.innermost(node), "id", 0), node._op == "+"
-        for operand in node._prev:
-            its = levels[operand]
-            if not (is_sum and operand._op == "+"):
-                its += 1
-            elif lines[operand] > line:  # it comes after sums of its level, even if it is simplified to an earlier line
-                line = lines[operand]
-            if its > level:
-                level = its
-        levels[node], lines[node] = level, line
-    return sorted(nodes, key=lambda node: (levels[node], lines[node]))
+    levels = dict.fromkeys(leaves, (0, 0))  # and lines
+    for node in nodes:  # a sum comes after sums of its level, even if it is simplified to an earlier line
+        least = max([levels[x] if x._op == node._op == "+" else (levels[x][0] + 1, 0) for x in node._prev])
+        levels[node] = max(least, (least[0], getattr(scalar.innermost(node), "id", 0)))
+    return sorted(nodes, key=levels.__getitem__)
 
 
 def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
