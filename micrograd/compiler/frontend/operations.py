@@ -15,15 +15,17 @@ def _added(start: Any, terms: list[Any]) -> list[Any]:
 
 
 ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "%": "mod", "**": "pow"}
-COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 LOGIC = {"and": "and", "or": "or"}
+COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+CONDITIONS = frozenset(LOGIC | COMPARISONS)
+OPERATORS = ARITHMETIC | COMPARISONS | LOGIC
+"""The operators, by the names of their methods."""
+COMMUTATIVE = frozenset("+*")
 OPERATIONS: dict[str, Callable[..., Any]] = {
-    **{op: getattr(operator, name) for op, name in {**ARITHMETIC, **COMPARISONS}.items()},
+    **{op: getattr(operator, f"__{name}__") for op, name in OPERATORS.items()},
     "/": scalar.divide,
     "%": scalar.remainder,
     "**": scalar.power,
-    "and": operator.and_,
-    "or": operator.or_,
     "neg": operator.neg,
     "abs": abs,
     "where": scalar.where,
@@ -45,9 +47,6 @@ POLES: dict[Any, float] = {
     "lgamma": math.inf,
 }
 """Results that are infinite where math raises ValueError: for one operand, or for every one."""
-
-CONDITIONS = frozenset([*COMPARISONS, *LOGIC])
-COMMUTATIVE = frozenset("+*")
 
 
 def as_ieee(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -30,7 +30,6 @@ from micrograd.engine import Value
 from micrograd.support.signals import finish
 
 _SLOTS: Any = {"data": Value.data, "grad": Value.grad}  # where a plain Value keeps its numbers
-_new = object.__new__
 
 
 class Table:
@@ -41,8 +40,6 @@ class Table:
     `numbers` also has what was set on other Values, and `assigned` all data that was set. `made` has the Values that
     the thread makes, other than Nodes, by their ids: their numbers are in them.
     """
-
-    __slots__ = ("assigned", "finds", "index", "made", "make", "numbers")
 
     def __init__(self, index: dict[Value, int], make: dict[str, Callable[[int], Any]], finds: bool) -> None:
         self.index, self.make, self.finds = index, make, finds
@@ -212,7 +209,7 @@ def _class_for(kind: Any) -> Any:
 
 def stand_in(kind: Any, **members: Any) -> Any:
     """A subclass with these members. Operations on its instances return the same as on instances of `kind`."""
-    empty = _new(kind)
+    empty = object.__new__(kind)
 
     def new(cls: Any, *operation: Any, **label: Any) -> Any:
         return kind(*operation, **label)
@@ -263,7 +260,7 @@ def _property(name: str) -> property:
 _plain_node: Any = Value._node
 Node = stand_in(Value, **_SLOTS, _node=_plain_node, _plain_class=Value)
 """The class of Values that are computed while a function is traced: their numbers are in slots."""
-_NODE = _new(Node)
+_NODE = object.__new__(Node)
 
 
 def _node(self: Value, data: Any, operands: tuple[Any, ...], *operation: Any) -> Any:

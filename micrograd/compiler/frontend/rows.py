@@ -122,7 +122,10 @@ class RowProducts(NamedTuple):
 
     def __radd__(self, start: Any) -> Symbol:
         trace = self.ws.trace
-        return Symbol(trace, trace.row("dot", (trace.start(start), self.ws.id, self.xs.id)))
+        line = trace.nothing if type(start) is int and start == 0 else trace.id(start)
+        if trace.finite and trace.constants.get(line) == 0:
+            line = trace.nothing
+        return Symbol(trace, trace.row("dot", (line, self.ws.id, self.xs.id)))
 
 
 class Row(Value):
@@ -246,7 +249,7 @@ def join_products(trace: Trace, results: Sequence[Value], nodes: Sequence[Value]
     """
     n_uses = Counter(chain(results, *[node._prev for node in nodes]))
     alone = {node for node in nodes if node._op == "*" and n_uses[node] == 1}  # products used once
-    chains: list[tuple[list[Value], list[Value], Any]] = []  # sums and products, the last ones first, and the start
+    chains: list[tuple[list[Value], list[Value], Any]] = []  # sums, the last one first; products; the start
     inner: set[Value] = set()  # the sums in them
     sums: list[Value]
     products: list[Value]
@@ -263,8 +266,8 @@ def join_products(trace: Trace, results: Sequence[Value], nodes: Sequence[Value]
             inner.update(sums)
             products, start = ([*products, rest], 0) if rest in alone else (products, rest)
             if len(products) >= SHORTEST_SUM:
-                chains.append((sums, products, start))
-    joined = [_join(trace, sums, products[::-1], start) for sums, products, start in reversed(chains)]
+                chains.append((sums, products[::-1], start))
+    joined = [_join(trace, *each) for each in reversed(chains)]
     return any(joined)
 
 

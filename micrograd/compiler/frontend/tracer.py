@@ -27,24 +27,14 @@ from functools import cached_property
 from itertools import compress, repeat
 from numbers import Real
 from threading import get_ident
-from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 from micrograd import reductions, scalar
-from micrograd.compiler.frontend.operations import (
-    ARITHMETIC,
-    COMMUTATIVE,
-    COMPARISONS,
-    CONDITIONS,
-    IEEE,
-    LOGIC,
-    OPERATIONS,
-)
+from micrograd.compiler.frontend.operations import COMMUTATIVE, CONDITIONS, IEEE, LOGIC, OPERATIONS, OPERATORS
 from micrograd.compiler.frontend.redirect import Node, stand_in
 from micrograd.core.errors import PACKAGE, users_line
 from micrograd.engine import Value
 
-TRIVIAL = frozenset([0, 1])  # the numbers beside which operations may be simplified
 NO_NUMBER = (
     "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of a "
     "branch, max() or float(), use micrograd's relu, maximum, abs or where(condition, a, b), which choose at each "
@@ -52,7 +42,6 @@ NO_NUMBER = (
     "[maximum(v, 0.0) for v in x]. In closures and optimizers' rules, and instead of math, use the functions of "
     "micrograd.scalar"
 )
-_new = object.__new__  # which takes half the time of a call
 
 
 class TraceError(TypeError):
@@ -152,7 +141,9 @@ class Symbol:
         return trace.add("abs", trace.operands[self.id] if is_negated else (self.id,))
 
     def _no_number(self, *_: Any) -> NoReturn:
-        raise self.trace.refuse(NO_NUMBER)
+        error = TraceError(f"{users_line()}: {NO_NUMBER}")
+        self.trace.refused = self.trace.refused or error
+        raise error
 
     def __format__(self, spec: str) -> str:
         return self._no_number() if spec else repr(self)
@@ -162,23 +153,12 @@ class Symbol:
 
 
 def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any]:
-    is_sum, is_logic, commutes = name == "+", name in LOGIC, name in COMMUTATIVE
+    is_sum, is_logic = name == "+", name in LOGIC
 
     def method(self: Symbol, other: Any) -> Any:
         trace, kind = self.trace, type(other)
         if kind is Symbol and other.trace is trace:
-            a, b = lines = self.id, other.id
-            if a in trace.constants or b in trace.constants:
-                return trace.add(name, lines)
-            # What `add` would do, written out: tracing spends most of its time here.
-            new = len(trace.ops)
-            line = trace.known[name].setdefault((b, a) if commutes and a > b else lines, new)
-            if line == new:
-                trace.ops.append(name)
-                trace.operands.append(lines)
-            symbol = _new(Symbol)
-            symbol.trace, symbol.id = trace, line
-            return symbol
+            return trace.add(name, (self.id, other.id))
         if is_sum and kind is int and other == 0:  # where gradients start
             return self
         if kind is not float and (isinstance(other, Value) or not isinstance(other, (int, Real))):
@@ -201,10 +181,9 @@ def _function(name: str) -> Callable[..., Any]:
     return method if arity > 1 or is_composed else lambda self: self.trace.add(name, (self.id,))
 
 
-for _name, _method in {**ARITHMETIC, **COMPARISONS, **LOGIC}.items():
+for _name, _method in OPERATORS.items():
     setattr(Symbol, f"__{_method}__", _operator(_name))
-for _name, _method in {**ARITHMETIC, **LOGIC}.items():
-    setattr(Symbol, f"__r{_method}__", _operator(_name, reflected=True))
+    setattr(Symbol, f"__r{_method}__", _operator(_name, reflected=True))  # of a comparison, unused
 for _name in scalar.FUNCTIONS:
     setattr(Symbol, _name, _function(_name))
 Real.register(Symbol)  # so that a Value takes it for a number
@@ -283,16 +262,16 @@ class Trace:
         return line
 
     def links(self, row: int) -> list[int]:
-        """The lines of the axpys and scatters that a row adds up, last one first."""
+        """The lines of the axpys and scatters that a row adds up, in order."""
         found = []
         while row != self.nothing:
             found.append(row)
             row = self.operands[row][0]
-        return found
+        return found[::-1]
 
-    def parts(self, row: int) -> list[tuple[str, int, int]]:
+    def parts(self, row: int) -> list[tuple[Any, ...]]:
         """What a row of axpys and scatters adds up, in order: the operation, and its operands after the start."""
-        return [(self.ops[line], self.operands[line][1], self.operands[line][2]) for line in self.links(row)[::-1]]
+        return [(self.ops[line], *self.operands[line][1:3]) for line in self.links(row)]
 
     def id(self, number: Any) -> int:
         """The line of a Symbol, or of a constant, recorded at its first use."""
@@ -318,31 +297,17 @@ class Trace:
         id = self.id(number)
         return self.id(scalar.where(Symbol(self, id), 1.0, 0.0)) if self.ops[id] in CONDITIONS else id
 
-    def start(self, number: Any) -> int:
-        """The line that a sum starts from."""
-        if type(number) is int and number == 0:
-            return self.nothing
-        line = self.id(number)
-        return self.nothing if self.finite and self.constants.get(line) == 0 else line
-
     @cached_property
     def nothing(self) -> int:
         """The line that a sum starts from if it has no other start: that of -0.0."""
         return self.id(-0.0)
 
-    def refuse(self, why: str) -> TraceError:
-        """The error for what a trace cannot follow. The trace remembers the first one."""
-        error = TraceError(f"{users_line()}: {why}")
-        self.refused = self.refused or error
-        return error
-
     def close(self) -> None:
         """End the trace: from here on, any use of its Symbols is an error."""
-        self.start(0)  # passes need the line of this constant
-        self.known = defaultdict(_no_more)
-        self.rows = None
+        _ = self.nothing  # passes need the line of this constant
+        self.known, self.rows = defaultdict(_no_more), None
 
-    def reopened(self, leaves: Mapping[int, tuple[str, int]] = MappingProxyType({})) -> "Trace":
+    def reopened(self, leaves: Mapping[int, tuple[str, int]]) -> "Trace":
         """A copy of a closed trace, to record more lines in. In the copy, some lines are leaves."""
         again = copy(self)
         vars(again).update((name, x.copy()) for name, x in vars(self).items() if type(x) in (list, dict))
@@ -370,9 +335,7 @@ class Trace:
                 self.ops.append(op)
                 self.operands.append(lines)
             known[key] = line
-        symbol = _new(Symbol)
-        symbol.trace, symbol.id = self, line
-        return symbol
+        return Symbol(self, line)
 
     def _simplified(self, op: str, lines: tuple[int, ...]) -> int | None:
         """The line that an operation with a constant simplifies to, or None."""
@@ -385,8 +348,6 @@ class Trace:
                 return lines[1] if first else lines[2]
             case "take" if first is not None:
                 return int(scalar.take(lines[1:], first))
-            case _ if first not in TRIVIAL and last not in TRIVIAL:
-                return None
             case "+" | "-" if self._is_zero(last, -1.0 if op == "+" else 1.0):
                 return lines[0]
             case "+" | "-" if self._is_zero(first, -1.0):

@@ -72,7 +72,7 @@ def _apart(trace: Trace, varying: Sequence[int], rows: Sequence[tuple[Slice, int
     uses = Counter([i for line in varying for i in trace.operands[line]] + [row for _, row in rows])
     found = list[tuple[Slice, int]]()
     for place, row in rows:
-        links = trace.links(row)[::-1]
+        links = trace.links(row)
         if any(uses[line] != 1 for line in links):
             found.append((place, row))
             continue

@@ -116,7 +116,7 @@ def array_of(numbers: Sequence[float]) -> str:
 
 def with_slopes(graph: Graph) -> Graph:
     """The graph, with the slopes of tanh as single operations: the lines that the engine's formula leads to again."""
-    trace, n = graph.trace.reopened(), len(graph.trace.ops)
+    trace, n = graph.trace.reopened({}), len(graph.trace.ops)
     for line, (op, of) in enumerate(zip(trace.ops, trace.operands, strict=True)):
         trace.known[op][of[::-1] if op in COMMUTATIVE and of[0] > of[1] else of] = line
     trace.known["constant"] = {x: line for line, x in trace.constants.items() if x and x is not True}
