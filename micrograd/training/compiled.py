@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from micrograd.compiler.distributed import Shards
@@ -55,7 +56,7 @@ def compiled(stack: ExitStack, model: Any, engine: Engine, backend: Backend, bat
     engine fails, too. If it cannot be compiled, that is an error unless the backend is "auto" without an executor.
     """
     why, n = "", len(set(map(id, engine.parameters)))
-    with _restored(batches.rng) as states:
+    with _restored(batches.rng, *walk(model, PARTS)) as states:
         trial = Trial(engine, states, model)
         try:
             if not trial.why:
@@ -111,15 +112,20 @@ def _call_each_shape(engine: Engine, *examples: Any) -> None:
 
 
 @contextmanager
-def _restored(rng: Any) -> Iterator[Callable[[], bytes]]:
-    """After the block, set the global random number generators, and `rng` if it is Python's, back to where they were.
+def _restored(*parts: Any) -> Iterator[Callable[[], bytes]]:
+    """After the block, set the global random number generators, and those among the parts, back to where they were.
 
     Yields a function that returns their states, to compare.
     """
-    has_state = isinstance(rng, random.Random) and not isinstance(rng, random.SystemRandom)
-    found = [random, sys.modules.get("numpy.random"), rng if has_state else None]
+    numpy = sys.modules.get("numpy.random")
+    kinds = random.Random, getattr(numpy, "RandomState", ()), getattr(numpy, "BitGenerator", ())
+    parts = tuple(getattr(part, "bit_generator", part) for part in parts if not isinstance(part, PARTS))
+    own = [part for part in parts if isinstance(part, kinds) and not isinstance(part, random.SystemRandom)]
     names = ("getstate", "setstate"), ("get_state", "set_state")
-    of_each = [(getattr(each, get), getattr(each, put)) for each in found for get, put in names if hasattr(each, get)]
+    of_each = [
+        (getattr(x, get), getattr(x, put)) for x in (random, numpy, *own) for get, put in names if hasattr(x, get)
+    ]
+    of_each += [(partial(getattr, x, "state"), partial(setattr, x, "state")) for x in own if hasattr(x, "state")]
     before = [get() for get, _ in of_each]
     try:
         yield lambda: pickle.dumps([get() for get, _ in of_each])

@@ -24,6 +24,7 @@ class Network(nn.Module):
         self.below, self.above = nn.Layer(1, 3, "tanh", rng=1), nn.Neuron(3, rng=2)
         self.between, self.rng, self.calls, self.mean, self.kept = between, random.Random(1), 0, 0.0, []
         self.means, self.counts = np.zeros(3), {}
+        self.numpy, self.legacy = np.random.default_rng(1), np.random.RandomState(1)
 
     def __call__(self, x):
         return self.above(self.between(self, self.below([x])))
@@ -46,6 +47,10 @@ def dropout_by_numpy(model, hidden):
 
 def noise_of_its_own(model, hidden):
     return [h + model.rng.gauss(0, 0.1) for h in hidden]
+
+
+def noise_by_numpy(model, hidden):
+    return [h + model.numpy.normal() + model.legacy.normal() for h in hidden]
 
 
 def running_mean(model, hidden):
@@ -93,10 +98,11 @@ def unless_traced(model, hidden):
 OF_MEANS = [running_mean, running_mean_of_values, running_mean_for_later, means_for_later]
 
 
-OF_OTHERS = [dropout, dropout_by_numpy, unless_traced, rarely, counter_in_a_dict, begun_at_first, noise_of_its_own]
+OF_NOISE = [dropout, dropout_by_numpy, noise_of_its_own, noise_by_numpy]
+OF_OTHERS = [unless_traced, rarely, counter_in_a_dict, begun_at_first]
 
 
-@pytest.mark.parametrize("between", [*OF_OTHERS, *OF_MEANS])
+@pytest.mark.parametrize("between", [*OF_NOISE, *OF_MEANS, *OF_OTHERS])
 def test_a_model_that_is_not_the_same_each_time_is_trained_eagerly(between, backend, caplog, monkeypatch):
     monkeypatch.setattr("micrograd.training.compiled.SECONDS", 60.0)  # so that all examples are tried on a busy machine
     found = []
@@ -105,8 +111,7 @@ def test_a_model_that_is_not_the_same_each_time_is_trained_eagerly(between, back
         found.append(setting(between).run(way))
     [message] = caplog.messages
     assert message.startswith((NOT_THE_SAME, "training eagerly, since the model draws"))
-    if between is not noise_of_its_own:  # the trial leaves nothing behind
-        assert close(*found)
+    assert close(*found)  # the trial leaves nothing behind
 
 
 def reseeded(model, hidden):
@@ -114,7 +119,7 @@ def reseeded(model, hidden):
     return dropout(model, dropout_by_numpy(model, hidden))
 
 
-@pytest.mark.parametrize(("between", "is_compiled"), [(dropout, False), (dropout_by_numpy, False), (reseeded, True)])
+@pytest.mark.parametrize(("between", "is_compiled"), [*((each, False) for each in OF_NOISE), (reseeded, True)])
 def test_random_numbers_that_change_no_loss_yet_are_noticed_unless_they_are_the_same_each_time(
     between, is_compiled, backend, caplog
 ):
