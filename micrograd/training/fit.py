@@ -15,6 +15,7 @@ from typing import Any, Protocol, TextIO
 
 from micrograd.compiler.options import Backend
 from micrograd.compiler.stepping import Batches, Engine, Loop, NotFinite, OptimizerLike
+from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.optim import Adam, Optimizer, Schedule, depends_on_step_only
 from micrograd.support.signals import interrupts_noted, set_back
@@ -259,7 +260,7 @@ def _examples(loss: Any, xs: Any, ys: Any, validation: Pair | None, patience: in
             raise ValueError("patience needs a validation loss to watch: give validation=(xs, ys) with it")
     if validation is not None:
         if not isinstance(validation, (tuple, list)) or len(validation) != 2:
-            raise ValueError("validation must be a pair (xs, ys) of inputs and targets")
+            raise ValueError(f"validation is {shown(validation)}: expected a pair (xs, ys) of inputs and targets")
         measured = Table(*examples(*validation, names=("validation[0]", "validation[1]")))
     if check_targets := getattr(loss, "check_targets", None):
         check_targets(data.ys, "ys")
