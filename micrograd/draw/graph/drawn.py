@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from micrograd import engine, functions, losses, reductions
 from micrograd.engine import Value
 from micrograd.scalar import Undecided, innermost
+from micrograd.support.validation import number
 
 ENGINE = {module.__name__ for module in (engine, functions, reductions)}  # a page can recompute their operations
 LOSSES = ("binary_cross_entropy", "cross_entropy")  # the operations of `losses` that it can recompute
@@ -21,7 +22,7 @@ class DrawnGraph:
     `first` is the number of the first Value that is not a leaf; `constants` has the numbers of constants, since they
     have no gradient to show; `users` counts the Values that use each.
 
-    Raises TypeError if `root` is not a Value, and ValueError if there are more Values than `limit`.
+    Raises TypeError if `root` is not a Value, and ValueError if `limit` is not a number or there are more Values.
     """
 
     def __init__(self, root: Value, limit: float = LIMIT) -> None:
@@ -29,7 +30,7 @@ class DrawnGraph:
             raise TypeError(f"root is of type {type(root).__name__}: expected a single Value to draw, such as model(x)")
         nodes, leaves = root._topological_order()
         self.values = leaves + nodes
-        if (n := len(self.values)) > limit:
+        if (n := len(self.values)) > number("limit", limit, finite=False):
             remedy = f"draw a part of it, such as the loss of a single example, or pass limit={n}"
             raise ValueError(f"the graph has {n} Values, and the limit is {limit}: {remedy}")
         self.first = len(leaves)
