@@ -6,7 +6,7 @@ import pytest
 
 from micrograd import Backend, compile, nn
 from micrograd.compiler.ir import Assign, Call, Layer, Loop, Ref, Sum, Term, show
-from micrograd.compiler.passes.layers import with_layers
+from micrograd.compiler.passes.layers import FEWEST, with_layers
 from tests.helpers import assert_as_engine, needs_compiler
 
 BIAS = Term("+", (Ref("p", 40, (50,)),))
@@ -30,7 +30,7 @@ def product(of=PRODUCTS.body[0].factors, sign="+", rounds=32):
 
 
 OTHERS = {
-    "a short sum": product(rounds=31),
+    "a short sum": product(rounds=FEWEST - 1),
     "different numbers for each sum": product((Ref("p", 0, (50, 1)), Ref("x", 0, (1, 1)))),
     "different weights for each example": product((Ref("t5", 0, (50, 1)), Ref("x", 0, (0, 1)))),
     "numbers alone": product((Ref("p", 0, (50, 1)),)),
