@@ -28,8 +28,8 @@ LARGE = 1 << 15  # numbers: from here on, copying them takes longer than using a
 class Slot:
     """A buffer for the numbers of an argument or a result: each call overwrites them.
 
-    It has the first numbers of `room`. If an argument has many, C may find them in the caller's array for one call,
-    where a pointer says: the one at index `at` of `pointers`.
+    It is the beginning of `room`. If an argument has many numbers, C may read them from the caller's array instead, for
+    one call: then the pointer at the index `at` of `pointers` leads there.
     """
 
     pointers: Any = None

@@ -260,7 +260,7 @@ def check_out(out: Any, shape: tuple[Any, ...], code: str) -> None:
 
 
 def each_array(out: Any, n: int, *, is_one: bool) -> Sequence[Any]:
-    """The array for each of n gradients: `out` itself for one, else a tuple."""
+    """An array for each of n gradients: `out` has them in a tuple, or is the only one."""
     arrays = [out] if is_one else out
     if not isinstance(arrays, (list, tuple)) or len(arrays) != n:
         raise TypeError(f"out is {shown(out)}: expected a tuple of {n} arrays, one for each gradient")

@@ -199,8 +199,8 @@ def offset(stride: int | Offsets, i: int) -> int:
 def replace(part: Any, change: Callable[[Ref], Any], varies: bool = False) -> Any:
     """The part with each of its references replaced, in the order of `refs`.
 
-    If it `varies`, so are the rounds of each loop, before it, as a reference without an array. Those of loops of
-    references stay.
+    If rounds may vary (`varies`), those of each loop are replaced before its body, as a reference without an array. The
+    rounds of loops of references stay.
     """
     if type(part) is Ref:
         return change(part)

@@ -155,7 +155,7 @@ def held_by(model: Any) -> list[tuple[Any, Any]]:
 
 
 def put_back(held: Any, before: Any) -> None:
-    """Let it hold again what it held before."""
+    """Put back what a dict, a list or an array held before."""
     if isinstance(held, dict):
         for name in held.keys() - before.keys():
             del held[name]
@@ -172,7 +172,7 @@ class Trial:
 
     `why` says why compiled code must not repeat a call: the loss of an example is not the same each time, or the model
     draws random numbers, even if they change no loss before weights of 0 have learned; or it changes numbers that it
-    keeps, and then it gets back what it kept.
+    keeps, in which case all that it keeps is set back.
     """
 
     @gc_paused()

@@ -38,7 +38,7 @@ class Table:
     At their first use, `make` returns these for an index. If the table `finds` Values, free leaves join them at their
     first use. A function reads `data` whenever it uses a number: as an operand, in a condition or by `detach`.
     `numbers` also has what was set on other Values, and `assigned` all data that was set. `made` has the Values that
-    the thread makes, other than Nodes, by their ids: their numbers are in them.
+    the thread makes, other than Nodes, by their ids: these hold their numbers themselves.
     """
 
     def __init__(self, index: dict[Value, int], make: dict[str, Callable[[int], Any]], finds: bool) -> None:

@@ -72,8 +72,8 @@ class Entries:
     """The entries of a jacobian that are not structurally zero.
 
     Each row belongs to a number of the result, and each column to a number of the argument, however these are nested.
-    For the shapes of arguments that came, `patterns` has the matrix's shape, the column of each entry, row by row, and
-    where each row begins and ends among the entries.
+    For all shapes that its arguments have had, `patterns` has the shape of the matrix, the column of each entry, row by
+    row, and where each row begins and ends among the entries.
     """
 
     def __init__(self, function: Any) -> None:

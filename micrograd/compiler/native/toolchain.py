@@ -232,8 +232,8 @@ def _compiled(text: str, command: list[str], name: str, cache: Path | None) -> c
 
 
 def _jobs(text: str) -> int:
-    """How many compilers share a text: fewer beside other builds, or for a short text. One that is built ahead counts
-    itself, since Python keeps a processor busy.
+    """How many compilers share a text: fewer beside other builds, or for a short text. A build ahead of its use counts
+    itself, since Python keeps a processor busy meanwhile.
     """
     builders = sum(thread.name == BUILDER for thread in threading.enumerate())
     return min((os.cpu_count() or 1) - builders, text.count("\n") // LONG, text.count("#if MINE"))

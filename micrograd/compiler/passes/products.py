@@ -80,7 +80,7 @@ def split(kernel: Sequence[Step], sizes: Sequence[int]) -> tuple[Kernel, list[Pr
 
 
 def alone(products: Sequence[Product], kernel: Sequence[Step]) -> list[Product]:
-    """The products to whose gradients nothing else adds, in their order: of a batch, the first block sets them.
+    """The products whose gradients nothing else adds to, in the order of these: the first block of a batch sets them.
 
     If all gradients were first set to 0, a step of 512-512-10 with 32 examples would take 1.2 times as long.
     """
@@ -111,7 +111,7 @@ def _gradients(step: Step, rounds: tuple[int, ...]) -> Iterator[tuple[Ref, tuple
 
 
 def _misses(product: Product, ref: Ref, rounds: Sequence[int]) -> bool:
-    """Whether a reference does not reach the gradients of a product: it is before, behind, or between their rows."""
+    """Whether a reference stays clear of the gradients of a product: before them, after them, or between their rows."""
     (first, last), (low, high) = span(product.target, product.rounds), span(ref, rounds)
     if high < first or low > last:
         return True
