@@ -123,8 +123,6 @@ class RowProducts(NamedTuple):
     def __radd__(self, start: Any) -> Symbol:
         trace = self.ws.trace
         line = trace.nothing if type(start) is int and start == 0 else trace.id(start)
-        if trace.finite and trace.constants.get(line) == 0:
-            line = trace.nothing
         return Symbol(trace, trace.row("dot", (line, self.ws.id, self.xs.id)))
 
 
