@@ -36,7 +36,6 @@ from micrograd.optim import Optimizer
 from micrograd.support import files, trees, validation
 from micrograd.support.arrays import are_plain, as_ndarray
 from micrograd.support.signals import set_data
-from micrograd.support.trees import shape_of
 
 __all__ = ["Backend", "Compiled", "CompilerError", "TraceError", "compile"]
 
@@ -192,7 +191,7 @@ class Compiled(Function):
         if out is not None:
             rooms = each_array(out, len(places), is_one=is_one)
             for room, gradient in zip(rooms, gradients, strict=True):
-                check_out(room, shape_of(gradient), self.precision.code)
+                check_out(room, trees.shape_of(gradient), self.precision.code)
             for room, gradient in zip(rooms, gradients, strict=True):
                 room[...] = gradient
             gradients = rooms

@@ -10,21 +10,7 @@ from itertools import accumulate, permutations
 from math import prod
 from typing import NamedTuple
 
-from micrograd.compiler.ir import (
-    Accumulate,
-    Assign,
-    Kernel,
-    Loop,
-    Ref,
-    Scatter,
-    Step,
-    Sum,
-    Switch,
-    Term,
-    innermost,
-    refs,
-    span,
-)
+from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Scatter, Step, Sum, Term, innermost, refs, span
 
 FEWEST_ROWS, FEWEST_COLUMNS = 8, 16
 """The smallest product. At half of these numbers, 100 examples of 8-12-12-4 take 13 us instead of 10; with 17 rows as
@@ -86,7 +72,7 @@ def alone(products: Sequence[Product], kernel: Sequence[Step]) -> list[Product]:
     """
     found, end = list[Product](), 0
     adds = [(product.target, product.rounds) for product in products]
-    adds += [each for step in kernel if products for each in _gradients(step, ())]
+    adds += [each for step in kernel if products for each in _gradients(step)]
     for product in sorted(products, key=lambda product: product.target):
         first, last = span(product.target, product.rounds)
         fits = first >= end and len(product.rounds) == 2 and product.target.strides[0] >= product.rounds[1]
@@ -95,19 +81,13 @@ def alone(products: Sequence[Product], kernel: Sequence[Step]) -> list[Product]:
     return found
 
 
-def _gradients(step: Step, rounds: tuple[int, ...]) -> Iterator[tuple[Ref, tuple[int, ...]]]:
-    """The references to gradients in a step inside loops of these rounds."""
-    if isinstance(step, Loop):
-        for inner in step.body:
-            yield from _gradients(inner, (*rounds, step.rounds))
-    elif isinstance(step, Switch):
-        for i, case in enumerate(step.cases):
-            yield from _gradients(Loop(step.order.count(i), case), rounds)
-    elif isinstance(step, Scatter):
-        strides = step.row.strides + (0,) * (len(rounds) - len(step.row.strides))
-        yield step.row._replace(strides=(*strides, step.step)), (*rounds, step.size)
-    else:
-        yield from ((ref, its) for ref, its in refs(step, rounds) if ref.array == "g")
+def _gradients(step: Step) -> Iterator[tuple[Ref, tuple[int, ...]]]:
+    """The references to gradients in a step, with the rounds of the loops around each."""
+    for inner, rounds in innermost(step):
+        if isinstance(inner, Scatter):
+            yield inner.row._replace(strides=(*inner.row.strides, inner.step)), (*rounds, inner.size)
+        else:
+            yield from ((ref, its) for ref, its in refs(inner, rounds) if ref.array == "g")
 
 
 def _misses(product: Product, ref: Ref, rounds: Sequence[int]) -> bool:
