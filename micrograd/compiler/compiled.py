@@ -121,7 +121,7 @@ class Compiled(Function):
         if out is not None:
             check_out(out, (packed.n, *self._backends[packed.shapes].graph.output_shape), self.precision.code)
         room = None if out is None or packed.overlaps(out) else out.reshape(-1)
-        numbers, *_ = self._run("forward", packed, out=room)
+        numbers = self._values(packed, out=room)
         if out is None:
             return self._unflattened(packed.shapes, packed.n, numbers)
         if numbers is not room:
@@ -148,7 +148,7 @@ class Compiled(Function):
             loss, gradients = mean(self, batches, executor)
         else:
             packed = self._packed(batches, kind="backward")
-            _, gradients, total = self._run("backward", packed, 1.0 / packed.n)
+            total, gradients = self._sums([(packed, None, packed.n)], self._numbers(), 1.0 / packed.n)
             loss = total / packed.n
         if out is not None:
             out[:] = gradients[: len(self.parameters)]
@@ -243,7 +243,7 @@ class Compiled(Function):
         parameter does not hold a number, OverflowError if one is too large for the precision.
         """
         with held("frozen", self.leaves) as block:
-            block.buffers["data"] = memoryview(self._array())
+            block.buffers["data"] = memoryview(self.precision.array(self._numbers(), "parameter"))
             yield
 
     def pack(self, *batches: Any, in_axes: Any = None) -> Batch:

@@ -100,6 +100,10 @@ class Batch:
         return list(rows)
 
 
+Part = tuple[Batch, "array[int] | None", float]
+"""A batch; the indices of some of its examples, or None for all as they come; and how many a call takes on average."""
+
+
 class Buckets:
     """Examples of one or several shapes, in a batch for each.
 
@@ -116,13 +120,13 @@ class Buckets:
     def __len__(self) -> int:
         return len(self.bucket)
 
-    def of_each_shape(self, numbers: Sequence[int]) -> Iterator[tuple[Batch, "array[int] | None"]]:
-        """Each batch that has some of these examples, and their indices in it; None for all as they come."""
+    def parts(self, numbers: Sequence[int]) -> Iterator[Part]:
+        """These examples, by their batches."""
         is_whole = isinstance(numbers, range) and len(numbers) == len(self)
         for bucket, batch in enumerate(self.batches):
             mine = numbers if len(self.batches) == 1 else [self.slot[i] for i in numbers if self.bucket[i] == bucket]
             if mine:
-                yield batch, None if is_whole else array("q", mine)
+                yield batch, None if is_whole else array("q", mine), self.share(batch)
 
     def firsts(self) -> list[int]:
         """The first example of each shape."""

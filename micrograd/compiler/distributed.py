@@ -11,7 +11,6 @@ at a time: the next one is taken from its iterator when there is room. In traini
 each keeps all examples. A step is one task for each shard of its batch.
 """
 
-import math
 import os
 from array import array
 from collections import deque
@@ -133,24 +132,20 @@ def mapped(fast: Function, batches: Sequence[Any], executor: Any) -> Any:
 
 def mean(fast: Function, batches: Sequence[Any], executor: Any) -> tuple[float, Sequence[float]]:
     """The mean of the function over all examples, and its gradient."""
-    losses, sizes = [], []
-    total = array("d", bytes(8 * len(fast.leaves)))
-    for loss, gradients, size in _results(fast, sums, batches, executor):
-        losses.append(loss)
-        sizes.append(size)
-        total = array("d", map(add, total, gradients))
-    n = sum(sizes)
+    total, gradient, n = -0.0, array("d", bytes(8 * len(fast.leaves))), 0
+    for loss, of_chunk, size in _results(fast, sums, batches, executor):
+        total, gradient, n = total + loss, array("d", map(add, gradient, of_chunk)), n + size
     if n == 0:
         raise ValueError("the iterator of chunks is exhausted: there are no examples")
-    return math.fsum(losses) / n, [gradient / n for gradient in total]
+    return total / n, [number / n for number in gradient]
 
 
 def _results(fast: Function, do: Any, batches: Sequence[Any], executor: Any) -> Iterator[Any]:
     """The results of `do` for each chunk, computed on the executor or here."""
-    parameters = array("d", fast._numbers())
+    numbers = fast.precision.array(fast._numbers(), "parameter")
     workers = Workers(executor)
     chunks = _chunks(fast, batches, workers.n)  # this may compile for other shapes, and change the token
-    tasks = (Task(name, do, (chunk, parameters), fast.token, (fast,)) for name, chunk in chunks)
+    tasks = (Task(name, do, (chunk, numbers), fast.token, (fast,)) for name, chunk in chunks)
     yield from workers.results(tasks, PREFETCH * workers.n) if executor else map(Task.done, tasks)
 
 
@@ -179,20 +174,25 @@ def _noted(name: str) -> Iterator[None]:
         raise
 
 
-# What tasks do with a chunk
+# What tasks do
 
 
-def values(fast: Function, chunk: Batch, parameters: "array[float]") -> Any:
+def values(fast: Function, chunk: Batch, numbers: "array[float]") -> Any:
     """The function's values for a chunk, in their shape."""
-    numbers, *_ = fast._run("forward", chunk, parameters=parameters)
-    return fast._unflattened(chunk.shapes, chunk.n, numbers)
+    return fast._unflattened(chunk.shapes, chunk.n, fast._values(chunk, numbers))
 
 
-def sums(fast: Function, chunk: Batch, parameters: "array[float]") -> tuple[float, "array[float]", int]:
+def sums(fast: Function, chunk: Batch, numbers: "array[float]") -> tuple[float, "array[float]", int]:
     """The sum of the function's values for a chunk, its gradient, and the number of examples."""
     fast._compiled_for(chunk, "backward")
-    losses, gradients, _ = fast._run("backward", chunk, parameters=parameters)
-    return math.fsum(losses), array("d", gradients), chunk.n
+    return *fast._sums([(chunk, None, chunk.n)], numbers, 1.0), chunk.n
+
+
+def shard(
+    fast: Function, examples: Buckets, batch: Sequence[int], numbers: "array[float]", seed: float
+) -> tuple[float, "array[float]"]:
+    """The sum of the losses for a part of a training's batch, and its gradient, times `seed`."""
+    return fast._sums(examples.parts(batch), memoryview(numbers), seed)
 
 
 # Training
@@ -201,20 +201,19 @@ def sums(fast: Function, chunk: Batch, parameters: "array[float]") -> tuple[floa
 class Shards:
     """The examples of a training run on the workers of an executor: each worker computes a part of a batch."""
 
-    def __init__(self, executor: Any, program: Function, examples: Buckets) -> None:
+    def __init__(self, executor: Any, fast: Function, examples: Buckets) -> None:
         self._workers, self._token = Workers(executor), os.urandom(16).hex()
         examples = copy(examples)
         examples.size /= min(examples.size, self._workers.n)  # one worker's share of a step
-        self._kept = program, examples
+        self._kept = fast, examples
 
-    def sums(
-        self, examples: Buckets, parameters: "array[float]", batch: Sequence[int], seed: float
-    ) -> tuple[float, "array[float]"]:
-        """The sum of the losses for a batch, or NaN if an operation may have failed, and its gradient, times `seed`."""
+    def sums(self, batch: Sequence[int], numbers: Sequence[float], seed: float) -> tuple[float, "array[float]"]:
+        """The sum of the losses for a batch, and its gradient, times `seed`."""
+        fast, examples = self._kept
         batch = batch if len(batch) < len(examples) else range(len(batch))  # in the same order at each step
-        parts = min(len(batch), self._workers.n)
+        numbers, parts = fast.precision.array(numbers, "parameter"), min(len(batch), self._workers.n)
         tasks = [
-            Task(f"shard {k}", Function._sums, (parameters, batch[start:stop], seed), self._token, self._kept)
+            Task(f"shard {k}", shard, (batch[start:stop], numbers, seed), self._token, self._kept)
             for k, (start, stop) in enumerate(pairwise(len(batch) * k // parts for k in range(parts + 1)))
         ]
         losses, gradients = zip(*self._workers.results(tasks, len(tasks)), strict=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 from micrograd import scalar
 from micrograd.compiler.calls import FAILURES, Backend, Single
-from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, TracedError, bucket_by_shape, pack
+from micrograd.compiler.dataset import Batch, Buckets, Part, ShapeError, Shapes, TracedError, bucket_by_shape, pack
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph, traced
 from micrograd.compiler.frontend.interpret import failure
@@ -119,10 +119,6 @@ class Function:
         if any(isinstance(number, (Symbol, Value)) for number in numbers):
             raise TracedError("the numbers of the parameters are being traced: call the function with one example")
         return numbers
-
-    def _array(self) -> "array[float]":
-        """The parameters' numbers in the function's precision."""
-        return self.precision.array(self._numbers(), "parameter")
 
     # Examples
 
@@ -251,28 +247,34 @@ class Function:
 
     # Calls
 
-    def _run(
-        self, kind: CallSpec, packed: Batch, seed: float = 1.0, *, parameters: Sequence[float] | None = None,
-        out: Any = None,
-    ) -> tuple[Any, Any, float]:  # fmt: skip
-        """The flat results of a call, in `out`, or else an array if an argument is one.
-
-        A "backward" call also returns the gradients of their sum, times `seed`, and the sum.
-        """
-        numbers = self._numbers() if parameters is None else parameters
+    def _values(self, packed: Batch, numbers: Sequence[float] | None = None, out: Any = None) -> Any:
+        """The function's values for examples, flat: in `out`, or else in an array if an argument is one."""
         backend = self._backends[packed.shapes]
-        precision, n = self.precision, packed.n * sum(backend.graph.results(kind))
-        gradients = precision.zeros(len(numbers)) if kind == "backward" else None
         if out is None:
-            out = empty((n,), precision.code) if packed.as_arrays and gradients is None else precision.zeros(n)
-        call: Any = backend.call(kind, packed, out, gradients, seed)
-        self._make(call, kind, packed, numbers)
+            n = packed.n * len(backend.graph.outputs)
+            out = empty((n,), self.precision.code) if packed.as_arrays else self.precision.zeros(n)
+        call: Any = backend.call("forward", packed, out)
+        self._make(call, "forward", packed, self._numbers() if numbers is None else numbers)
         call.release()
-        return out, gradients, math.nan if gradients is None else call.total
+        return out
 
-    def _make(self, call: Any, kind: CallSpec, examples: Batch | Sequence[Any], numbers: Sequence[float]) -> None:
-        """Make a call, for packed examples or the arguments of one. If an operation may have failed, the examples are
-        computed again step by step, for the engine's error.
+    def _sums(self, parts: Iterable[Part], numbers: Sequence[float], seed: float) -> tuple[float, "array[float]"]:
+        """The sum of the function's values for all these examples, and its gradient, times `seed`."""
+        gradients, total = self.precision.zeros(len(numbers)), -0.0  # which adds nothing to -0.0
+        for packed, indices, size in parts:
+            results = self.precision.zeros(packed.n if indices is None else len(indices))
+            call: Any = self._backends[packed.shapes].call("backward", packed, results, gradients, seed, indices, size)
+            self._make(call, "backward", packed, numbers, indices)
+            call.release()
+            total += call.total
+        return total, gradients
+
+    def _make(
+        self, call: Any, kind: CallSpec, examples: Batch | Sequence[Any], numbers: Sequence[float],
+        indices: Sequence[int] | None = None,
+    ) -> None:  # fmt: skip
+        """Make a call, for some packed examples or the arguments of one. If an operation may have failed, the examples
+        are computed again step by step, for the engine's error.
         """
         error: Exception | None = None
         try:
@@ -283,26 +285,8 @@ class Function:
             self.precision.array(numbers, "parameter")  # raises an error if one is not a number, or too large
             numbers = DOUBLE.array(numbers, "parameter")
             packed = examples if isinstance(examples, Batch) else self._one(examples, kind)
-            if error := failure(self._backends[packed.shapes].graph, kind, numbers, packed) or error:
+            if error := failure(self._backends[packed.shapes].graph, kind, numbers, packed.rows(indices)) or error:
                 raise error
-
-    # What a training needs
-
-    def _sums(
-        self, examples: Buckets, parameters: "array[float]", batch: Sequence[int], seed: float
-    ) -> tuple[float, "array[float]"]:
-        """The sum of the values for a batch, or NaN if an operation may have failed, and its gradient, times `seed`."""
-        gradients, total = self.precision.zeros(len(parameters)), 0.0
-        for packed, indices in examples.of_each_shape(batch):
-            backend = self._backends[packed.shapes]
-            results = self.precision.zeros(packed.n if indices is None else len(indices))
-            call: Any = backend.call("backward", packed, results, gradients, seed, indices, examples.share(packed))
-            try:
-                total += math.nan if call.run(memoryview(parameters)) else call.total
-            except (ArithmeticError, ValueError):
-                total = math.nan
-            call.release()
-        return total, gradients
 
 
 def _finds_compiler(search: Callable[[], Any], precision: Precision, *, is_required: bool = False) -> bool:

