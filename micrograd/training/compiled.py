@@ -5,7 +5,6 @@ first: only if they do the same each time, generated code takes the steps.
 """
 
 import copy
-import gc
 import logging
 import math
 import pickle
@@ -21,7 +20,6 @@ from typing import Any
 
 from micrograd.compiler.distributed import Shards
 from micrograd.compiler.dtype import DOUBLE
-from micrograd.compiler.frontend.tracer import Symbol
 from micrograd.compiler.function import Function
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.session import Training
@@ -55,35 +53,32 @@ def compiled(stack: ExitStack, model: Any, engine: Engine, backend: Backend, bat
     the loss of an example is not the same each time, or cannot be compiled, and then the log says why, unless the
     engine fails, too. If it cannot be compiled, that is an error unless the backend is "auto" without an executor.
     """
-    why, n = "", len(set(map(id, engine.parameters)))
-    with _restored(batches.rng, *walk(model, PARTS)) as states:
-        trial = Trial(engine, states, model)
+    why, n, learns = "", len(set(map(id, engine.parameters))), False
+    with as_before(model, batches.rng) as state:
+        trial = Trial(engine, state)
         try:
             if not trial.why:
-                before = states()
-                try:
-                    training = entered(stack, engine, backend, batches, epochs)
-                    if states() != before:  # for a shape that the calls did not have
-                        trial.why = CHANGES
-                finally:
-                    # In a block in single precision, the engine computes with rounded parameters. This call also
-                    # replaces traced numbers that the model stored, such as activations.
-                    trial.call(0, 1e-2 if backend.precision == "single" else 0.0)
-                function, batched = training.function, batches.examples.batches
-                if len(function._backends) > 1 and any(type(each) is Symbol for each in gc.get_objects()):
-                    _call_each_shape(engine, batches.examples, training.validation)
+                before, _ = state()
+                training = entered(stack, engine, backend, batches, epochs)
+                function, examples = training.function, batches.examples
+                if state()[0] != before:  # for a shape that the calls did not have
+                    trial.why = CHANGES
+                # In a block in single precision, the engine computes with rounded parameters.
+                trial.call(0, 1e-2 if backend.precision == "single" else 0.0)
                 with suppress(ArithmeticError, ValueError):  # the step that takes this example raises it, too
-                    loss, _ = function._sums(batches.examples.parts([0]), function._numbers(), 1.0)
+                    loss, _ = function._sums(examples.parts([0]), function._numbers(), 1.0)
                     trial.compare(0, loss, 1e-6 if function.precision == DOUBLE else 1e-2)
+                learns = any(function._backends[each.shapes].graph.has_gradients(n) for each in examples.batches)
             why = trial.why
-            if not why and any(function._backends[each.shapes].graph.has_gradients(n) for each in batched):
-                return training
         except Exception as error:
             if backend.name != "auto" or backend.executor is not None:
                 raise
             if not trial.fails:
                 line = users_line(error.__cause__ or error)
                 why = f"the model cannot be compiled: {error}" + ("" if line in str(error) else f" ({line})")
+    if learns and not why:
+        trial.call(0)  # a model that stores activations has these
+        return training
     stack.close()
     if why:
         log.warning("training eagerly, since %s", why)
@@ -104,39 +99,40 @@ def entered(stack: ExitStack, engine: Engine, backend: Backend, batches: Batches
     return training
 
 
-def _call_each_shape(engine: Engine, *examples: Any) -> None:
-    """Have the engine call the model on an example of each shape, so that numbers replace the traced ones it stored."""
-    for data, of_shapes in zip((engine.data, engine.validation), examples, strict=True):
-        for i in of_shapes.firsts() if of_shapes else ():
-            with suppress(Exception):  # the step or the validation that takes this example raises it, too
-                engine.loss_of(*data.arguments(i))
-
-
 @contextmanager
-def _restored(*parts: Any) -> Iterator[Callable[[], bytes]]:
-    """After the block, set the global random number generators, and those among the parts, back to where they were.
+def as_before(model: Any, rng: Any) -> Iterator[Callable[[], tuple[bytes, list[Any]]]]:
+    """After the block, all that calls of the model may change is as it was: the random number generators, `rng` and the
+    model's own among them, and what the model holds in attributes, lists, dicts and arrays.
 
-    Yields a function that returns their states, to compare.
+    Yields a function that returns the states of the generators, and the numbers that the model holds besides Values.
     """
-    numpy = sys.modules.get("numpy.random")
+    parts, numpy = walk(model, PARTS), sys.modules.get("numpy.random")
     kinds = random.Random, getattr(numpy, "RandomState", ()), getattr(numpy, "BitGenerator", ())
-    parts = tuple(getattr(part, "bit_generator", part) for part in parts if not isinstance(part, PARTS))
-    own = [part for part in parts if isinstance(part, kinds) and not isinstance(part, random.SystemRandom)]
+    found = [getattr(part, "bit_generator", part) for part in (rng, *parts) if not isinstance(part, PARTS)]
+    own = [part for part in found if isinstance(part, kinds) and not isinstance(part, random.SystemRandom)]
     names = ("getstate", "setstate"), ("get_state", "set_state")
-    of_each = [
+    generators = [
         (getattr(x, get), getattr(x, put)) for x in (random, numpy, *own) for get, put in names if hasattr(x, get)
     ]
-    of_each += [(partial(getattr, x, "state"), partial(setattr, x, "state")) for x in own if hasattr(x, "state")]
-    before = [get() for get, _ in of_each]
+    generators += [(partial(getattr, x, "state"), partial(setattr, x, "state")) for x in own if hasattr(x, "state")]
+    holders: list[Any] = [vars(part) if isinstance(part, Module) else part for part in parts]
+    holders = [x for x in holders if isinstance(x, (dict, list, deque)) or (_has_numbers(x) and x.flags.writeable)]
+    before = [get() for get, _ in generators], list(map(copy.copy, holders))
     try:
-        yield lambda: pickle.dumps([get() for get, _ in of_each])
+        yield lambda: (pickle.dumps([get() for get, _ in generators]), _numbers_of(model))
     finally:
-        for (_, put), state in zip(of_each, before, strict=True):
+        for (_, put), state in zip(generators, before[0], strict=True):
             put(state)
+        for holder, held in zip(holders, before[1], strict=True):
+            if is_array(holder):
+                holder[...] = held
+            else:
+                holder.clear()
+                (holder.update if isinstance(holder, dict) else holder.extend)(held)
 
 
-def numbers_of(model: Any) -> list[Any]:
-    """The numbers that a model keeps, besides Values; those of an array as bytes."""
+def _numbers_of(model: Any) -> list[Any]:
+    """The numbers that a model holds, besides Values; those of an array as bytes."""
     parts = [part.tobytes() if _has_numbers(part) else part for part in walk(model, PARTS)]
     return [part for part in parts if isinstance(part, (int, float, bytes))]
 
@@ -145,40 +141,15 @@ def _has_numbers(part: Any) -> bool:
     return is_array(part) and part.dtype.kind in "biuf"
 
 
-def held_by(model: Any) -> list[tuple[Any, Any]]:
-    """All attributes, lists, dicts and arrays in which a model keeps things, each with a copy, to `put_back`."""
-    found = [vars(part) if isinstance(part, Module) else part for part in walk(model, PARTS)]
-    return [
-        (held, copy.copy(held))
-        for held in found
-        if isinstance(held, (dict, list, deque)) or (_has_numbers(held) and held.flags.writeable)
-    ]
-
-
-def put_back(held: Any, before: Any) -> None:
-    """Put back what a dict, a list or an array held before."""
-    if isinstance(held, dict):
-        for name in held.keys() - before.keys():
-            del held[name]
-        held.update(before)
-    elif is_array(held):
-        held[...] = before
-    else:
-        held.clear()
-        held.extend(before)
-
-
 class Trial:
     """Calls of the model and its loss by the engine, on each example several times in a row, as many as fit in SECONDS.
 
-    `why` says why compiled code must not repeat a call: the loss of an example is not the same each time, or the model
-    draws random numbers, even if they change no loss before weights of 0 have learned; or it changes numbers that it
-    keeps, in which case all that it keeps is set back.
+    `why` says why compiled code must not repeat a call: the loss of an example is not the same each time, or calls
+    change the `state`, even if that changes no loss before weights of 0 have learned.
     """
 
     @gc_paused()
-    def __init__(self, engine: Engine, states: Callable[[], bytes], model: Any) -> None:
-        kept = held_by(model)
+    def __init__(self, engine: Engine, state: Callable[[], Any]) -> None:
         self.why = ""
         self.fails = False  # for one of the examples
         self._engine = engine
@@ -186,16 +157,14 @@ class Trial:
         start = time.perf_counter()
         for i in range(len(engine.data)):
             self.call(i)
-            before = states(), numbers_of(model)
+            before = state()
             for _ in range(CALLS - 1):
                 self.call(i)
-            if (states(), numbers_of(model)) != before:  # after a call that sets them, the next leaves them the same
+            if state() != before:  # after a call that sets it, the next leaves it the same
                 self.why = self.why or CHANGES
             each = (time.perf_counter() - start) / (i + 1)
             if each * (i + 2) > SECONDS:  # the next example would take too long
                 break
-        for held, before in kept if self.why else ():
-            put_back(held, before)
 
     def call(self, i: int, tolerance: float = 0.0) -> None:
         """Call them on an example."""
