@@ -13,12 +13,12 @@ from typing import Any
 from micrograd.compiler.dataset import Batch, address, begins_with_array, check_out, numbers_of
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec
-from micrograd.compiler.native.library import POINTER, CBackend
-from micrograd.compiler.targets.python import PythonBackend
+from micrograd.compiler.native.library import POINTER, NativeCode
+from micrograd.compiler.targets.python import PythonCode
 from micrograd.support.arrays import are_plain, as_ndarray, is_array
 from micrograd.support.trees import Shape, is_regular, nested, places, size
 
-Backend = PythonBackend | CBackend
+Code = PythonCode | NativeCode
 
 FAILURES = (ArithmeticError, ValueError, TypeError, struct.error)  # the last two if a parameter is not a number
 LINE = 64  # bytes of a cache line: a vector that does not begin at one, as in most NumPy arrays, may lie in two
@@ -91,8 +91,8 @@ class Slot:
 class Single:
     """One example, and a call of some kind on it. Each call overwrites its numbers and its results."""
 
-    def __init__(self, backend: Backend, kind: CallSpec) -> None:
-        graph, precision = backend.graph, backend.precision
+    def __init__(self, code: Code, kind: CallSpec) -> None:
+        graph, precision = code.graph, code.precision
         self.shapes, (n_values, *n_gradients) = graph.shapes, graph.results(kind)
         rooms = [buffer(precision, size(shape) or 1) for shape in self.shapes]  # no buffer may be empty
         self._slots = [Slot(shape, room, precision) for shape, room in zip(self.shapes, rooms, strict=True)]
@@ -101,8 +101,8 @@ class Single:
         shapes = [graph.output_shape, *([self.shapes[i] for i in kind] if isinstance(kind, tuple) else ())]
         self._value, *self._gradients = [Slot(shape, results[part], precision) for part, shape in places(shapes)]
         pointers = (POINTER * len(n_gradients))(*[address(gradient.view) for gradient in self._gradients])
-        self.call: Any = backend.call(kind, packed, results, pointers if n_gradients else None)
-        for i, slot in enumerate(self._slots if isinstance(backend, CBackend) else ()):
+        self.call: Any = code.call(kind, packed, results, pointers if n_gradients else None)
+        for i, slot in enumerate(self._slots if isinstance(code, NativeCode) else ()):
             if slot.is_regular and len(slot.view) >= LARGE:
                 slot.pointers, slot.at = packed.pointers, 2 * i
         self._as_arrays = False

@@ -119,7 +119,7 @@ class Compiled(Function):
             return mapped(self, batches, executor)
         packed = self._packed(batches)
         if out is not None:
-            check_out(out, (packed.n, *self._backends[packed.shapes].graph.output_shape), self.precision.code)
+            check_out(out, (packed.n, *self._code[packed.shapes].graph.output_shape), self.precision.code)
         room = None if out is None or packed.overlaps(out) else out.reshape(-1)
         numbers = self._values(packed, out=room)
         if out is None:
@@ -263,7 +263,7 @@ class Compiled(Function):
         Raises FloatingPointError, naming the first operation that produced one or failed, and its operands.
         """
         packed = self._one(args)
-        check(self._backends[packed.shapes].graph, DOUBLE.array(self._numbers(), "parameter"), packed.rows()[0])
+        check(self._code[packed.shapes].graph, DOUBLE.array(self._numbers(), "parameter"), packed.rows()[0])
 
     @property
     def pattern(self) -> tuple[list[int], list[int]]:

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any
 
 from micrograd import scalar
-from micrograd.compiler.calls import FAILURES, Backend, Single
+from micrograd.compiler.calls import FAILURES, Code, Single
 from micrograd.compiler.dataset import Batch, Buckets, Part, ShapeError, Shapes, TracedError, bucket_by_shape, pack
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph, traced
@@ -22,10 +22,10 @@ from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.redirect import any_block, data_buffer, is_free
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
 from micrograd.compiler.frontend.wrappers import Entries, elsewhere, on_arrays
-from micrograd.compiler.native.library import CBackend
+from micrograd.compiler.native.library import NativeCode
 from micrograd.compiler.native.toolchain import CompilerError, ahead, notice, require_compiler, warn_once
 from micrograd.compiler.options import Options, each_axis
-from micrograd.compiler.targets.python import PythonBackend
+from micrograd.compiler.targets.python import PythonCode
 from micrograd.core.errors import note_arguments, shown
 from micrograd.engine import Value, promote
 from micrograd.optim import unique_leaves
@@ -60,7 +60,7 @@ class Function:
         self._entries = Entries(function) if options.sparse else None
         self._function = on_arrays(self._entries or function, example_args)
         self._name: str = getattr(self._function, "__name__", "function")
-        self._backends: dict[Shapes, Backend] = {}
+        self._code: dict[Shapes, Code] = {}
         self._axes = options.axes(len(example_args))
         self._products: dict[tuple[int, ...], Function] = {}  # of a vector and the jacobian, by argnums
         self._singles = defaultdict[CallSpec, list[Single]](list)  # prepared by earlier calls, and free
@@ -85,13 +85,13 @@ class Function:
     def __getstate__(self) -> dict[str, Any]:
         """The state for a copy or a pickle, without the function: it has been traced, and may not be picklable."""
         stand_in = partial(elsewhere, self._name)
-        return vars(self) | {"_singles": defaultdict(list), "_function": stand_in, "_backends": dict(self._backends)}
+        return vars(self) | {"_singles": defaultdict(list), "_function": stand_in, "_code": dict(self._code)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         if self.in_c and not _finds_compiler(require_compiler, self.precision):  # it was pickled on another machine
             self.in_c, self.precision = False, DOUBLE
-            self._backends = {shapes: PythonBackend(backend.graph) for shapes, backend in self._backends.items()}
+            self._code = {shapes: PythonCode(code.graph) for shapes, code in self._code.items()}
 
     def __call__(self, *args: Any) -> Any:
         """The function's value for one example; for Values, what the function itself returns."""
@@ -130,7 +130,7 @@ class Function:
         except IndexError:  # this is the first call, or other threads use all of them
             single = None
         if single is None or not single.take(args):
-            single = Single(self._backends[self._one(args, kind).shapes], kind)
+            single = Single(self._code[self._one(args, kind).shapes], kind)
             single.take(args)
         self._make(single.call, kind, args, self._numbers())
         found = read(single)
@@ -157,9 +157,9 @@ class Function:
 
     def _compiled_for(self, packed: Batch, kind: CallSpec) -> Batch:
         """The examples, once there is a graph for their shapes, with gradients if calls of this kind need them."""
-        if packed.shapes not in self._backends:
+        if packed.shapes not in self._code:
             self._keep(packed.shapes, self._traced(packed.shapes))
-        graph = self._backends[packed.shapes].graph
+        graph = self._code[packed.shapes].graph
         if kind != "forward" and not graph.is_differentiable:
             came = f"the function returns a list of shape {graph.output_shape}, but a gradient needs a single Value"
             if self._first_graph().is_differentiable:
@@ -182,19 +182,18 @@ class Function:
         examples = bucket_by_shape(batches, self.precision, self._axes)
         examples.size = size or len(examples)
         for packed in examples.batches:
-            backend = self._backends[self._compiled_for(packed, kind).shapes]
-            is_last = packed is examples.batches[-1]  # then this thread has nothing else to do
-            build = backend.library if is_last else backend.start_build
-            build(kind, examples.share(packed), epochs * packed.n)
+            code = self._code[self._compiled_for(packed, kind).shapes]
+            ahead = packed is not examples.batches[-1]  # after the last, this thread has nothing else to do
+            code.library(kind, examples.share(packed), epochs * packed.n, ahead=ahead)
         for packed in examples.batches:
-            self._backends[packed.shapes].library(kind, examples.share(packed))
+            self._code[packed.shapes].library(kind, examples.share(packed))
         return examples
 
     def _unflattened(self, shapes: Shapes, n: int, numbers: Any) -> Any:
         """The function's values for n examples of these shapes, from their flat numbers."""
         if self._entries:
             return self._entries.matrices(shapes, n, numbers)
-        return nested(numbers, (n, *self._backends[shapes].graph.output_shape))
+        return nested(numbers, (n, *self._code[shapes].graph.output_shape))
 
     # Compiling
 
@@ -215,7 +214,7 @@ class Function:
         except (TypeError, ValueError, LookupError, AttributeError, ImportError) as error:
             if isinstance(error, TraceError):
                 raise
-            if not self._backends:
+            if not self._code:
                 note_arguments(error, "example_args", [0.0] * len(shapes) if not any(shapes) else [])
                 raise
             is_batch = all(shapes) and tuple([shape[1:] for shape in shapes]) == self._shapes
@@ -224,13 +223,13 @@ class Function:
             raise ShapeError(shapes, self._shapes, why) from error
 
     def _keep(self, shapes: Shapes, graph: Graph) -> None:
-        """Keep the graph for these shapes. The backend builds each function at its first call."""
-        self._backends[shapes] = CBackend(graph, self.options) if self.in_c else PythonBackend(graph)
+        """Keep the graph for these shapes. Its functions are built at their first calls."""
+        self._code[shapes] = NativeCode(graph, self.options) if self.in_c else PythonCode(graph)
         self.token = os.urandom(16).hex()  # under which workers keep the function with these traces
 
     def _add_leaves(self, found: Sequence[Value], shapes: Shapes) -> None:
         """Let the function read these, too, at each call: with gradients, if no parameters were given."""
-        if self._backends:  # their code has no place for these numbers
+        if self._code:  # their code has no place for these numbers
             raise TraceError(
                 f"for arguments of shape {shapes}, the function uses {shown(found[0])}, but for the example it does "
                 "not, so compiled code would not read its number: give compile all Values that the function uses as "
@@ -243,17 +242,17 @@ class Function:
 
     def _first_graph(self) -> Graph:
         """The graph for arguments in the shapes of the example."""
-        return self._backends[self._shapes].graph
+        return self._code[self._shapes].graph
 
     # Calls
 
     def _values(self, packed: Batch, numbers: Sequence[float] | None = None, out: Any = None) -> Any:
         """The function's values for examples, flat: in `out`, or else in an array if an argument is one."""
-        backend = self._backends[packed.shapes]
+        code = self._code[packed.shapes]
         if out is None:
-            n = packed.n * len(backend.graph.outputs)
+            n = packed.n * len(code.graph.outputs)
             out = empty((n,), self.precision.code) if packed.as_arrays else self.precision.zeros(n)
-        call: Any = backend.call("forward", packed, out)
+        call: Any = code.call("forward", packed, out)
         self._make(call, "forward", packed, self._numbers() if numbers is None else numbers)
         call.release()
         return out
@@ -263,7 +262,7 @@ class Function:
         gradients, total = self.precision.zeros(len(numbers)), -0.0  # which adds nothing to -0.0
         for packed, indices, size in parts:
             results = self.precision.zeros(packed.n if indices is None else len(indices))
-            call: Any = self._backends[packed.shapes].call("backward", packed, results, gradients, seed, indices, size)
+            call: Any = self._code[packed.shapes].call("backward", packed, results, gradients, seed, indices, size)
             self._make(call, "backward", packed, numbers, indices)
             call.release()
             total += call.total
@@ -285,7 +284,7 @@ class Function:
             self.precision.array(numbers, "parameter")  # raises an error if one is not a number, or too large
             numbers = DOUBLE.array(numbers, "parameter")
             packed = examples if isinstance(examples, Batch) else self._one(examples, kind)
-            if error := failure(self._backends[packed.shapes].graph, kind, numbers, packed.rows(indices)) or error:
+            if error := failure(self._code[packed.shapes].graph, kind, numbers, packed.rows(indices)) or error:
                 raise error
 
 

@@ -8,7 +8,6 @@ steps. A step that fails changes nothing: the engine takes it, and raises any er
 import math
 import struct
 import threading
-from array import array
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from operator import is_
@@ -167,10 +166,10 @@ class Objective:
 
     def __init__(self, function: Function, packed: Batch) -> None:
         self.function, self._packed, self._turn = function, packed, threading.Lock()
-        backend, precision, n = function._backends[packed.shapes], function.precision, len(function.leaves)
-        self._numbers, self._gradients = buffer(DOUBLE, n), precision.zeros(n)
-        self._slot = Slot((len(function.parameters),), self._numbers, DOUBLE)
-        self._call = backend.call("backward", packed, precision.zeros(packed.n), self._gradients, 1.0 / packed.n)
+        code, precision, n = function._code[packed.shapes], function.precision, len(function.leaves)
+        self._numbers, self._gradients = buffer(precision, n), precision.zeros(n)
+        self._slot = Slot((len(function.parameters),), self._numbers, precision)
+        self._call = code.call("backward", packed, precision.zeros(packed.n), self._gradients, 1.0 / packed.n)
         self._zeros = self._gradients[:]
 
     def __call__(self, vector: Any) -> tuple[float, Any]:
@@ -179,13 +178,9 @@ class Objective:
         with self._turn:
             is_array = take_vector(self._slot, vector)
             if function.constants:
-                self._numbers[n:] = array("d", function._numbers()[n:])
-            numbers: Any = self._numbers
-            if function.precision != DOUBLE:
-                is_ieee, numbers = function.options.ieee, array("d", numbers)
-                numbers = array("f", numbers) if is_ieee else function.precision.array(numbers, "parameter")
+                self._numbers[n:] = function.precision.array(function._numbers()[n:], "constant")
             self._gradients[:] = self._zeros
-            function._make(self._call, "backward", packed, numbers)
+            function._make(self._call, "backward", packed, self._numbers)
             mean, found = self._call.total / packed.n, self._gradients[:n]
         return mean, as_ndarray(found) if is_array else found.tolist()
 

@@ -68,7 +68,7 @@ def compiled(stack: ExitStack, model: Any, engine: Engine, backend: Backend, bat
                 with suppress(ArithmeticError, ValueError):  # the step that takes this example raises it, too
                     loss, _ = function._sums(examples.parts([0]), function._numbers(), 1.0)
                     trial.compare(0, loss, 1e-6 if function.precision == DOUBLE else 1e-2)
-                learns = any(function._backends[each.shapes].graph.has_gradients(n) for each in examples.batches)
+                learns = any(function._code[each.shapes].graph.has_gradients(n) for each in examples.batches)
             why = trial.why
         except Exception as error:
             if backend.name != "auto" or backend.executor is not None:

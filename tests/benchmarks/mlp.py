@@ -142,7 +142,7 @@ def function_alone(fast: Any, packed: Any) -> Measure:
     """The gradient by the generated function, with buffers for parameters, gradients and results."""
     numbers = memoryview(array("d", [p.data for p in fast.parameters]))
     gradients, results = ctypes.create_string_buffer(numbers.nbytes), array("d", bytes(8 * len(packed)))
-    call = fast._backends[packed.shapes].call("backward", packed, results, gradients, 1 / len(packed))
+    call = fast._code[packed.shapes].call("backward", packed, results, gradients, 1 / len(packed))
 
     def gradient() -> float:
         call.run(numbers)

@@ -1,4 +1,4 @@
-"""The C backend: a graph as loaded libraries, one for each kind of call, in one thread or several."""
+"""A graph in C, as loaded libraries, one for each kind of call, in one thread or several."""
 
 import ctypes
 import math
@@ -43,7 +43,7 @@ class CallArguments(ctypes.Structure):
     )
 
 
-class CBackend:
+class NativeCode:
     """A graph as libraries in C, one for each kind of call, built on first use.
 
     Raises OverflowError if a constant of the function is too large for the precision.
@@ -58,37 +58,24 @@ class CBackend:
         self._libraries: dict[tuple[CallSpec, int], Library] = {}  # by how many vectors of examples are
 
     def __reduce__(self) -> tuple[Any, ...]:  # libraries are built again, or found in the cache
-        return CBackend, (self.graph, self.options)
+        return NativeCode, (self.graph, self.options)
 
     def call(
         self, kind: CallSpec, packed: Batch, results: Any, gradients: Any = None, seed: float = 1.0,
         indices: "array[int] | None" = None, size: float = 0,
     ) -> "NativeCall":  # fmt: skip
-        """A call like that of `PythonBackend.call`, on buffers in the precision.
+        """A call like that of `PythonCode.call`, on buffers in the precision.
 
         Its library is the one for calls with `size` examples, by default as many as there are.
         """
         return NativeCall(self.library(kind, size or packed.n), packed, results, gradients, seed, indices)
 
-    def start_build(self, kind: CallSpec, n: float, uses: float) -> None:
-        """Start building the library for calls of this kind with n examples, unless it is loaded.
-
-        If it cannot be built, `library` raises the error.
-        """
-        self._library(kind, n, uses).start()
-
-    def library(self, kind: CallSpec, n: float, uses: float = math.inf) -> "Library":
+    def library(self, kind: CallSpec, n: float, uses: float = math.inf, *, ahead: bool = False) -> "Library":
         """The library for a kind of call with n examples, which it computes in tiles or one by one. If there are only a
-        few `uses`, in all these calls together, the compiler may hurry.
+        few `uses`, in all these calls together, the compiler may hurry. `ahead` of its use, it need not be loaded yet.
 
         Raises CompilerError if it cannot be built.
         """
-        library = self._library(kind, n, uses)
-        library.load()
-        return library
-
-    def _library(self, kind: CallSpec, n: float, uses: float = math.inf) -> "Library":
-        """The library for calls of this kind with n examples; it may not be loaded yet."""
         graph, precision = self.graph, self.precision
         threads = self.options.backend.threads if isinstance(kind, str) else 1  # these may share the examples of a call
         least = self._least(kind) if threads > 1 else 1  # then operands need not be counted
@@ -102,8 +89,12 @@ class CBackend:
                     graph, program, tile=tile, precision=precision, shared=self._shared, threads=threads, least=least,
                     in_haste=uses * graph.n_operands[1] < A_LINE * length(program.kernel), results=graph.results(kind),
                 )  # fmt: skip
-            self._libraries[kind, tile] = Library(graph, precision, text)
-        return self._libraries[kind, tile]
+            built = start_build(text) if ahead else partial(build, text)
+            self._libraries[kind, tile] = Library(graph, precision, built)
+        library = self._libraries[kind, tile]
+        if not ahead:
+            library.load()
+        return library
 
     def _least(self, kind: CallSpec) -> int:
         """How many examples keep a thread busy for long enough."""
@@ -137,36 +128,29 @@ def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
 
 
 class Library:
-    """The library for a kind of call: its text in C, and what is built from it.
+    """The library for a kind of call, which `built` returns.
 
     Once it is loaded, `run` is the generated function. Each call takes a `workspace`; once it is released, any
     thread can take it.
     """
 
-    def __init__(self, graph: Graph, precision: Precision, text: str) -> None:
-        self.graph, self.precision, self.text = graph, precision, text
+    def __init__(self, graph: Graph, precision: Precision, built: Callable[[], ctypes.CDLL]) -> None:
+        self.graph, self.precision, self._built = graph, precision, built
         numbers = struct.Struct(f"={graph.n_parameters}{precision.code}")  # of parameters
         self.pack_into, self._size = numbers.pack_into, numbers.size
         self.run: Any = None
         self.free: list[Any] = []
-        self._wait: Callable[[], ctypes.CDLL] | None = None  # once it is being built
-
-    def start(self) -> None:
-        """Start building it, unless that has begun."""
-        if not (self.run or self._wait):
-            self._wait = start_build(self.text)
 
     def load(self) -> None:
         """Load it, unless it is loaded. Raises CompilerError if it cannot be built."""
-        text, wait = self.text, self._wait  # both now: another thread that loads it sets them to empty
         if self.run:
             return
         try:
-            library = wait() if wait else build(text)
+            library = self._built()
         except CompilerError as error:
             raise CompilerError(f"the C for arguments of shape {self.graph.shapes} cannot be built: {error}") from error
         self.room, self.run = ctypes.c_int64.in_dll(library, "room").value, RUN(("run", library))
-        self.text, self._wait = "", None
+        self._built = lambda: library  # so that the text is freed
 
     def workspace(self) -> Any:
         """A workspace that no call uses: `room` bytes, and behind them space for the parameters."""

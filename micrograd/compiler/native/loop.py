@@ -65,8 +65,8 @@ class NativeLoop:
 
     def __init__(self, function: Any, optimizer: Optimizer, indices: Sequence[int]) -> None:
         self._function, self._optimizer, precision = function, optimizer, function.precision
-        self._kernel: UpdateKernel | None = None  # with its rule
-        self._train: Any = None  # the loop with that rule, once a step has needed it
+        self._text = ""  # of the loop in C, with the optimizer's rule
+        self._train: Any = None  # that loop, once a step has needed it
         n, n_trained, ranges = len(function.leaves), len(function.parameters), ranges_of(indices)
         before = [leaf.grad or 0.0 for leaf in function.leaves]  # or None before the first backward pass
         grads, spare = precision.array(before, "the gradient of parameter"), precision.zeros(n)
@@ -108,9 +108,9 @@ class NativeLoop:
         for name, numbers in assigned.items():  # all are read before any is changed
             ours[name][:] = numbers
             attributes[name] = ours[name]
-        if self._kernel is None or self._kernel.traced_with != UpdateKernel.key(self._optimizer):
-            self._kernel = UpdateKernel(self._optimizer)
-            self._train, text = None, source(self._kernel, self._function.precision)
+        text = source(UpdateKernel(self._optimizer), self._function.precision)
+        if text != self._text:
+            self._text, self._train = text, None
             self._wait = start_build(text)  # while this thread traces for other shapes, and builds other libraries
         self._known = dict(attributes)
 
@@ -161,8 +161,8 @@ class NativeLoop:
         function, indices = self._function, array("q", [0]) * n
         losses = function.precision.zeros(n)
         for batch in examples.batches:
-            backend = function._backends[batch.shapes]
-            self._calls.append(backend.call("backward", batch, losses, size=examples.share(batch)))
+            code = function._code[batch.shapes]
+            self._calls.append(code.call("backward", batch, losses, size=examples.share(batch)))
         programs = (POINTER * (2 * len(self._calls)))(*chain(*[call.addresses for call in self._calls]))
         arguments.programs, arguments.n_programs = ctypes.addressof(programs), len(self._calls)
         arguments.bucket, arguments.slot = address(examples.bucket), address(examples.slot)

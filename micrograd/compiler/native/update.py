@@ -9,7 +9,6 @@ from copy import copy
 from functools import partial
 from itertools import repeat
 from operator import is_not
-from types import FunctionType
 from typing import Any
 
 from micrograd.compiler.dtype import DOUBLE, Precision
@@ -22,7 +21,6 @@ from micrograd.core.errors import shown
 from micrograd.optim import Optimizer, check_result, clip_scale
 
 ONLY = 'in C it may depend only on the numbers it is given and on options, and change nothing; try backend="python"'
-PLAIN = {bool, int, float, str, tuple, type(None), FunctionType}
 
 
 class UpdateKernel:
@@ -31,8 +29,7 @@ class UpdateKernel:
     `trace` is the traced rule, which begins with clipping if the optimizer clips; `results` are its lines for the new
     parameter and moments. `uniform` has the lines that are the same for all parameters, and `before` has the ones that
     other lines or the results use. `moments` are the names of the moments; those after the first `n_changed` do not
-    change. `traced_with` is the `key` of the optimizer when it was traced: once that differs, the kernel is outdated.
-    Anything else that the rule reads is constant.
+    change. Anything else that the rule reads is constant.
 
     Raises TypeError if the rule does more than return these numbers, or is not the same for each parameter and step.
     """
@@ -40,7 +37,6 @@ class UpdateKernel:
     def __init__(self, optimizer: Optimizer) -> None:
         check_rule(optimizer)
         self.clips = optimizer.clip_grad_norm is not None
-        self.traced_with = self.key(optimizer)
         try:
             self.trace, self.results = _traced(copy(optimizer))
         except TraceError as error:
@@ -53,13 +49,6 @@ class UpdateKernel:
         self.moments, self.learning_rate = list(optimizer.moments), optimizer.learning_rate
         changed = [k for k in range(len(self.moments)) if self.trace.leaves.get(self.results[1 + k]) != ("x", 2 + k)]
         self.n_changed = max(changed, default=-1) + 1
-
-    @staticmethod
-    def key(optimizer: Optimizer) -> tuple[Any, ...]:
-        """The attributes that do not change with each step: numbers, strings, tuples, functions; of others, the ids."""
-        varying = {"learning_rate", "steps", "parameters", *optimizer.moments}
-        attributes = [(name, x) for name, x in vars(optimizer).items() if name not in varying]
-        return tuple([(name, x if type(x) in PLAIN else id(x)) for name, x in attributes])
 
     def computed(
         self, name: Callable[[int], str], templates: Mapping[str, str], *, head: bool

@@ -1,4 +1,4 @@
-"""The Python backend: a trace as straight-line Python, one assignment a line.
+"""A graph in Python: a trace as straight-line Python, one assignment a line.
 
 `p0`, `p1`, ... are the parameters and `g0`, ... their gradients; `x0`, ... are the inputs of one example, flat; `t0`,
 ... is what is computed from them, and `dt0` the derivative of the result by `t0`.
@@ -57,7 +57,7 @@ IEEE_NAMESPACE = {
 }
 
 
-class PythonBackend:
+class PythonCode:
     """A graph as functions in Python, each compiled when it is first called. A copy compiles its own."""
 
     precision = DOUBLE
@@ -67,12 +67,9 @@ class PythonBackend:
         self._functions: dict[CallSpec, Callable[..., Any]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PythonBackend, (self.graph,)
+        return PythonCode, (self.graph,)
 
-    def start_build(self, kind: CallSpec, n: float, uses: float) -> None:
-        """Do nothing: `library` is fast."""
-
-    def library(self, kind: CallSpec, n: float = 0, uses: float = 0) -> Callable[..., Any]:
+    def library(self, kind: CallSpec, n: float = 0, uses: float = 0, *, ahead: bool = False) -> Callable[..., Any]:
         """The generated function for calls of this kind."""
         if kind not in self._functions:
             with gc_paused():

@@ -194,7 +194,7 @@ def test_inputs_that_all_examples_share_are_read_once_for_all_lanes():
 def test_few_examples_are_computed_one_by_one_with_dot():
     model, loss, batch = large(21, 11)
     fast = assert_trains_alike(model, loss, batch[:3])
-    assert ("backward", 0) in fast._backends[((21,),)]._libraries
+    assert ("backward", 0) in fast._code[((21,),)]._libraries
     assert " = dot(sum" in library_text(fast, "backward", 0)
 
 
@@ -251,4 +251,4 @@ def test_every_kind_of_library_is_c_without_a_warning(monkeypatch, optimized):
             fast.map([0.5] * n)
             fast.backward([0.5] * n)
         fast.value_and_grad(0.5)
-        assert len(fast._backends[((),)]._libraries) == 5
+        assert len(fast._code[((),)]._libraries) == 5

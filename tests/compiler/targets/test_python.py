@@ -91,6 +91,6 @@ def test_nothing_that_the_user_wrote_gets_into_the_source():
 
 def test_the_generated_code_cannot_reach_the_builtins():
     fast = micrograd.compile(lambda x: x, (1.0,), backend="python")
-    functions = fast._backends[((),)]._functions
+    functions = fast._code[((),)]._functions
     assert fast(2.0) == 2.0
     assert set(functions["forward"].__globals__["__builtins__"]) == {"abs", "range", "reversed", "zip"}
