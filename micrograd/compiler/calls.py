@@ -15,8 +15,9 @@ from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec
 from micrograd.compiler.native.library import POINTER, NativeCode
 from micrograd.compiler.targets.python import PythonCode
+from micrograd.core.errors import shown
 from micrograd.support.arrays import are_plain, as_ndarray, is_array
-from micrograd.support.trees import Shape, is_regular, nested, places, size
+from micrograd.support.trees import Shape, is_regular, nested, places, shapes_in, size
 
 Code = PythonCode | NativeCode
 
@@ -89,9 +90,12 @@ class Slot:
 
 
 class Single:
-    """One example, and a call of some kind on it. Each call overwrites its numbers and its results."""
+    """One example, and a call of some kind on it. Each call overwrites its numbers and its results.
 
-    def __init__(self, code: Code, kind: CallSpec) -> None:
+    If the function itself `returns_gradients`, in a tuple beside a value, they are apart from it.
+    """
+
+    def __init__(self, code: Code, kind: CallSpec, returns_gradients: bool) -> None:
         graph, precision = code.graph, code.precision
         self.shapes, (n_values, *n_gradients) = graph.shapes, graph.results(kind)
         rooms = [buffer(precision, size(shape) or 1) for shape in self.shapes]  # no buffer may be empty
@@ -99,8 +103,11 @@ class Single:
         packed = Batch(self.shapes, 1, rooms, precision, (0,) * len(rooms), False)
         results = buffer(precision, n_values + sum(n_gradients), n_values if n_gradients else 0)
         shapes = [graph.output_shape, *([self.shapes[i] for i in kind] if isinstance(kind, tuple) else ())]
+        if returns_gradients:
+            value, gradients = shapes_in(graph.output_shape)
+            shapes = [value, *shapes_in(gradients)]
         self._value, *self._gradients = [Slot(shape, results[part], precision) for part, shape in places(shapes)]
-        pointers = (POINTER * len(n_gradients))(*[address(gradient.view) for gradient in self._gradients])
+        pointers = (POINTER * len(self._gradients))(*[address(gradient.view) for gradient in self._gradients])
         self.call: Any = code.call(kind, packed, results, pointers if n_gradients else None)
         for i, slot in enumerate(self._slots if isinstance(code, NativeCode) else ()):
             if slot.is_regular and len(slot.view) >= LARGE:
@@ -120,20 +127,24 @@ class Single:
         value = self._value
         return value.read(self._as_arrays) if value.shape else value.view[0]
 
-    def both(self, out: Sequence[Any] | None = None) -> tuple[Any, Sequence[Any]]:
-        """The result, and the gradients with respect to the arguments, each in its shape: in `out`, if given.
+    def both(self, is_one: bool, out: Any = None) -> tuple[Any, Any]:
+        """The result, and the gradients with respect to the arguments in a tuple, each in its shape, or the only one:
+        in `out`, if given.
 
-        Raises the errors of `check_out`, and then no array has changed.
+        Raises TypeError or ValueError if arrays in `out` do not fit, and then none has changed.
         """
-        value = self._value.view
+        gradients, as_arrays = self._gradients, self._as_arrays
         if out is None:
-            as_arrays = self._as_arrays
-            return value[0], [gradient.read(as_arrays) for gradient in self._gradients]
-        for room, gradient in zip(out, self._gradients, strict=True):
-            check_out(room, gradient.shape, value.format)
-        for room, gradient in zip(out, self._gradients, strict=True):
-            room[...] = gradient.array
-        return value[0], out
+            found = [gradient.read(as_arrays) for gradient in gradients]
+        else:
+            found, n = [out] if is_one else out, len(gradients)
+            if not isinstance(found, (list, tuple)) or len(found) != n:
+                raise TypeError(f"out is {shown(out)}: expected a tuple of {n} arrays, one for each gradient")
+            for room, gradient in zip(found, gradients, strict=True):
+                check_out(room, gradient.shape, gradient.view.format)
+            for room, gradient in zip(found, gradients, strict=True):
+                room[...] = gradient.array
+        return self.value(), found[0] if is_one else tuple(found)
 
 
 def buffer(precision: Precision, n: int, at_line: int = 0) -> memoryview:

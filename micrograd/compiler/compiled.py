@@ -4,7 +4,6 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from importlib.util import find_spec
 from itertools import pairwise
 from operator import add
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from micrograd.compiler.calls import Single, Slot
-from micrograd.compiler.dataset import Batch, check_out, each_array
+from micrograd.compiler.dataset import Batch, check_out
 from micrograd.compiler.dtype import DOUBLE, Precision, named
 from micrograd.compiler.frontend.graph import Graph, traced
 from micrograd.compiler.frontend.interpret import check
@@ -170,9 +169,8 @@ class Compiled(Function):
         ValueError if `out` does not fit the gradients.
         """
         places, is_one = _places(argnum, len(args))
-        read = Single.both if out is None else partial(Single.both, out=each_array(out, len(places), is_one=is_one))
-        value, gradients = self._called(places, args, read)
-        return value, gradients[0] if is_one else tuple(gradients)
+        value, gradient = self._called(places, args, Single.both, is_one, out)
+        return value, gradient
 
     def vjp(self, *args: Any, argnum: int | Sequence[int] | None = None, out: Any = None) -> tuple[Any, Any]:
         """The function's value for one example, and the gradient of value . vector: a vector times the jacobian.
@@ -187,15 +185,9 @@ class Compiled(Function):
             example = [trees.mapped(validation.plain, trees.as_lists(argument)) for argument in args]
             product, options = vjp(self._function, places), replace(self.options, in_axes=0)
             self._products[places] = Function(product, example, self.parameters, options)
-        value, gradients = self._products[places](*args)
-        if out is not None:
-            rooms = each_array(out, len(places), is_one=is_one)
-            for room, gradient in zip(rooms, gradients, strict=True):
-                check_out(room, trees.shape_of(gradient), self.precision.code)
-            for room, gradient in zip(rooms, gradients, strict=True):
-                room[...] = gradient
-            gradients = rooms
-        return value, gradients[0] if is_one else tuple(gradients)
+            self._products[places].returns_gradients = True
+        value, gradient = self._products[places]._called("forward", args, Single.both, is_one, out)
+        return value, gradient
 
     def objective(self, *batches: Any) -> "tuple[Objective, Any]":
         """The mean over examples as a function of all parameters in one vector, for optimizers of other libraries.

@@ -259,14 +259,6 @@ def check_out(out: Any, shape: tuple[Any, ...], code: str) -> None:
     raise (ValueError if is_array else TypeError)(f"out is {came}: expected {expected}")
 
 
-def each_array(out: Any, n: int, *, is_one: bool) -> Sequence[Any]:
-    """An array for each of n gradients: `out` has them in a tuple, or is the only one."""
-    arrays = [out] if is_one else out
-    if not isinstance(arrays, (list, tuple)) or len(arrays) != n:
-        raise TypeError(f"out is {shown(out)}: expected a tuple of {n} arrays, one for each gradient")
-    return arrays
-
-
 def begins_with_array(batch: Any) -> bool:
     """Whether this is an array or a dict that has one, or the first item in a list is, at whatever depth."""
     while isinstance(batch, (list, tuple)) and batch:

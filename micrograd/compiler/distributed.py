@@ -21,7 +21,7 @@ from copy import copy
 from functools import reduce
 from itertools import chain, islice, pairwise
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any
 
 from micrograd.compiler.dataset import Batch, Buckets
 from micrograd.compiler.function import Function
@@ -35,40 +35,33 @@ _sent: set[str] = set()
 """The tokens of what some worker has."""
 
 
-class Task(NamedTuple):
-    """A call for a worker, `do(*kept, *arguments)`: it keeps `kept` for later tasks with this token."""
-
-    name: str  # of the examples, for messages
-    do: Callable[..., Any]
-    arguments: tuple[Any, ...]
-    token: str
-    kept: Any  # a program, perhaps with examples, in a tuple; None if the worker should have it already
-
-    def done(self) -> Any:
-        """What the call returns."""
-        with _noted(self.name):
-            return self.do(*self.kept, *self.arguments)
+Task = tuple[str, str, Callable[..., Any], tuple[Any, ...]]
+"""The name of its examples, for messages; the token of what it needs; and the function to call, and its arguments."""
 
 
-def run_task(task: Task) -> tuple[Any, Exception | None] | None:
-    """On a worker: the result of a task, and the error that it raised; None if what it keeps is missing here."""
-    if (kept := task.kept or _kept.get(task.token)) is None:
+def run_task(token: str, kept: Any, do: Any, arguments: Sequence[Any]) -> tuple[Any, Exception | None] | None:
+    """On a worker: what `do(*kept, *arguments)` returns, and the error that it raised; None if what it keeps is missing
+    here. Later tasks with this token may come without it.
+    """
+    if (kept := kept or _kept.get(token)) is None:
         return None
-    _kept.pop(task.token, None)
-    _kept[task.token] = kept
-    for token in list(_kept)[:-MOST_KEPT]:
-        _kept.pop(token, None)
+    _kept.pop(token, None)
+    _kept[token] = kept
+    for other in list(_kept)[:-MOST_KEPT]:
+        _kept.pop(other, None)
     try:
-        return task._replace(kept=kept).done(), None
+        return do(*kept, *arguments), None
     except Exception as error:
         return None, error
 
 
 class Workers:
-    """The workers of an executor, and their number `n`, as far as the executor tells."""
+    """The workers of an executor, and their number `n`, as far as the executor tells. They keep a program, perhaps with
+    examples.
+    """
 
-    def __init__(self, executor: Any) -> None:
-        self.executor = executor
+    def __init__(self, executor: Any, *kept: Any) -> None:
+        self.executor, self._kept = executor, kept
         counts = (getattr(executor, name, None) for name in ("_max_workers", "num_workers"))
         self.n = next(filter(None, counts), os.cpu_count() or 1)
 
@@ -87,8 +80,9 @@ class Workers:
                 result, error = self._answer(future) or self._answer(self._submit(task, whole=True))
                 submitted.popleft()
                 if error:
+                    error.add_note(f"in {task[0]}")
                     raise error
-                _sent.add(task.token)
+                _sent.add(task[1])
                 yield result
         finally:
             for _, future in submitted:
@@ -96,10 +90,9 @@ class Workers:
 
     def _submit(self, task: Task, whole: bool = False) -> Any:
         """Submit a task, whole or without what was sent before; return its future."""
-        if task.token in _sent and not whole:
-            task = task._replace(kept=None)
+        _, token, *call = task
         try:
-            return self.executor.submit(run_task, task)
+            return self.executor.submit(run_task, token, self._kept if whole or token not in _sent else None, *call)
         except RuntimeError as error:  # it was shut down
             raise _broken(error) from error
 
@@ -112,6 +105,16 @@ class Workers:
 
 def _broken(error: Exception) -> BrokenExecutor:
     return BrokenExecutor(f"the executor is broken: {type(error).__name__}: {error}".rstrip(".: "))
+
+
+@contextmanager
+def _noted(name: str) -> Iterator[None]:
+    """Note in an error which examples it is about."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"in {name}")
+        raise
 
 
 # Map and backward
@@ -143,10 +146,15 @@ def mean(fast: Function, batches: Sequence[Any], executor: Any) -> tuple[float, 
 def _results(fast: Function, do: Any, batches: Sequence[Any], executor: Any) -> Iterator[Any]:
     """The results of `do` for each chunk, computed on the executor or here."""
     numbers = fast.precision.array(fast._numbers(), "parameter")
-    workers = Workers(executor)
+    workers = Workers(executor, fast)
     chunks = _chunks(fast, batches, workers.n)  # this may compile for other shapes, and change the token
-    tasks = (Task(name, do, (chunk, numbers), fast.token, (fast,)) for name, chunk in chunks)
-    yield from workers.results(tasks, PREFETCH * workers.n) if executor else map(Task.done, tasks)
+    if executor:
+        tasks = ((name, fast.token, do, (chunk, numbers)) for name, chunk in chunks)
+        yield from workers.results(tasks, PREFETCH * workers.n)
+    for name, chunk in chunks:
+        with _noted(name):
+            result = do(fast, chunk, numbers)
+        yield result
 
 
 def _chunks(fast: Function, batches: Sequence[Any], workers: int) -> Iterator[tuple[str, Batch]]:
@@ -162,16 +170,6 @@ def _chunks(fast: Function, batches: Sequence[Any], workers: int) -> Iterator[tu
         n = min(workers, whole.n)
         for start, stop in pairwise(whole.n * k // n for k in range(n + 1)):
             yield f"the examples {start} to {stop - 1}; the error counts them from 0", whole.part(start, stop)
-
-
-@contextmanager
-def _noted(name: str) -> Iterator[None]:
-    """Note in an error which examples it is about."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(f"in {name}")
-        raise
 
 
 # What tasks do
@@ -202,18 +200,16 @@ class Shards:
     """The examples of a training run on the workers of an executor: each worker computes a part of a batch."""
 
     def __init__(self, executor: Any, fast: Function, examples: Buckets) -> None:
-        self._workers, self._token = Workers(executor), os.urandom(16).hex()
-        examples = copy(examples)
-        examples.size /= min(examples.size, self._workers.n)  # one worker's share of a step
-        self._kept = fast, examples
+        self._fast, self._examples, self._token = fast, copy(examples), os.urandom(16).hex()
+        self._workers = Workers(executor, fast, self._examples)
+        self._examples.size /= min(examples.size, self._workers.n)  # one worker's share of a step
 
     def sums(self, batch: Sequence[int], numbers: Sequence[float], seed: float) -> tuple[float, "array[float]"]:
         """The sum of the losses for a batch, and its gradient, times `seed`."""
-        fast, examples = self._kept
-        batch = batch if len(batch) < len(examples) else range(len(batch))  # in the same order at each step
-        numbers, parts = fast.precision.array(numbers, "parameter"), min(len(batch), self._workers.n)
+        batch = batch if len(batch) < len(self._examples) else range(len(batch))  # in the same order at each step
+        numbers, parts = self._fast.precision.array(numbers, "parameter"), min(len(batch), self._workers.n)
         tasks = [
-            Task(f"shard {k}", shard, (batch[start:stop], numbers, seed), self._token, self._kept)
+            (f"shard {k}", self._token, shard, (batch[start:stop], numbers, seed))
             for k, (start, stop) in enumerate(pairwise(len(batch) * k // parts for k in range(parts + 1)))
         ]
         losses, gradients = zip(*self._workers.results(tasks, len(tasks)), strict=True)

@@ -44,6 +44,8 @@ class Function:
     others that the function turns out to use. If no parameters are given, these are parameters, too.
     """
 
+    returns_gradients = False  # besides a value, as a product of a vector and a jacobian does
+
     def __init__(
         self, function: Callable[..., Any], example_args: Sequence[Any], parameters: Sequence[Value] | None,
         options: Options,
@@ -122,7 +124,7 @@ class Function:
 
     # Examples
 
-    def _called(self, kind: CallSpec, args: Sequence[Any], read: Callable[[Single], Any]) -> Any:
+    def _called(self, kind: CallSpec, args: Sequence[Any], read: Callable[..., Any], *options: Any) -> Any:
         """What `read` returns after a call for one example. Later calls use what was prepared for it."""
         singles = self._singles[kind]
         try:
@@ -130,10 +132,10 @@ class Function:
         except IndexError:  # this is the first call, or other threads use all of them
             single = None
         if single is None or not single.take(args):
-            single = Single(self._code[self._one(args, kind).shapes], kind)
+            single = Single(self._code[self._one(args, kind).shapes], kind, self.returns_gradients)
             single.take(args)
         self._make(single.call, kind, args, self._numbers())
-        found = read(single)
+        found = read(single, *options)
         singles.append(single)  # from here on, another thread may take it
         return found
 

@@ -53,7 +53,7 @@ class Processes:
 
     def loaded(self):
         """How many tasks came with a program and examples."""
-        return sum(task.kept is not None for task in self.tasks)
+        return sum(kept is not None for _, kept, *_ in self.tasks)
 
     def _serve(self):
         while True:
@@ -72,7 +72,7 @@ class Processes:
         workers._kept = self._rng.choice(self.kept)
         try:
             if function is workers.run_task:
-                self.tasks.append(arguments[0])
+                self.tasks.append(arguments)
                 self.before(len(self.tasks))
             future.set_result(pickle.loads(pickle.dumps(function(*arguments))))
         except BaseException as error:
@@ -169,8 +169,8 @@ def test_what_a_worker_has_lost_is_sent_again():
 
 def test_a_process_keeps_the_latest_programs():
     for token in "abac":
-        task = workers.Task("", lambda examples: examples, (), token, ([1.0],))
-        assert workers.run_task(task) == ([1.0], None)
+        found = workers.run_task(token, ([1.0],), lambda examples: examples, ())
+        assert found == ([1.0], None)
     assert list(workers._kept) == ["a", "c"]
 
 
@@ -229,9 +229,10 @@ def fails(error):
 
 
 def test_an_error_of_a_worker_names_the_shard():
-    error = OSError("no disk")
-    assert workers.run_task(workers.Task("shard 1", fails, (), "token", (error,))) == (None, error)
-    assert error.__notes__ == ["in shard 1"]
+    task = "shard 1", "token", fails, ()
+    with pytest.raises(OSError, match="no disk") as caught:
+        list(workers.Workers(Processes(1), OSError("no disk")).results([task], 1))
+    assert caught.value.__notes__ == ["in shard 1"]
 
 
 def test_ctrl_c_ends_the_training_after_the_step_and_a_second_one_what_is_under_way(backend):
