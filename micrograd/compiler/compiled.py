@@ -1,5 +1,6 @@
 """The public face: `compile`, and the methods of the compiled function that it returns."""
 
+import struct
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,10 +9,11 @@ from importlib.util import find_spec
 from itertools import pairwise
 from operator import add
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
-from micrograd.compiler.calls import Single, Slot
-from micrograd.compiler.dataset import Batch, check_out
+from micrograd.compiler.calls import Single, Slot, buffer
+from micrograd.compiler.dataset import Batch, ShapeError, check_out
 from micrograd.compiler.dtype import DOUBLE, Precision, named
 from micrograd.compiler.frontend.graph import Graph, traced
 from micrograd.compiler.frontend.interpret import check
@@ -24,10 +26,11 @@ from micrograd.compiler.native.toolchain import CompilerError
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.passes import program
-from micrograd.compiler.session import Objective, Training, take_vector
+from micrograd.compiler.session import Training
 from micrograd.compiler.stages import stages
 from micrograd.compiler.targets.export import export_c, export_js
 from micrograd.compiler.targets.python import source
+from micrograd.core.errors import shown
 from micrograd.core.levels import GRADIENT_LOCK
 from micrograd.engine import Value
 from micrograd.functional import vjp
@@ -189,7 +192,7 @@ class Compiled(Function):
         value, gradient = self._products[places]._called("forward", args, Single.both, is_one, out)
         return value, gradient
 
-    def objective(self, *batches: Any) -> "tuple[Objective, Any]":
+    def objective(self, *batches: Any) -> tuple[Callable[[Any], tuple[float, Any]], Any]:
         """The mean over examples as a function of all parameters in one vector, for optimizers of other libraries.
 
         It returns `fun` and `x0`, as `scipy.optimize.minimize(fun, x0, jac=True)` takes them. `fun(vector)` returns the
@@ -199,9 +202,28 @@ class Compiled(Function):
         Raises TypeError if the function does not return a single Value; ValueError if the examples do not fit its
         arguments. `fun` raises ValueError if the vector does not have a number for each parameter.
         """
-        objective = Objective(self, self._packed(batches, kind="backward"))
-        x0 = array("d", self._numbers()[: len(self.parameters)])
-        return objective, as_ndarray(x0) if find_spec("numpy") else x0.tolist()
+        packed, n, precision, turn = (
+            self._packed(batches, kind="backward"),
+            len(self.parameters),
+            self.precision,
+            Lock(),
+        )
+        numbers, gradients = buffer(precision, len(self.leaves)), precision.zeros(len(self.leaves))
+        slot, results, zeros, turn = Slot((n,), numbers, precision), precision.zeros(packed.n), gradients[:], Lock()
+        call: Any = self._code[packed.shapes].call("backward", packed, results, gradients, 1.0 / packed.n)
+
+        def fun(vector: Any) -> tuple[float, Any]:
+            with turn:  # threads take turns
+                is_array = _take_vector(slot, vector)
+                if self.constants:
+                    numbers[n:] = precision.array(self._numbers()[n:], "constant")
+                gradients[:] = zeros
+                self._make(call, "backward", packed, numbers)
+                mean, found = call.total / packed.n, gradients[:n]
+            return mean, as_ndarray(found) if is_array else found.tolist()
+
+        x0 = array("d", self._numbers()[:n])
+        return fun, as_ndarray(x0) if find_spec("numpy") else x0.tolist()
 
     def load(self, vector: Any) -> None:
         """Set the parameters to the numbers of a vector, in the order of `x0` from `objective`.
@@ -209,7 +231,7 @@ class Compiled(Function):
         Raises ValueError or TypeError if it does not have a real number for each parameter.
         """
         n = len(self.parameters)
-        take_vector(slot := Slot((n,), memoryview(DOUBLE.zeros(n)), DOUBLE), vector)
+        _take_vector(slot := Slot((n,), memoryview(DOUBLE.zeros(n)), DOUBLE), vector)
         with GRADIENT_LOCK:
             set_data(self.parameters, slot.view.tolist())
 
@@ -346,6 +368,15 @@ class Compiled(Function):
         if self.constants:
             return traced(self._function, self._shapes, self.parameters, options=self.options), numbers
         return self._first_graph(), numbers
+
+
+def _take_vector(slot: Slot, numbers: Any) -> bool:
+    """Copy a flat list or array of real numbers. Raises ValueError or TypeError for anything else."""
+    try:
+        return slot.take(numbers)
+    except (ShapeError, struct.error):
+        expected = f"expected {slot.shape[0]} numbers, one for each parameter, as in x0"
+        raise ValueError(f"the vector is {shown(numbers)}: {expected}") from None
 
 
 def _places(argnum: Any, n: int) -> tuple[tuple[int, ...], bool]:

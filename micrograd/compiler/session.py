@@ -6,15 +6,13 @@ steps. A step that fails changes nothing: the engine takes it, and raises any er
 """
 
 import math
-import struct
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from operator import is_
 from typing import Any, Self
 
-from micrograd.compiler.calls import Slot, buffer
-from micrograd.compiler.dataset import Batch, Buckets, ShapeError
+from micrograd.compiler.dataset import Buckets
 from micrograd.compiler.dtype import DOUBLE, REMEDY
 from micrograd.compiler.frontend.redirect import assign, is_held
 from micrograd.compiler.function import Function
@@ -25,7 +23,6 @@ from micrograd.compiler.stepping import Batches, Engine
 from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.optim import Optimizer
-from micrograd.support.arrays import as_ndarray
 from micrograd.support.collector import gc_paused
 from micrograd.support.trees import mapped
 
@@ -159,36 +156,3 @@ def _indices(function: Function, optimizer: Optimizer) -> list[int]:
     except KeyError as error:
         came = f"the optimizer changes {shown(error.args[0])}, but this is not a parameter of the compiled function"
         raise ValueError(f"{came}: give compile all parameters that the optimizer changes") from None
-
-
-class Objective:
-    """The mean over packed examples, and its gradient: `Compiled.objective` returns and documents it."""
-
-    def __init__(self, function: Function, packed: Batch) -> None:
-        self.function, self._packed, self._turn = function, packed, threading.Lock()
-        code, precision, n = function._code[packed.shapes], function.precision, len(function.leaves)
-        self._numbers, self._gradients = buffer(precision, n), precision.zeros(n)
-        self._slot = Slot((len(function.parameters),), self._numbers, precision)
-        self._call = code.call("backward", packed, precision.zeros(packed.n), self._gradients, 1.0 / packed.n)
-        self._zeros = self._gradients[:]
-
-    def __call__(self, vector: Any) -> tuple[float, Any]:
-        """The mean, and its gradient with respect to each number in the vector; threads take turns."""
-        function, packed, n = self.function, self._packed, len(self.function.parameters)
-        with self._turn:
-            is_array = take_vector(self._slot, vector)
-            if function.constants:
-                self._numbers[n:] = function.precision.array(function._numbers()[n:], "constant")
-            self._gradients[:] = self._zeros
-            function._make(self._call, "backward", packed, self._numbers)
-            mean, found = self._call.total / packed.n, self._gradients[:n]
-        return mean, as_ndarray(found) if is_array else found.tolist()
-
-
-def take_vector(slot: Slot, numbers: Any) -> bool:
-    """Copy a flat list or array of real numbers. Raises ValueError or TypeError for anything else."""
-    try:
-        return slot.take(numbers)
-    except (ShapeError, struct.error):
-        expected = f"expected {slot.shape[0]} numbers, one for each parameter, as in x0"
-        raise ValueError(f"the vector is {shown(numbers)}: {expected}") from None
