@@ -120,14 +120,13 @@ class Compiled(Function):
                 raise ValueError("map() fills out only for a single batch without workers: call it without out")
             return mapped(self, batches, executor)
         packed = self._packed(batches)
-        if out is not None:
-            check_out(out, (packed.n, *self._code[packed.shapes].graph.output_shape), self.precision.code)
-        room = None if out is None or packed.overlaps(out) else out.reshape(-1)
-        numbers = self._values(packed, out=room)
         if out is None:
-            return self._unflattened(packed.shapes, packed.n, numbers)
-        if numbers is not room:
-            out.reshape(-1)[:] = numbers
+            return self._unflattened(packed.shapes, packed.n, self._values(packed))
+        check_out(out, (packed.n, *self._code[packed.shapes].graph.output_shape), self.precision.code)
+        if packed.overlaps(out):
+            out.reshape(-1)[:] = self._values(packed)
+        else:
+            self._values(packed, out=out.reshape(-1))
         return out
 
     def backward(self, *batches: Any, executor: Any = None, out: Any = None) -> float:

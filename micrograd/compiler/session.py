@@ -19,7 +19,7 @@ from micrograd.compiler.function import Function
 from micrograd.compiler.native.loop import NativeLoop
 from micrograd.compiler.native.toolchain import CompilerError, warn_once
 from micrograd.compiler.native.update import check_rule
-from micrograd.compiler.stepping import Batches, Engine
+from micrograd.compiler.stepping import Engine, Sampler
 from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.optim import Optimizer
@@ -43,21 +43,27 @@ class Training:
     def __init__(self, function: Function, optimizer: Optimizer, engine: Engine | None = None) -> None:
         check_rule(optimizer)
         self.function, self._optimizer = function, optimizer
+        self._list, self._parameters = optimizer.parameters, list(optimizer.parameters)
         self._indices = _indices(function, optimizer)
         self._engine = engine or Engine(function.parameters, optimizer, lambda *of: function(*mapped(Value, of)))
         self._turn = threading.RLock()  # of the thread that takes a step
         self._block: ExitStack | None = None
-        self._in_c: NativeLoop | None = None  # within the block
-        self._latest: Batches | None = None
+        self._in_c: NativeLoop | None = None  # within the block, if C can apply the optimizer's rule
+        self._latest: Sampler | None = None
 
     def __enter__(self) -> Self:
         if self._block is not None:
             raise ValueError("this training block has already begun: leave it first, or make another one")
-        self._list = self._optimizer.parameters
-        self._parameters = list(self._list)
         self._check_parameters()
         with ExitStack() as block, gc_paused():
-            self._in_c = self._native_loop(block)
+            if self.function.in_c:
+                try:
+                    loop = NativeLoop(self.function, self._optimizer, self._indices)
+                    self._in_c = block.enter_context(loop.in_use())
+                except Exception as error:  # any error that the optimizer's rule raises while it is traced
+                    if self.function.options.backend.name == "c" or isinstance(error, CompilerError):
+                        raise
+                    warn_once(f"training in Python instead of C: {error}")
             self._block = block.pop_all()
         return self
 
@@ -79,31 +85,31 @@ class Training:
             latest = self._latest
             if latest is None or len(batches) != 1 or batches[0] is not latest.examples.batches[0]:
                 examples = self.function._examples(batches)
-                latest = self._latest = Batches(len(examples), len(examples), None, examples)
+                latest = self._latest = Sampler(len(examples), len(examples), None, examples)
             return self.take(latest, [self._optimizer.learning_rate])[0]
 
-    def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
+    def take(self, sampler: Sampler, rates: Sequence[float]) -> Sequence[float]:
         """Take steps as a Loop does. The engine takes those that fail in generated code."""
         self._check_parameters()
         in_c = None if self.shards else self._in_c
-        losses: Sequence[float] = in_c.take(batches, rates) if in_c else self._step(batches)
+        losses: Sequence[float] = in_c.take(sampler, rates) if in_c else self._step(sampler)
         if not losses:
-            losses = self._engine.take(batches, rates)
+            losses = self._engine.take(sampler, rates)
             warn_once(BY_ENGINE + BEYOND_SINGLE * (self.function.precision != DOUBLE))
         return losses
 
-    def _step(self, batches: Batches) -> Sequence[float]:
+    def _step(self, sampler: Sampler) -> Sequence[float]:
         """Take a step at the optimizer's rate, along gradients by generated code, here or on workers.
 
         Takes none if an operation fails, the loss or a gradient is not finite, or the update in C fails.
         """
-        function, batch = self.function, batches.next()
+        function, batch = self.function, sampler.next()
         numbers, seed = function._numbers(), 1.0 / len(batch)
         try:
             if self.shards:
                 total, gradients = self.shards.sums(batch, numbers, seed)
             else:
-                total, gradients = function._sums(batches.examples.parts(batch), numbers, seed)
+                total, gradients = function._sums(sampler.examples.parts(batch), numbers, seed)
         except (ArithmeticError, ValueError):
             return []
         if not math.isfinite(total + sum(gradients)):
@@ -113,7 +119,7 @@ class Training:
             self._engine.update()
         elif not self._in_c.update(gradients):
             return []
-        batches.count(1)
+        sampler.count()
         return [total / len(batch)]
 
     def values(self) -> list[float]:
@@ -124,19 +130,6 @@ class Training:
             if all(map(math.isfinite, losses)):
                 return losses
         return self._engine.values()
-
-    def _native_loop(self, block: ExitStack) -> NativeLoop | None:
-        """The loop in C for this block; None for Python, also with "auto" if C cannot apply the optimizer's rule."""
-        if not self.function.in_c:
-            return None
-        try:
-            loop = NativeLoop(self.function, self._optimizer, self._indices)
-            return block.enter_context(loop.in_use())
-        except Exception as error:  # any error that the optimizer's rule raises while it is traced
-            if self.function.options.backend.name == "c" or isinstance(error, CompilerError):
-                raise
-            warn_once(f"training in Python instead of C: {error}")
-            return None
 
     def _check_parameters(self) -> None:
         """Raise an error if the optimizer has other parameters than at first, or they are frozen."""

@@ -26,8 +26,8 @@ class OptimizerLike(Protocol):
         """Set the gradients to 0."""
 
 
-class Batches:
-    """The examples of each step: in each epoch all `n`, `size` at a time, shuffled by `rng` or as they come.
+class Sampler:
+    """Which examples each step takes: in each epoch all `n`, `size` at a time, shuffled by `rng` or as they come.
 
     `position` is how many of this epoch have been taken; it stays at `n` until the next epoch is shuffled.
     """
@@ -54,17 +54,16 @@ class Batches:
                 self.order = array("q", order)
         return range(self.n) if self.rng is None else self.order[self.position : self.position + self.size]
 
-    def count(self, steps: int) -> None:
-        """Count steps that were taken."""
-        self.steps += steps
-        if steps:
-            self.position = self.steps % self.per_epoch * self.size or self.n
+    def count(self) -> None:
+        """Count a step that was taken."""
+        self.steps += 1
+        self.position = min(self.position + self.size, self.n)
 
 
 class Loop(Protocol):
     """What takes the steps of a training run."""
 
-    def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
+    def take(self, sampler: Sampler, rates: Sequence[float]) -> Sequence[float]:
         """Take steps at these learning rates, up to one that fails, and count them. Returns their losses.
 
         A step that fails changes nothing. If it is the first, generated code returns no losses. The engine then takes
@@ -90,7 +89,7 @@ class NotFinite(FloatingPointError):
 class Engine:
     """Takes steps one at a time: the engine's `backward` on the mean of `loss_of`, then the optimizer's `step`.
 
-    `loss_of` takes the `arguments` of an example in `data`, by default in what the batches hold; `validation` has the
+    `loss_of` takes the `arguments` of an example in `data`, by default in what the sampler holds; `validation` has the
     examples to measure. `parameters` are the model's, and the first loss must depend on one. The optimizer may change
     only some of them, and other Values too.
     """
@@ -103,11 +102,11 @@ class Engine:
         self.data, self.validation, self._is_first = data, validation, True
         self.all_parameters = list(dict.fromkeys([*parameters, *self.trained()]))
 
-    def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
+    def take(self, sampler: Sampler, rates: Sequence[float]) -> Sequence[float]:
         """Take a step at the optimizer's rate."""
-        loss = self._differentiate(self.data or batches.examples, batches.next())
+        loss = self._differentiate(self.data or sampler.examples, sampler.next())
         self.update()
-        batches.count(1)
+        sampler.count()
         return [loss]
 
     @gc_paused()

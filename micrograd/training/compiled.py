@@ -23,7 +23,7 @@ from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.function import Function
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.session import Training
-from micrograd.compiler.stepping import Batches, Engine, Loop
+from micrograd.compiler.stepping import Engine, Loop, Sampler
 from micrograd.core.errors import users_line
 from micrograd.engine import Value
 from micrograd.nn import Embedding, Module, Neuron, walk
@@ -46,7 +46,7 @@ CHANGES = (
 )
 
 
-def compiled(stack: ExitStack, model: Any, engine: Engine, backend: Backend, batches: Batches, epochs: int) -> Loop:
+def compiled(stack: ExitStack, model: Any, engine: Engine, backend: Backend, sampler: Sampler, epochs: int) -> Loop:
     """A Loop that does in generated code what the engine does, for some epochs, until the stack is closed.
 
     Returns the engine itself if the loss does not depend on the parameters, and the engine then raises the error; or if
@@ -54,13 +54,13 @@ def compiled(stack: ExitStack, model: Any, engine: Engine, backend: Backend, bat
     engine fails, too. If it cannot be compiled, that is an error unless the backend is "auto" without an executor.
     """
     why, n, learns = "", len(set(map(id, engine.parameters))), False
-    with as_before(model, batches.rng) as state:
+    with as_before(model, sampler.rng) as state:
         trial = Trial(engine, state)
         try:
             if not trial.why:
                 before, _ = state()
-                training = entered(stack, engine, backend, batches, epochs)
-                function, examples = training.function, batches.examples
+                training = entered(stack, engine, backend, sampler, epochs)
+                function, examples = training.function, sampler.examples
                 if state()[0] != before:  # for a shape that the calls did not have
                     trial.why = CHANGES
                 # In a block in single precision, the engine computes with rounded parameters.
@@ -85,17 +85,17 @@ def compiled(stack: ExitStack, model: Any, engine: Engine, backend: Backend, bat
     return engine
 
 
-def entered(stack: ExitStack, engine: Engine, backend: Backend, batches: Batches, epochs: int) -> Training:
+def entered(stack: ExitStack, engine: Engine, backend: Backend, sampler: Sampler, epochs: int) -> Training:
     """A training run of the compiled loss, until the stack is closed. Steps that may fail are the engine's."""
     data, options = engine.data, Options(replace(backend, executor=None))
     function = Function(engine.loss_of, data.arguments(0), engine.all_parameters, options)
     optimizer: Any = engine.optimizer
     training = stack.enter_context(Training(function, optimizer, engine))  # in C, the loop is built from here on
-    batches.examples = function._examples((data.xs, data.ys), batches.size, epochs=epochs)
+    sampler.examples = function._examples((data.xs, data.ys), sampler.size, epochs=epochs)
     if measured := engine.validation:
         training.validation = function._examples((measured.xs, measured.ys), kind="forward", epochs=epochs)
     if backend.executor is not None:
-        training.shards = Shards(backend.executor, function, batches.examples)
+        training.shards = Shards(backend.executor, function, sampler.examples)
     return training
 
 

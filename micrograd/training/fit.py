@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TextIO
 
 from micrograd.compiler.options import Backend
-from micrograd.compiler.stepping import Batches, Engine, Loop, NotFinite, OptimizerLike
+from micrograd.compiler.stepping import Engine, Loop, NotFinite, OptimizerLike, Sampler
 from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.optim import Adam, Optimizer, Schedule, depends_on_step_only
@@ -107,10 +107,10 @@ def fit(
     backend, parameters = Backend.of(backend), _checked(model, loss, optimizer, schedule, progress)
     data, measured = _examples(loss, xs, ys, validation, patience)
     epochs, n = count("epochs", epochs), len(data)
-    batches = Batches(n, n if batch_size is None else min(n, count("batch_size", batch_size)), generator(rng))
+    sampler = Sampler(n, n if batch_size is None else min(n, count("batch_size", batch_size)), generator(rng))
     optimizer = Adam(parameters, learning_rate=0.01) if optimizer is None else optimizer
     engine = Engine(parameters, optimizer, example_loss(model, loss), data, measured)
-    trainer = Trainer(engine, batches, schedule, epochs, patience)
+    trainer = Trainer(engine, sampler, schedule, epochs, patience)
     history = trainer.history
     with interrupts_noted() as noted:
         try:
@@ -118,11 +118,11 @@ def fit(
                 if backend.name != "eager":
                     from micrograd.training.compiled import compiled  # here, since it takes longest to load
 
-                    trainer.loop = compiled(stack, model, engine, backend, batches, epochs)
+                    trainer.loop = compiled(stack, model, engine, backend, sampler, epochs)
                 report.begin()
                 while not noted and not trainer.is_over:
                     has_ended = trainer.advance()
-                    report.step(batches, trainer.loss, optimizer.learning_rate, has_ended)
+                    report.step(sampler, trainer.loss, optimizer.learning_rate, has_ended)
         except KeyboardInterrupt:  # from a worker, or the program's own handler
             if len(noted) > 1:
                 raise
@@ -152,10 +152,10 @@ class Trainer:
     """
 
     def __init__(
-        self, engine: Engine, batches: Batches, schedule: Schedule | None, epochs: int, patience: int | None
+        self, engine: Engine, sampler: Sampler, schedule: Schedule | None, epochs: int, patience: int | None
     ) -> None:
         self.loop: Loop = engine
-        self._engine, self._batches, self.history, self._optimizer = engine, batches, History(), engine.optimizer
+        self._engine, self._sampler, self.history, self._optimizer = engine, sampler, History(), engine.optimizer
         self._schedule, self._epochs, self._patience = schedule, epochs, patience
         self._total = self.loss = 0.0  # the sum and the mean of the losses of the examples seen in this epoch
         self._pace = 1  # how many steps the loop may take at a time
@@ -170,11 +170,11 @@ class Trainer:
 
     def advance(self) -> bool:
         """Take one or more steps, none beyond the next validation. Returns whether an epoch has ended."""
-        batches, n_before = self._batches, len(self.history.losses)
+        sampler, n_before = self._sampler, len(self.history.losses)
         last = n_before + 1 if self._engine.validation else self._epochs
-        rates = self._rates(min(self._pace, last * batches.per_epoch - batches.steps))
+        rates = self._rates(min(self._pace, last * sampler.per_epoch - sampler.steps))
         started = time.perf_counter()
-        losses = self.loop.take(batches, rates)
+        losses = self.loop.take(sampler, rates)
         seconds = time.perf_counter() - started
         n = len(losses)
         self._pace = 2 * n if seconds < PACE / 2 else n if seconds < PACE else -(-n // 2)
@@ -194,15 +194,15 @@ class Trainer:
         """The rates of the next steps, at most `most`; only one if the schedule is a user's: it may read anything."""
         if self._schedule is None:
             return [self._optimizer.learning_rate] * most
-        steps, n = self._batches.steps, most if depends_on_step_only(self._schedule) else 1
+        steps, n = self._sampler.steps, most if depends_on_step_only(self._schedule) else 1
         rates = [number(f"schedule({step})", self._schedule(step)) for step in range(steps, steps + n)]
         self._optimizer.learning_rate = rates[0]
         return rates
 
     def _record(self, losses: Sequence[float], rates: Sequence[float]) -> None:
         """Add up the losses of the latest steps, and record the mean of each epoch that has ended in the history."""
-        n, size, per_epoch = self._batches.n, self._batches.size, self._batches.per_epoch
-        for step, (loss, rate) in enumerate(zip(losses, rates, strict=False), self._batches.steps - len(losses)):
+        n, size, per_epoch = self._sampler.n, self._sampler.size, self._sampler.per_epoch
+        for step, (loss, rate) in enumerate(zip(losses, rates, strict=False), self._sampler.steps - len(losses)):
             before = step % per_epoch * size
             seen = min(before + size, n)
             self._total = loss * (seen - before) + (self._total if before else 0.0)
@@ -226,13 +226,13 @@ class Trainer:
 
     def failure(self, what: str) -> Failure:
         """What to record about a number that is not finite: a validation loss, or a number in the next step."""
-        batches, history = self._batches, self.history
+        sampler, history = self._sampler, self.history
         if self._engine.validation and len(history.losses) > len(history.validation_losses):
             where = f"after epoch {len(history.losses)}"
         else:
-            epoch, rate = 1 + batches.steps // batches.per_epoch, float(self._optimizer.learning_rate)
-            where = f"in epoch {epoch}, step {batches.steps + 1}, at a learning rate of {rate!r}"
-        return Failure(batches.steps / batches.per_epoch, what, f"{what} {where}")
+            epoch, rate = 1 + sampler.steps // sampler.per_epoch, float(self._optimizer.learning_rate)
+            where = f"in epoch {epoch}, step {sampler.steps + 1}, at a learning rate of {rate!r}"
+        return Failure(sampler.steps / sampler.per_epoch, what, f"{what} {where}")
 
 
 def _checked(model: Any, loss: Any, optimizer: Any, schedule: Any, progress: Any) -> list[Value]:

@@ -7,7 +7,7 @@ import time
 from contextlib import AbstractContextManager
 from typing import TextIO
 
-from micrograd.compiler.stepping import Batches
+from micrograd.compiler.stepping import Sampler
 from micrograd.core import display
 from micrograd.training.history import History
 
@@ -35,15 +35,15 @@ class Progress(AbstractContextManager["Progress"]):
         """Begin to measure the speed, now that everything is compiled."""
         self.begun = time.monotonic()
 
-    def step(self, batches: Batches, loss: float, rate: float, has_ended: bool) -> None:
+    def step(self, sampler: Sampler, loss: float, rate: float, has_ended: bool) -> None:
         """Report where the training is after some steps. `loss` is the mean in an epoch that has not ended.
 
         The message waits until the next is due or the training is over.
         """
         if not (has_ended or self.terminal or self.notebook):
             return
-        now, losses, n = time.monotonic(), self.history.losses, batches.n
-        passed, loss = (len(losses), losses[-1]) if has_ended else (batches.steps / batches.per_epoch, loss)
+        now, losses, n = time.monotonic(), self.history.losses, sampler.n
+        passed, loss = (len(losses), losses[-1]) if has_ended else (sampler.steps / sampler.per_epoch, loss)
         rest, speed = (self.epochs - passed) * n, passed * n / max(now - self.begun, 1e-9)
         validation = f"  validation {self.history.validation_losses[-1]:.4g}" if self.history.validation_losses else ""
         self.head = f"epoch {math.ceil(passed)}/{self.epochs}  loss {loss:.4g}{validation}  rate {rate:.3g}  "

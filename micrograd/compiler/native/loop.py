@@ -19,7 +19,7 @@ from micrograd.compiler.frontend.redirect import held
 from micrograd.compiler.native.library import POINTER
 from micrograd.compiler.native.toolchain import start_build
 from micrograd.compiler.native.update import UpdateKernel
-from micrograd.compiler.stepping import Batches
+from micrograd.compiler.stepping import Sampler
 from micrograd.compiler.targets import spelling
 from micrograd.compiler.targets.c_runtime import FOR_TILES, PARTS, definitions
 from micrograd.optim import Optimizer, check_moments
@@ -83,8 +83,8 @@ class NativeLoop:
         )  # fmt: skip
         self._address, self._kept = ctypes.addressof(self._arguments), (saved, ranges)  # the arguments point to these
         self._rates = self._losses = array("d")
-        self._calls: list[Any] = []  # for each shape of the batches that are bound
-        self._bound: tuple[Any, ...] = (None,)  # these batches, and what else the arguments point to
+        self._calls: list[Any] = []  # for each shape of the examples that are bound
+        self._bound: tuple[Any, ...] = (None,)  # the sampler of these, and what else the arguments point to
 
     @contextmanager
     def in_use(self) -> Iterator[Self]:
@@ -114,23 +114,23 @@ class NativeLoop:
             self._wait = start_build(text)  # while this thread traces for other shapes, and builds other libraries
         self._known = dict(attributes)
 
-    def take(self, batches: Batches, rates: Sequence[float]) -> Sequence[float]:
+    def take(self, sampler: Sampler, rates: Sequence[float]) -> Sequence[float]:
         """Take steps, as a Loop does."""
         self._prepare()
-        if batches is not self._bound[0]:
-            self._bind(batches)
-        rng = batches.rng
+        if sampler is not self._bound[0]:
+            self._bind(sampler)
+        rng = sampler.rng
         if rng is not None:
             if rng is not random and type(rng) is not random.Random:  # C does not know how it shuffles
-                batches.next()
-                rng, rates = None, rates[: batches.left]
-            elif len(rates) <= batches.left:  # no epoch begins
+                sampler.next()
+                rng, rates = None, rates[: sampler.left]
+            elif len(rates) <= sampler.left:  # no epoch begins
                 rng = None
-            self._arguments.order = address(batches.order)
-        self._arguments.position = batches.position
+            self._arguments.order = address(sampler.order)
+        self._arguments.position = sampler.position
         losses = self._run(rates, rng)
-        batches.count(done := len(losses))
-        batches.position = self._arguments.position  # the examples may be shuffled for the step that fails
+        sampler.steps += (done := len(losses))
+        sampler.position = self._arguments.position  # the examples may be shuffled for the step that fails
         if done:
             vars(self._optimizer)["learning_rate"] = rates[done - 1]
         return losses
@@ -152,12 +152,12 @@ class NativeLoop:
             n = len(self._data)
             self._numbers[n : n + len(numbers)] = numbers
 
-    def _bind(self, batches: Batches) -> None:
+    def _bind(self, sampler: Sampler) -> None:
         """Let the next steps be on these examples."""
         self._bound = (None,)  # if a Ctrl-C comes, the next step binds its examples again
         while self._calls:
             self._calls.pop().release()  # others of the same shapes take their workspaces
-        examples, n, arguments = batches.examples, len(batches.examples), self._arguments
+        examples, n, arguments = sampler.examples, len(sampler.examples), self._arguments
         function, indices = self._function, array("q", [0]) * n
         losses = function.precision.zeros(n)
         for batch in examples.batches:
@@ -166,9 +166,9 @@ class NativeLoop:
         programs = (POINTER * (2 * len(self._calls)))(*chain(*[call.addresses for call in self._calls]))
         arguments.programs, arguments.n_programs = ctypes.addressof(programs), len(self._calls)
         arguments.bucket, arguments.slot = address(examples.bucket), address(examples.slot)
-        arguments.order = address(batches.order) if len(self._calls) > 1 else None  # in the order they came in
-        arguments.indices, arguments.n_examples, arguments.size = address(indices), n, batches.size
-        self._bound = batches, programs, indices
+        arguments.order = address(sampler.order) if len(self._calls) > 1 else None  # in the order they came in
+        arguments.indices, arguments.n_examples, arguments.size = address(indices), n, sampler.size
+        self._bound = sampler, programs, indices
 
     def _run(self, rates: Sequence[float], rng: Any) -> Sequence[float]:
         """Call C, which takes a step at each of the rates, up to one that fails. Returns the losses of the steps taken.
