@@ -67,10 +67,10 @@ class Function:
         self._products: dict[tuple[int, ...], Function] = {}  # of a vector and the jacobian, by argnums
         self._singles = defaultdict[CallSpec, list[Single]](list)  # prepared by earlier calls, and free
         self._shapes = pack([(argument,) for argument in example_args]).shapes
-        search = None if options.backend.in_python else ahead(require_compiler)
+        name, is_browser = options.backend.name, sys.platform == "emscripten"
+        search = None if name == "python" or (name == "auto" and is_browser) else ahead(require_compiler)
         graph = self._traced(self._shapes)  # meanwhile
-        is_required = options.backend.name == "c"
-        self.in_c = search is not None and _finds_compiler(search, options.precision, is_required=is_required)
+        self.in_c = search is not None and _finds_compiler(search, options.precision, is_required=name == "c")
         self.precision = options.precision if self.in_c else DOUBLE
         self._keep(self._shapes, graph)
 
@@ -282,7 +282,7 @@ class Function:
             may_have_failed = call.run(numbers)
         except FAILURES as raised:
             error, may_have_failed = raised, True
-        if error or (may_have_failed and not self.options.ieee):
+        if error or (may_have_failed and self.options.errors == "raise"):
             self.precision.array(numbers, "parameter")  # raises an error if one is not a number, or too large
             numbers = DOUBLE.array(numbers, "parameter")
             packed = examples if isinstance(examples, Batch) else self._one(examples, kind)

@@ -1,6 +1,5 @@
 """How a function is compiled: the options of `compile` and `fit`, checked once and passed along together."""
 
-import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,11 +54,6 @@ class Backend:
         """The backend itself, or the one with that name."""
         return given if isinstance(given, Backend) else cls(given)
 
-    @property
-    def in_python(self) -> bool:
-        """Whether to use Python without looking for a C compiler; also with "auto" in a browser's Python."""
-        return self.name == "python" or (self.name == "auto" and sys.platform == "emscripten")
-
 
 @dataclass(frozen=True)
 class Options:
@@ -82,11 +76,6 @@ class Options:
     def precision(self) -> Precision:
         """The type of the numbers in generated code."""
         return named(self.backend.precision)
-
-    @property
-    def ieee(self) -> bool:
-        """Whether an operation that fails gives an infinity or NaN instead of an error."""
-        return self.errors == "ieee"
 
     def axes(self, n: int) -> tuple[int | None, ...]:
         """`in_axes` for each of n arguments. Raises ValueError if they are not as `compile` says."""

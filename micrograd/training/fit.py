@@ -128,10 +128,7 @@ def fit(
                 raise
             history.interrupted = True
         except NotFinite as error:
-            history.failure = failure = trainer.failure(error.what)
-            left, advice = trainer.set_back(), _advice(engine)
-            failure.message += f": the parameters are those {left}; {advice}"
-            raise Diverged(failure, history) from None
+            raise trainer.diverged(error.what) from None
         except (BrokenExecutor, ArithmeticError) as error:  # such as OverflowError from a square in a user's loss
             if not (noted and isinstance(error, BrokenExecutor)):  # a Ctrl-C in a terminal ends the workers, too
                 error.add_note(f"the parameters are those {trainer.set_back()}; the error has the history")
@@ -224,15 +221,17 @@ class Trainer:
                 trained = list(self._engine.trained())
                 self._kept = trained, [parameter.data for parameter in trained]
 
-    def failure(self, what: str) -> Failure:
-        """What to record about a number that is not finite: a validation loss, or a number in the next step."""
+    def diverged(self, what: str) -> Diverged:
+        """The error for a number that is not finite, a validation loss or a number in the next step. It is recorded."""
         sampler, history = self._sampler, self.history
         if self._engine.validation and len(history.losses) > len(history.validation_losses):
             where = f"after epoch {len(history.losses)}"
         else:
             epoch, rate = 1 + sampler.steps // sampler.per_epoch, float(self._optimizer.learning_rate)
             where = f"in epoch {epoch}, step {sampler.steps + 1}, at a learning rate of {rate!r}"
-        return Failure(sampler.steps / sampler.per_epoch, what, f"{what} {where}")
+        message = f"{what} {where}: the parameters are those {self.set_back()}; {_advice(self._engine)}"
+        history.failure = Failure(sampler.steps / sampler.per_epoch, what, message)
+        return Diverged(history.failure, history)
 
 
 def _checked(model: Any, loss: Any, optimizer: Any, schedule: Any, progress: Any) -> list[Value]:

@@ -4,7 +4,6 @@ import copy
 import math
 import pickle
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import pytest
 
@@ -16,7 +15,7 @@ from tests.helpers import close
 
 
 def test_in_a_browsers_python_auto_is_python_and_no_compiler_is_looked_for(monkeypatch, caplog):
-    monkeypatch.setattr("micrograd.compiler.options.sys", SimpleNamespace(platform="emscripten"))
+    monkeypatch.setattr("sys.platform", "emscripten")
     monkeypatch.setattr("micrograd.compiler.function.require_compiler", lambda: pytest.fail("a search"))
     fast = micrograd.compile(lambda x: x * x, (1.0,))
     assert repr(fast) == "<<lambda> compiled to Python, 0 parameters>"

@@ -123,7 +123,7 @@ def traced(
     """
     index = dict(zip(parameters, range(len(parameters)), strict=True))
     for _ in range(2):
-        graph = Graph(Trace(finite=options.finite, ieee=options.ieee), tuple(shapes))
+        graph = Graph(Trace(finite=options.finite, ieee=options.errors == "ieee"), tuple(shapes))
         made = _trace(graph, function, index, n_trained, finds=found is not None)
         if not any(is_free(value) for each in made if (value := each()) is not None):
             break  # otherwise the function may go on using what its first call made
