@@ -45,6 +45,24 @@ def test_a_sum_in_a_round_has_its_lanes_inside():
     assert show([strips]) == expected
 
 
+def test_what_only_one_round_reads_has_one_place_for_all_rounds():
+    own, read_later, total = Ref("t1", 7, (1,)), Ref("t1", 23, (1,)), Ref("t2", 0, (0,))
+    both = Assign(own, Call("neg", (Ref("x", 0, (1,)),))), Assign(read_later, Call("abs", (own,)))
+    loop = Loop(16, (*both, Assign(total, Sum((Term("+", (total,)), Term("+", (own,)))))))
+    _, strips, *_ = in_lanes([loop, Loop(16, (Assign(Ref("y", 0, (1,)), read_later),))])
+    assert (
+        show([strips])
+        == """\
+for i in 1:
+    for j in 16:
+        t1_7[j] = neg(x[16i+j])
+        t1[23+16i+j] = abs(t1_7[j])
+    for j in 8:
+        tt2p[j] = tt2p[j] + t1_7[j] + t1_7[8+j]
+"""
+    )
+
+
 def test_few_rounds_are_not_in_lanes():
     assert in_lanes([loop := Loop(15, STEPS, parallel=True)]) == [loop]
 
