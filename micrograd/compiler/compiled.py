@@ -1,6 +1,7 @@
 """The public face: `compile`, and the methods of the compiled function that it returns."""
 
 import struct
+import sys
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -123,7 +124,8 @@ class Compiled(Function):
         if out is None:
             return self._unflattened(packed.shapes, packed.n, self._values(packed))
         check_out(out, (packed.n, *self._code[packed.shapes].graph.output_shape), self.precision.code)
-        if packed.overlaps(out):
+        numpy: Any = sys.modules["numpy"]  # since `out` is one of its arrays
+        if any(numpy.may_share_memory(out, buffer) for buffer in packed.buffers):
             out.reshape(-1)[:] = self._values(packed)
         else:
             self._values(packed, out=out.reshape(-1))

@@ -74,12 +74,6 @@ class Batch:
         buffers = [array(self.precision.code, buffer.tobytes()) for buffer in self.buffers]
         return Batch, (self.shapes, self.n, buffers, self.precision, self.axes, self.as_arrays)
 
-    def overlaps(self, out: Any) -> bool:
-        """Whether an array shares memory with the examples, as far as their bounds tell."""
-        start, stop = address(out), address(out) + out.nbytes
-        each: Any = zip(self.pointers[::2], self.buffers, strict=True)
-        return any(a < stop and start < a + buffer.nbytes for a, buffer in each)
-
     def part(self, start: int, stop: int) -> "Batch":
         """The examples from one up to another, where they lie."""
         buffers, axes = [], []

@@ -14,9 +14,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from micrograd.compiler.distributed import Shards
 from micrograd.compiler.dtype import DOUBLE
@@ -53,7 +52,7 @@ def compiled(stack: ExitStack, model: Any, engine: Engine, backend: Backend, sam
     the loss of an example is not the same each time, or cannot be compiled, and then the log says why, unless the
     engine fails, too. If it cannot be compiled, that is an error unless the backend is "auto" without an executor.
     """
-    why, n, learns = "", len(set(map(id, engine.parameters))), False
+    learns, n = False, len(set(map(id, engine.parameters)))
     with as_before(model, sampler.rng) as state:
         trial = Trial(engine, state)
         try:
@@ -63,33 +62,31 @@ def compiled(stack: ExitStack, model: Any, engine: Engine, backend: Backend, sam
                 function, examples = training.function, sampler.examples
                 if state()[0] != before:  # for a shape that the calls did not have
                     trial.why = CHANGES
-                # In a block in single precision, the engine computes with rounded parameters.
-                trial.call(0, 1e-2 if backend.precision == "single" else 0.0)
                 with suppress(ArithmeticError, ValueError):  # the step that takes this example raises it, too
                     loss, _ = function._sums(examples.parts([0]), function._numbers(), 1.0)
                     trial.compare(0, loss, 1e-6 if function.precision == DOUBLE else 1e-2)
                 learns = any(function._code[each.shapes].graph.has_gradients(n) for each in examples.batches)
-            why = trial.why
         except Exception as error:
             if backend.name != "auto" or backend.executor is not None:
                 raise
             if not trial.fails:
                 line = users_line(error.__cause__ or error)
-                why = f"the model cannot be compiled: {error}" + ("" if line in str(error) else f" ({line})")
-    if learns and not why:
-        trial.call(0)  # a model that stores activations has these
+                trial.why = f"the model cannot be compiled: {error}" + ("" if line in str(error) else f" ({line})")
+    if learns and not trial.why:
+        # In a block in single precision, the engine computes with rounded parameters.
+        trial.call(0, 1e-2 if backend.precision == "single" else 0.0)  # then a model that stores activations has some
+    if learns and not trial.why:
         return training
     stack.close()
-    if why:
-        log.warning("training eagerly, since %s", why)
+    if trial.why:
+        log.warning("training eagerly, since %s", trial.why)
     return engine
 
 
 def entered(stack: ExitStack, engine: Engine, backend: Backend, sampler: Sampler, epochs: int) -> Training:
     """A training run of the compiled loss, until the stack is closed. Steps that may fail are the engine's."""
-    data, options = engine.data, Options(replace(backend, executor=None))
-    function = Function(engine.loss_of, data.arguments(0), engine.all_parameters, options)
-    optimizer: Any = engine.optimizer
+    data, optimizer = engine.data, cast(Any, engine.optimizer)
+    function = Function(engine.loss_of, data.arguments(0), engine.all_parameters, Options(backend))
     training = stack.enter_context(Training(function, optimizer, engine))  # in C, the loop is built from here on
     sampler.examples = function._examples((data.xs, data.ys), sampler.size, epochs=epochs)
     if measured := engine.validation:
@@ -124,11 +121,15 @@ def as_before(model: Any, rng: Any) -> Iterator[Callable[[], tuple[bytes, list[A
         for (_, put), state in zip(generators, before[0], strict=True):
             put(state)
         for holder, held in zip(holders, before[1], strict=True):
-            if is_array(holder):
-                holder[...] = held
-            else:
+            if isinstance(holder, dict):  # of a module, which another thread may read meanwhile
+                for name in holder.keys() - held.keys():
+                    del holder[name]
+                holder.update(held)
+            elif isinstance(holder, deque):
                 holder.clear()
-                (holder.update if isinstance(holder, dict) else holder.extend)(held)
+                holder.extend(held)
+            else:
+                holder[:] = held
 
 
 def _numbers_of(model: Any) -> list[Any]:
