@@ -24,6 +24,7 @@ from operator import add
 from typing import Any
 
 from micrograd.compiler.dataset import Batch, Buckets
+from micrograd.compiler.frontend.graph import CallSpec
 from micrograd.compiler.function import Function
 
 PREFETCH = 2  # chunks in flight for each worker, so that it does not wait for the next
@@ -122,7 +123,7 @@ def _noted(name: str) -> Iterator[None]:
 
 def mapped(fast: Function, batches: Sequence[Any], executor: Any) -> Any:
     """The function's values for many examples; for chunks, an iterator over the values of each chunk."""
-    found = _results(fast, values, batches, executor)
+    found = _results(fast, "forward", values, batches, executor)
     if fast._are_chunks(batches):
         return found
     first, *others = found
@@ -136,37 +137,38 @@ def mapped(fast: Function, batches: Sequence[Any], executor: Any) -> Any:
 def mean(fast: Function, batches: Sequence[Any], executor: Any) -> tuple[float, Sequence[float]]:
     """The mean of the function over all examples, and its gradient."""
     total, gradient, n = -0.0, array("d", bytes(8 * len(fast.leaves))), 0
-    for loss, of_chunk, size in _results(fast, sums, batches, executor):
+    for loss, of_chunk, size in _results(fast, "backward", sums, batches, executor):
         total, gradient, n = total + loss, array("d", map(add, gradient, of_chunk)), n + size
     if n == 0:
         raise ValueError("the iterator of chunks is exhausted: there are no examples")
     return total / n, [number / n for number in gradient]
 
 
-def _results(fast: Function, do: Any, batches: Sequence[Any], executor: Any) -> Iterator[Any]:
+def _results(fast: Function, kind: CallSpec, do: Any, batches: Sequence[Any], executor: Any) -> Iterator[Any]:
     """The results of `do` for each chunk, computed on the executor or here."""
     numbers = fast.precision.array(fast._numbers(), "parameter")
     workers = Workers(executor, fast)
-    chunks = _chunks(fast, batches, workers.n)  # this may compile for other shapes, and change the token
+    chunks = _chunks(fast, kind, batches, workers.n)  # this may compile for other shapes, and change the token
     if executor:
         tasks = ((name, fast.token, do, (chunk, numbers)) for name, chunk in chunks)
         yield from workers.results(tasks, PREFETCH * workers.n)
-    for name, chunk in chunks:
-        with _noted(name):
-            result = do(fast, chunk, numbers)
-        yield result
+    else:
+        for name, chunk in chunks:
+            with _noted(name):
+                result = do(fast, chunk, numbers)
+            yield result
 
 
-def _chunks(fast: Function, batches: Sequence[Any], workers: int) -> Iterator[tuple[str, Batch]]:
+def _chunks(fast: Function, kind: CallSpec, batches: Sequence[Any], workers: int) -> Iterator[tuple[str, Batch]]:
     """Names and batches: the chunks, or if there are none, a part of the examples for each worker."""
     if fast._are_chunks(batches):
         for i, chunk in enumerate(batches[0]):
             of_one = isinstance(chunk, Batch) or len(fast._shapes) == 1
             with _noted(name := f"chunk {i}"):
-                packed = fast._packed([chunk] if of_one else chunk)
+                packed = fast._packed([chunk] if of_one else chunk, kind=kind)
             yield name, packed
     else:
-        whole = fast._packed(batches)
+        whole = fast._packed(batches, kind=kind)
         n = min(workers, whole.n)
         for start, stop in pairwise(whole.n * k // n for k in range(n + 1)):
             yield f"the examples {start} to {stop - 1}; the error counts them from 0", whole.part(start, stop)
@@ -182,7 +184,6 @@ def values(fast: Function, chunk: Batch, numbers: "array[float]") -> Any:
 
 def sums(fast: Function, chunk: Batch, numbers: "array[float]") -> tuple[float, "array[float]", int]:
     """The sum of the function's values for a chunk, its gradient, and the number of examples."""
-    fast._compiled_for(chunk, "backward")
     return *fast._sums([(chunk, None, chunk.n)], numbers, 1.0), chunk.n
 
 
