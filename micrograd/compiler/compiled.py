@@ -203,12 +203,7 @@ class Compiled(Function):
         Raises TypeError if the function does not return a single Value; ValueError if the examples do not fit its
         arguments. `fun` raises ValueError if the vector does not have a number for each parameter.
         """
-        packed, n, precision, turn = (
-            self._packed(batches, kind="backward"),
-            len(self.parameters),
-            self.precision,
-            Lock(),
-        )
+        packed, n, precision = self._packed(batches, kind="backward"), len(self.parameters), self.precision
         numbers, gradients = buffer(precision, len(self.leaves)), precision.zeros(len(self.leaves))
         slot, results, zeros, turn = Slot((n,), numbers, precision), precision.zeros(packed.n), gradients[:], Lock()
         call: Any = self._code[packed.shapes].call("backward", packed, results, gradients, 1.0 / packed.n)
