@@ -94,13 +94,19 @@ class Loop(NamedTuple):
     If it is `parallel`, its rounds may run in any order, but may add to the same sums. C marks a loop only if no round
     accesses what another one sets. `in_order` says that a round adds several terms to a variable.
 
-    In a case of a switch, `rounds` may be a Ref without an array: as an index, it varies with the rounds around it.
+    In a case of a switch or a triangle, `rounds` may be a Ref without an array: as an index, it varies with the rounds
+    around it.
     """
 
     rounds: Any
     body: "tuple[Any, ...]"
     parallel: bool = False
     in_order: bool = False
+
+    @property
+    def varies(self) -> bool:
+        """Whether its number of rounds varies with the rounds around it."""
+        return type(self.rounds) is Ref
 
     @property
     def may_skip(self) -> bool:
@@ -167,7 +173,7 @@ def innermost(step: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Any, tu
     """The steps in a step that are not loops, in order, with the rounds of the loops around each."""
     if isinstance(step, Loop):
         for inner in step.body:
-            yield from innermost(inner, (*rounds, step.rounds))
+            yield from innermost(inner, (*rounds, most_rounds(step.rounds, rounds)))
     else:
         yield step, rounds
 
@@ -199,16 +205,16 @@ def offset(stride: int | Offsets, i: int) -> int:
 def replace(part: Any, change: Callable[[Ref], Any], varies: bool = False) -> Any:
     """The part with each of its references replaced, in the order of `refs`.
 
-    If rounds may vary (`varies`), those of each loop are replaced before its body, as a reference without an array. The
-    rounds of loops of references stay.
+    The rounds of a loop are replaced before its body if they vary or may vary (`varies`), as a reference without an
+    array, and stay one. The rounds of loops of references stay.
     """
     if type(part) is Ref:
         return change(part)
     if type(part) is Loop:
         rounds = part.rounds
-        if varies and type(part.body[0]) is not Ref:
-            found = change(rounds if type(rounds) is Ref else Ref("", rounds))
-            rounds = found if any(found.strides) else found.base
+        if part.varies or (varies and type(part.body[0]) is not Ref):
+            found = change(rounds if part.varies else Ref("", rounds))
+            rounds = found._replace(array="") if any(found.strides) else found.base
         return Loop(rounds, replace(part.body, change, varies), part.parallel, part.in_order)
     parts = [
         # A call less for each reference: the passes spend a tenth of their time here
@@ -222,6 +228,13 @@ def of_round(ref: Ref, i: int, depth: int) -> Ref:
     """A reference in round i of the loop at this depth, without that loop; a constant has no strides."""
     array, base, strides = ref
     return Ref(array, base + offset(strides[depth], i), strides[:depth] + strides[depth + 1 :]) if strides else ref
+
+
+def stride_of(indices: Sequence[int]) -> int | Offsets:
+    """The distance between two of these indices, if it is always the same; otherwise their distances to the first."""
+    offsets = tuple([index - indices[0] for index in indices])
+    step = offsets[-1] // max(1, len(offsets) - 1)
+    return step if offsets == tuple([i * step for i in range(len(offsets))]) else offsets
 
 
 def length(kernel: Sequence[object]) -> int:

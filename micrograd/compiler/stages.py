@@ -17,7 +17,7 @@ def stages(graph: Graph, shared: Sequence[bool] = ()) -> dict[str, str]:
     the examples share.
     """
     ends = graph.ends("backward")
-    compiled = hoisted(graph, ends, shared) or program(graph, ends)
+    compiled = hoisted(graph, ends, shared) or program(graph, ends, lanes=True)
     once = {"before": compiled.before, "after": compiled.after}
     kernels = {name: part.kernel for name, part in once.items() if part} | compiled.passes
     kernels |= {name: [*chain(*parts)] for name, parts in lower(compiled, "lanes").passes.items()}

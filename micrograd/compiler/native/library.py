@@ -105,8 +105,8 @@ class NativeCode:
         """The program of its libraries, which differ in the size of a tile: the passes take longer than printing it."""
         if (kind, in_tiles) not in self._programs:
             ends = self.graph.ends(kind)
-            made = hoisted(self.graph, ends, self._shared) if in_tiles else program(self.graph, ends)
-            self._programs[kind, in_tiles] = made or self._program(kind, False)
+            made = hoisted(self.graph, ends, self._shared) if in_tiles else None
+            self._programs[kind, in_tiles] = made or program(self.graph, ends, lanes=in_tiles)
         return self._programs[kind, in_tiles]
 
 

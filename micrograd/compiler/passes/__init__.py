@@ -12,7 +12,7 @@ from micrograd.compiler.ir import Kernel, Ref, Scatter, length, replace
 from micrograd.compiler.passes.expressions import Node, expressions
 from micrograd.compiler.passes.fuse import fuse
 from micrograd.compiler.passes.hoist import FAR, hoist
-from micrograd.compiler.passes.roll import reroll
+from micrograd.compiler.passes.roll import reroll, reroll_all
 from micrograd.compiler.passes.rounds import steps_of
 from micrograd.compiler.passes.sums import in_steps
 from micrograd.compiler.passes.tables import in_tables
@@ -46,8 +46,11 @@ class Program(NamedTuple):
     n_sums: int = 0  # numbers that are added up in the array "d"
 
 
-def program(graph: Graph, ends: Ends) -> Program:
-    """The program for some lines of a graph: what is returned goes to the array "y", the rest is added to "g"."""
+def program(graph: Graph, ends: Ends, *, lanes: bool = False) -> Program:
+    """The program for some lines of a graph: what is returned goes to the array "y", the rest is added to "g".
+
+    With `lanes`, it is for many examples at once: a loop then takes little longer than its statements one by one.
+    """
     trace, results = graph.trace, ends.returned
     lines = [*results, *ends.gradients.values()]
     found = expressions(trace, lines, ends.rows, backward=graph.forward_end)
@@ -61,7 +64,7 @@ def program(graph: Graph, ends: Ends) -> Program:
     for column in tables:
         tables[column] = Slice("c", len(constants), 1, len(column))
         constants += map(trace.constants.__getitem__, column)
-    passes, layout = _passes(nodes, leaves, results, tables, graph.forward_end)
+    passes, layout = _passes(nodes, leaves, results, tables, graph.forward_end, lanes)
     kernel = passes["roll"]
     kernel += reroll(
         [
@@ -77,7 +80,7 @@ def hoisted(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Program | 
     found = hoist(graph, ends, shared)
     if found is None:
         return None
-    before, each, after = program(*found.before), program(*found.each), program(*found.after)
+    before, each, after = program(*found.before), program(*found.each, lanes=True), program(*found.after)
     each.passes.update((name, replace(tuple(kernel), _sums_apart)) for name, kernel in each.passes.items())
     return each._replace(kernel=[*each.passes["roll"]], before=before, after=after, n_sums=found.n_sums)
 
@@ -87,8 +90,9 @@ def _sums_apart(ref: Ref) -> Ref:
 
 
 def _passes(
-    nodes: Sequence[Node], leaves: dict[int, Place], results: Sequence[int], tables: dict[Any, Slice], backward: int
-) -> tuple[dict[str, Kernel], Layout]:
+    nodes: Sequence[Node], leaves: dict[int, Place], results: Sequence[int], tables: dict[Any, Slice], backward: int,
+    lanes: bool,
+) -> tuple[dict[str, Kernel], Layout]:  # fmt: skip
     """The kernel for the nodes after each pass, level by level or in trace order, and the places of their lines.
 
     Trace order is tried first for long sequential programs, where few like operations share a level. If the first
@@ -103,11 +107,11 @@ def _passes(
         if found and order == "trace" and block_size > LARGE_BLOCKS:
             continue
         places = {} if order == "tables" else {line: ("y", i) for i, line in enumerate(results)}
-        layout = Layout(places | leaves, tables=tables)
+        layout = Layout(places | leaves, tables=tables, lanes=lanes)
         if order == "level":
             blocks = by_level(levels, layout, steps_of)
             fused = fuse(blocks)
-            passes = {"level blocks": blocks, "fuse": fused, "roll": reroll(fused)}
+            passes = {"level blocks": blocks, "fuse": fused, "roll": reroll_all(fused) if lanes else reroll(fused)}
         elif order == "trace":
             passes = {"roll": in_trace_order(nodes, layout, steps_of)}
         else:

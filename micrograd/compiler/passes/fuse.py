@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.ir import (
@@ -17,6 +17,7 @@ from micrograd.compiler.ir import (
     calls,
     innermost,
     is_variable,
+    most_rounds,
     of_round,
     refs,
     replace,
@@ -42,18 +43,20 @@ def fuse(steps: Sequence[Step], around: tuple[int, ...] = (), joins: Callable[[L
     """
     found = join(join(steps, around, joins), around, lambda loop: loop.rounds > MANY_ROUNDS and joins(loop), FEW)
     return [
-        step._replace(body=tuple(fuse(step.body, (*around, step.rounds), joins))) if isinstance(step, Loop) else step
+        step._replace(body=tuple(fuse(step.body, (*around, most_rounds(step.rounds, around)), joins)))
+        if isinstance(step, Loop)
+        else step
         for step in found
     ]
 
 
 def join(steps: Sequence[Any], around: tuple[int, ...], joins: Callable[[Loop], bool], few: int = 0) -> Kernel:
     """The steps with each loop joined to an earlier one if possible. Two that join may differ by a `few` rounds; these
-    become separate steps.
+    become separate steps. Loops whose rounds vary stay apart.
     """
     found: list[Any] = []
     for step in steps:
-        at = _partner(found, step, around, joins, few) if isinstance(step, Loop) and joins(step) else -1
+        at = _partner(found, step, around, joins, few) if _may_join(step, joins) else -1
         if at >= 0:
             before = found[at]
             n = min(before.rounds, step.rounds)
@@ -62,6 +65,10 @@ def join(steps: Sequence[Any], around: tuple[int, ...], joins: Callable[[Loop], 
         else:
             found.append(step)
     return found
+
+
+def _may_join(step: Any, joins: Callable[[Loop], bool]) -> TypeGuard[Loop]:
+    return isinstance(step, Loop) and not step.varies and joins(step)
 
 
 def _last(loop: Loop, first: int, depth: int) -> Iterator[Step]:
@@ -76,7 +83,7 @@ def _partner(found: Kernel, loop: Loop, around: tuple[int, ...], joins: Callable
     least = accesses(loop._replace(rounds=loop.rounds - few), around)
     for at in range(last, max(-1, last - NEAR), -1):
         before = found[at]
-        if isinstance(before, Loop) and joins(before) and abs(before.rounds - loop.rounds) <= few:
+        if _may_join(before, joins) and abs(before.rounds - loop.rounds) <= few:
             both = loop._replace(rounds=min(before.rounds, loop.rounds))
             its = accesses(both, around) if few else least
             is_free = not few or not any(meet(each, its, around, ever=True) for each in found[at + 1 :])

@@ -48,7 +48,14 @@ def _apart(ref: Ref, k: int) -> Ref:
 
 
 def can_jam(loop: Loop) -> bool:
-    """Whether the rounds of an outermost loop are independent, and some numbers are read in every one."""
+    """Whether the rounds of an outermost loop are independent and alike, and some numbers are read in every one."""
     strides = [ref.strides for ref, _ in refs(loop)]
     is_reused = any(len(its) > 1 and its[0] == 0 != its[-1] for its in strides)  # what an inner loop reads
-    return is_reused and not any(type(stride) is tuple for its in strides for stride in its) and is_parallel(loop)
+    if _varies(loop) or any(type(stride) is tuple for its in strides for stride in its):
+        return False
+    return is_reused and is_parallel(loop)
+
+
+def _varies(loop: Loop) -> bool:
+    """Whether the rounds of a loop or one inside it vary."""
+    return loop.varies or any(isinstance(step, Loop) and _varies(step) for step in loop.body)

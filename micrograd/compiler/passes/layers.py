@@ -7,7 +7,7 @@ as long on a processor that adds and multiplies at the same time.
 from collections.abc import Iterator, Sequence
 from itertools import dropwhile, groupby
 
-from micrograd.compiler.ir import Assign, Kernel, Layer, Loop, Ref, Step, Sum, Term, start
+from micrograd.compiler.ir import Assign, Kernel, Layer, Loop, Ref, Step, Sum, Term, most_rounds, start
 from micrograd.compiler.passes.fuse import is_parallel
 
 FEWEST = 16
@@ -21,12 +21,12 @@ def with_layers(kernel: Sequence[Step], around: tuple[int, ...] = ()) -> Kernel:
     for step in kernel:
         if not isinstance(step, Loop):
             found.append(step)
-        elif any(map(_is_sum_of_layer, step.body)) and is_parallel(step, around):
+        elif not step.varies and any(map(_is_sum_of_layer, step.body)) and is_parallel(step, around):
             for apart, steps in groupby(step.body, _is_sum_of_layer):
                 body = tuple(steps)
                 found += _layers(step.rounds, body) if apart else [Loop(step.rounds, body)]
         else:
-            found.append(Loop(step.rounds, tuple(with_layers(step.body, (*around, step.rounds)))))
+            found.append(Loop(step.rounds, tuple(with_layers(step.body, (*around, most_rounds(step.rounds, around))))))
     return found
 
 
@@ -39,7 +39,9 @@ def _is_sum_of_layer(step: Step) -> bool:
 
 def _factors(loop: Term | Loop) -> tuple[Ref, ...]:
     """The weights and the shared numbers that a loop of terms multiplies; none if it is not a sum of a layer."""
-    if not isinstance(loop, Loop) or loop.rounds < FEWEST or len(loop.body) > 1 or isinstance(loop.body[0], Loop):
+    if not isinstance(loop, Loop) or loop.varies or loop.rounds < FEWEST:
+        return ()
+    if len(loop.body) > 1 or isinstance(loop.body[0], Loop):
         return ()
     sign, factors = loop.body[0]
     weights, *others = sorted(factors, key=lambda factor: factor.array not in "phu")

@@ -17,9 +17,9 @@ from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
 
 LINES = 150  # of a function: gcc takes 2.4 s for 7,500 lines in lanes, and 2.8 if they are in functions of 600
-REFERENCES = 300
-"""Of a function in lanes, where a sum takes many lines: gcc takes 1.0 s for two convolutions, not 1.15 as with LINES,
-and two compilers can share them. With functions as short for single examples, a call would take 3 times as long."""
+REFERENCES = 150
+"""Of a function in lanes, where a sum takes many lines: two compilers take 0.3 s each for two convolutions, not 0.5 and
+0.2 as with 300. With functions as short for single examples, a call would take 3 times as long."""
 MOST_PIECES = 8  # of an array: each is a parameter of every function
 LONG_ROW = 8  # rounds: loops of at least as many compute exp and tanh by arithmetic
 

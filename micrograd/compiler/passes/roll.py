@@ -52,6 +52,17 @@ def reroll(steps: Sequence[Any], depth: int = 0, *, varies: bool = False) -> lis
     return [step_of(part, varies) for part in parts] if len(parts) < len(steps) else list(steps)
 
 
+def reroll_all(steps: Sequence[Any], depth: int = 0) -> list[Any]:
+    """The steps inside `depth` loops, with loops for what repeats there and in the loops among them."""
+    return reroll(
+        [
+            step._replace(body=tuple(reroll_all(step.body, depth + 1))) if isinstance(step, Loop) else step
+            for step in steps
+        ],
+        depth,
+    )
+
+
 def rolled(parts: list[Part], depth: int = 0, varies: bool = False) -> list[Part]:
     """The parts, with loops for what repeats, until nothing does."""
     while len(found := roll(parts, depth, varies=varies)) < len(parts):

@@ -38,7 +38,7 @@ def allocate(kernel: Kernel, most: int, size: Callable[[Kernel], int] = length) 
     variables: dict[Ref, Ref] = {}
 
     def placed(ref: Ref) -> Ref:
-        if ref.array[0] != "t":
+        if ref.array[:1] != "t":
             return ref
         found = ranges[ref]
         if found in slots:

@@ -9,7 +9,7 @@ a call takes 11 us; plain statements take 3.2 s and 7 us.
 from collections.abc import Sequence
 from typing import Any
 
-from micrograd.compiler.ir import Kernel, Offsets, Ref, Step, Switch, replace
+from micrograd.compiler.ir import Kernel, Ref, Step, Switch, replace, stride_of
 from micrograd.compiler.passes.roll import Part, part, reroll
 from micrograd.compiler.passes.vectorize import Block, Layout, LoopSteps, by_level, copies, pitch_of
 
@@ -36,14 +36,7 @@ def _case(shape: Any, rows: Sequence[tuple[int, ...]]) -> Step:
 
     def with_base(ref: Ref) -> Ref:
         bases = next(columns)
-        return Ref(ref.array, bases[0], () if ref.array[:1] == "=" else (_stride(bases), *ref.strides))
+        return Ref(ref.array, bases[0], () if ref.array[:1] == "=" else (stride_of(bases), *ref.strides))
 
     step: Step = replace(shape, with_base, varies=True)
     return step
-
-
-def _stride(indices: Sequence[int]) -> int | Offsets:
-    """The distance between two of these indices, if it is always the same; otherwise their distances to the first."""
-    offsets = tuple([index - indices[0] for index in indices])
-    step = offsets[-1] // max(1, len(offsets) - 1)
-    return step if offsets == tuple([i * step for i in range(len(offsets))]) else offsets

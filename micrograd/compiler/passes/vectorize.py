@@ -26,6 +26,7 @@ from micrograd.compiler.passes.roll import (
     rolled,
     step_of,
 )
+from micrograd.compiler.passes.triangles import FEWEST_ROWS, in_rows, pitch_of_rows, row_lengths
 
 Place = tuple[str, int]
 """An array and an index."""
@@ -46,12 +47,15 @@ class Layout(dict[Any, Place]):
     """The place of each line: at first, of leaves and results only. `rows` has the places of nodes that are rows.
 
     Names of arrays for other lines begin with `prefix`. `tables` has the places of columns of constants. For each
-    forward loop, `kept` has the places of what its backward loop reads, in the order of the rounds.
+    forward loop, `kept` has the places of what its backward loop reads, in the order of the rounds. With `lanes`, rows
+    of triangles begin at even distances.
     """
 
-    def __init__(self, places: dict[Any, Place], prefix: str = "t", *, tables: dict[Any, Slice]) -> None:
+    def __init__(
+        self, places: dict[Any, Place], prefix: str = "t", *, tables: dict[Any, Slice], lanes: bool = False
+    ) -> None:
         super().__init__(places)
-        self.prefix, self.tables = prefix, tables
+        self.prefix, self.tables, self.lanes = prefix, tables, lanes
         self.rows: dict[int, Slice] = {}
         self.kept: dict[int, dict[int, Slice]] = {}
         self.keeps: set[int] = set()
@@ -150,8 +154,8 @@ def in_levels(nodes: Sequence[Node], backward: float = math.inf) -> list[Block]:
 
 def _operation(node: Node) -> Any:
     if isinstance(node.form, Call):
-        return node.form, node.size
-    return "largest" if node.form[0][0] == ">" else "sum", node.size, node.parameter >= 0
+        return node.form, node.size > 0
+    return "largest" if node.form[0][0] == ">" else "sum", node.size > 0, node.parameter >= 0
 
 
 def pitch_of(blocks: Sequence[Block]) -> int:
@@ -174,7 +178,7 @@ def by_level(blocks: Iterable[Block], layout: Layout, loop: LoopSteps, pitch: in
     steps: Kernel = []
     for block in placed(blocks, layout, pitch):
         its = loop(block[0], layout) if block[0].round else by_kind(parts_of(block, layout))
-        steps += reroll(its, varies=True) if pitch else its
+        steps += reroll(its, varies=True) if pitch else in_rows(its) if layout.lanes else its
     return steps
 
 
@@ -205,18 +209,29 @@ def placed(blocks: Iterable[Block], layout: Layout, pitch: int = 0) -> Iterator[
         if layout.kept_in:
             block = _apart(block, layout)
         inner = [node for node in block if node.parameter < 0 and not node.round and node.line not in layout]
-        n = sum(node.size or 1 for node in inner)
+        gaps = _gaps(inner, layout) if layout.lanes and not pitch else [0] * len(inner)
+        n = sum(node.size or 1 for node in inner) + sum(gaps)
         key = 0 if pitch else (_operation(block[0]), n)
         array = arrays.setdefault(key, f"{layout.prefix}{len(arrays)}")
-        for node in inner:
+        for node, gap in zip(inner, gaps, strict=True):
             to = layout.kept_in if node.line in layout.keeps else array
             if node.size:
                 layout.rows[node.line] = Slice(array, filled[array], 1, node.size)
             for i, line in enumerate(node.items or (node.line,), filled[to]):
                 layout[line] = to, i
-            filled[to] += node.size or 1
+            filled[to] += (node.size or 1) + gap
         filled[array] += -filled[array] % (pitch or 1)
         yield block
+
+
+def _gaps(nodes: Block, layout: Layout) -> list[int]:
+    """How many places to leave after each of these nodes, so that the rows of a triangle begin at even distances."""
+    if len(nodes) < FEWEST_ROWS:
+        return [0] * len(nodes)
+    in_row = [1] * len(nodes) if nodes[0].size else row_lengths([_made_of(node, layout) for node in nodes])
+    lengths = [node.size for node in nodes] if nodes[0].size else in_row
+    pitch = pitch_of_rows(lengths)
+    return [gap for n, size in zip(in_row, lengths, strict=True) for gap in (*[0] * (n - 1), pitch and pitch - size)]
 
 
 def _apart(block: Block, layout: Layout) -> Block:
