@@ -89,7 +89,7 @@ class Slot:
         return nested(self.array.copy() if as_arrays else self.view, self.shape)
 
 
-class Single:
+class Example:
     """One example, and a call of some kind on it. Each call overwrites its numbers and its results.
 
     If the function itself `returns_gradients`, in a tuple beside a value, they are apart from it.

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from micrograd.compiler.calls import Single, Slot, buffer
+from micrograd.compiler.calls import Example, Slot, buffer
 from micrograd.compiler.dataset import Batch, ShapeError, check_out
 from micrograd.compiler.dtype import DOUBLE, Precision, named
 from micrograd.compiler.frontend.graph import Graph, traced
@@ -173,7 +173,7 @@ class Compiled(Function):
         ValueError if `out` does not fit the gradients.
         """
         places, is_one = _places(argnum, len(args))
-        value, gradient = self._called(places, args, Single.both, is_one, out)
+        value, gradient = self._called(places, args, Example.both, is_one, out)
         return value, gradient
 
     def vjp(self, *args: Any, argnum: int | Sequence[int] | None = None, out: Any = None) -> tuple[Any, Any]:
@@ -190,7 +190,7 @@ class Compiled(Function):
             product, options = vjp(self._function, places), replace(self.options, in_axes=0)
             self._products[places] = Function(product, example, self.parameters, options)
             self._products[places].returns_gradients = True
-        value, gradient = self._products[places]._called("forward", args, Single.both, is_one, out)
+        value, gradient = self._products[places]._called("forward", args, Example.both, is_one, out)
         return value, gradient
 
     def objective(self, *batches: Any) -> tuple[Callable[[Any], tuple[float, Any]], Any]:

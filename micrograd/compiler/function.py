@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any
 
 from micrograd import scalar
-from micrograd.compiler.calls import FAILURES, Code, Single
+from micrograd.compiler.calls import FAILURES, Code, Example
 from micrograd.compiler.dataset import Batch, Buckets, Part, ShapeError, Shapes, TracedError, bucket_by_shape, pack
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph, traced
@@ -65,7 +65,7 @@ class Function:
         self._code: dict[Shapes, Code] = {}
         self._axes = options.axes(len(example_args))
         self._products: dict[tuple[int, ...], Function] = {}  # of a vector and the jacobian, by argnums
-        self._singles = defaultdict[CallSpec, list[Single]](list)  # prepared by earlier calls, and free
+        self._prepared = defaultdict[CallSpec, list[Example]](list)  # prepared by earlier calls, and free
         self._shapes = pack([(argument,) for argument in example_args]).shapes
         name, is_browser = options.backend.name, sys.platform == "emscripten"
         search = None if name == "python" or (name == "auto" and is_browser) else ahead(require_compiler)
@@ -87,7 +87,7 @@ class Function:
     def __getstate__(self) -> dict[str, Any]:
         """The state for a copy or a pickle, without the function: it has been traced, and may not be picklable."""
         stand_in = partial(elsewhere, self._name)
-        return vars(self) | {"_singles": defaultdict(list), "_function": stand_in, "_code": dict(self._code)}
+        return vars(self) | {"_prepared": defaultdict(list), "_function": stand_in, "_code": dict(self._code)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -105,9 +105,9 @@ class Function:
             numbers = iter(promote(*flat(args)))  # all are Values, since the function may call methods of any
             return self._function(*[mapped(lambda _: next(numbers), arg) for arg in args])
 
-    def _value(self, single: Single) -> Any:
-        value = single.value()
-        return self._entries.matrices(single.shapes, 1, self.precision.array(value))[0] if self._entries else value
+    def _value(self, example: Example) -> Any:
+        value = example.value()
+        return self._entries.matrices(example.shapes, 1, self.precision.array(value))[0] if self._entries else value
 
     def _numbers(self) -> Sequence[float]:
         """The leaves' numbers, as one buffer if they are in one. Raises TracedError if they are being traced."""
@@ -126,17 +126,17 @@ class Function:
 
     def _called(self, kind: CallSpec, args: Sequence[Any], read: Callable[..., Any], *options: Any) -> Any:
         """What `read` returns after a call for one example. Later calls use what was prepared for it."""
-        singles = self._singles[kind]
+        prepared = self._prepared[kind]
         try:
-            single = singles.pop()
+            example = prepared.pop()
         except IndexError:  # this is the first call, or other threads use all of them
-            single = None
-        if single is None or not single.take(args):
-            single = Single(self._code[self._one(args, kind).shapes], kind, self.returns_gradients)
-            single.take(args)
-        self._make(single.call, kind, args, self._numbers())
-        found = read(single, *options)
-        singles.append(single)  # from here on, another thread may take it
+            example = None
+        if example is None or not example.take(args):
+            example = Example(self._code[self._one(args, kind).shapes], kind, self.returns_gradients)
+            example.take(args)
+        self._make(example.call, kind, args, self._numbers())
+        found = read(example, *options) if options else read(example)  # in 0.05 us less
+        prepared.append(example)  # from here on, another thread may take it
         return found
 
     def _packed(self, batches: Sequence[Any], in_axes: Any = None, kind: CallSpec = "forward") -> Batch:
