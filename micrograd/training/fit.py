@@ -211,10 +211,10 @@ class Trainer:
     def _validate(self) -> None:
         """Record the mean loss of the validation examples, and with patience keep the best parameters."""
         losses, found = self.loop.values(), self.history.validation_losses
-        for loss in losses:
-            if not math.isfinite(loss):
-                raise NotFinite("the validation loss", loss)
-        found.append(float(sum(losses) / len(losses)))
+        loss = float(sum(losses) / len(losses))
+        if not math.isfinite(loss):
+            raise NotFinite("the validation loss", loss)
+        found.append(loss)
         if not self._best or found[-1] < found[self._best - 1]:
             self._best = len(found)
             if self._patience is not None:

@@ -105,7 +105,7 @@ def find_compiler(cc: str | None, path: str | None) -> Compiler:
         for native in NATIVE:
             try:
                 compiler = Compiler(command, version, native)
-                _built(PROBE, compiler)  # it stays in the cache like any other library
+                build(PROBE, compiler)  # it stays in the cache like any other library
                 return compiler
             except CompilerError as error:
                 failures[command] = f"\n{error}"  # the last one, without flags
@@ -182,16 +182,12 @@ def ahead(work: Callable[[], T]) -> Callable[[], T]:
     return wait
 
 
-def build(text: str) -> ctypes.CDLL:
+def build(text: str, compiler: Compiler | None = None) -> ctypes.CDLL:
     """The library of a text in C: it is in the cache, or compiled now.
 
     Raises CompilerError if there is no compiler, it rejects the text, or there is no room for the library.
     """
-    return _built(text, require_compiler())
-
-
-def _built(text: str, compiler: Compiler) -> ctypes.CDLL:
-    words, version, native = compiler
+    words, version, native = compiler or require_compiler()
     vectors = ["-mprefer-vector-width=512"] if platform.machine() in ("x86_64", "AMD64") else []
     command = [*words, *FLAGS, *native, *vectors]
     name = hashlib.sha256("\0".join([text, *command, version, _processor()]).encode()).hexdigest()[:32] + ".so"

@@ -46,7 +46,7 @@ TEXT = "int answer(void) { return 42; }\n"
 
 def begun(monkeypatch, built):
     """The function that waits for such a build."""
-    monkeypatch.setattr(toolchain, "_built", lambda text, compiler: built())
+    monkeypatch.setattr(toolchain, "build", lambda text: built())
     return toolchain.start_build(TEXT)
 
 
