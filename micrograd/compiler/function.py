@@ -185,8 +185,8 @@ class Function:
         examples.size = size or len(examples)
         for packed in examples.batches:
             code = self._code[self._compiled_for(packed, kind).shapes]
-            ahead = packed is not examples.batches[-1]  # after the last, this thread has nothing else to do
-            code.library(kind, examples.share(packed), epochs * packed.n, ahead=ahead)
+            early = packed is not examples.batches[-1]  # after the last, this thread has nothing else to do
+            code.library(kind, examples.share(packed), epochs * packed.n, early=early)
         for packed in examples.batches:
             self._code[packed.shapes].library(kind, examples.share(packed))
         return examples
@@ -261,7 +261,7 @@ class Function:
 
     def _sums(self, parts: Iterable[Part], numbers: Sequence[float], seed: float) -> tuple[float, "array[float]"]:
         """The sum of the function's values for all these examples, and its gradient, times `seed`."""
-        gradients, total = self.precision.zeros(len(numbers)), -0.0  # which adds nothing to -0.0
+        gradients, total = self.precision.zeros(len(numbers)), -0.0  # since 0.0 + -0.0 is 0.0
         for packed, indices, size in parts:
             results = self.precision.zeros(packed.n if indices is None else len(indices))
             call: Any = self._code[packed.shapes].call("backward", packed, results, gradients, seed, indices, size)

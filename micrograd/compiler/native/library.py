@@ -70,9 +70,9 @@ class NativeCode:
         """
         return NativeCall(self.library(kind, size or packed.n), packed, results, gradients, seed, indices)
 
-    def library(self, kind: CallSpec, n: float, uses: float = math.inf, *, ahead: bool = False) -> "Library":
+    def library(self, kind: CallSpec, n: float, uses: float = math.inf, *, early: bool = False) -> "Library":
         """The library for a kind of call with n examples, which it computes in tiles or one by one. If there are only a
-        few `uses`, in all these calls together, the compiler may hurry. `ahead` of its use, it need not be loaded yet.
+        few `uses`, in all these calls together, the compiler may hurry. `early` says that it need not be loaded yet.
 
         Raises CompilerError if it cannot be built.
         """
@@ -89,10 +89,10 @@ class NativeCode:
                     graph, program, tile=tile, precision=precision, shared=self._shared, threads=threads, least=least,
                     in_haste=uses * graph.n_operands[1] < A_LINE * length(program.kernel), results=graph.results(kind),
                 )  # fmt: skip
-            built = start_build(text) if ahead else partial(build, text)
+            built = start_build(text) if early else partial(build, text)
             self._libraries[kind, tile] = Library(graph, precision, built)
         library = self._libraries[kind, tile]
-        if not ahead:
+        if not early:
             library.load()
         return library
 

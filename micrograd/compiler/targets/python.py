@@ -69,7 +69,7 @@ class PythonCode:
     def __reduce__(self) -> tuple[Any, ...]:
         return PythonCode, (self.graph,)
 
-    def library(self, kind: CallSpec, n: float = 0, uses: float = 0, *, ahead: bool = False) -> Callable[..., Any]:
+    def library(self, kind: CallSpec, n: float = 0, uses: float = 0, *, early: bool = False) -> Callable[..., Any]:
         """The generated function for calls of this kind."""
         if kind not in self._functions:
             with gc_paused():
