@@ -27,7 +27,7 @@ from micrograd.compiler.dataset import Batch, Buckets
 from micrograd.compiler.frontend.graph import CallSpec
 from micrograd.compiler.function import Function
 
-PREFETCH = 2  # chunks in flight for each worker, so that it does not wait for the next
+PREFETCH = 2  # tasks in flight for each worker, so that it does not wait for the next
 MOST_KEPT = 2  # tokens: one for training, and one for a function that is called between the steps
 
 _kept: dict[str, tuple[Any, ...]] = {}
@@ -66,12 +66,12 @@ class Workers:
         counts = (getattr(executor, name, None) for name in ("_max_workers", "num_workers"))
         self.n = next(filter(None, counts), os.cpu_count() or 1)
 
-    def results(self, tasks: Iterable[Task], ahead: int) -> Iterator[Any]:
-        """The results of the tasks, in their order. At most `ahead` tasks are submitted before their turn.
+    def results(self, tasks: Iterable[Task]) -> Iterator[Any]:
+        """The results of the tasks, in their order, of which a few are submitted before their turn.
 
         Raises whatever a task raised, or BrokenExecutor if the executor fails.
         """
-        coming, submitted = iter(tasks), deque[tuple[Task, Any]]()
+        coming, submitted, ahead = iter(tasks), deque[tuple[Task, Any]](), PREFETCH * self.n
         try:
             while True:
                 submitted += [(task, self._submit(task)) for task in islice(coming, ahead - len(submitted))]
@@ -151,7 +151,7 @@ def _results(fast: Function, kind: CallSpec, do: Any, batches: Sequence[Any], ex
     chunks = _chunks(fast, kind, batches, workers.n)  # this may compile for other shapes, and change the token
     if executor:
         tasks = ((name, fast.token, do, (chunk, numbers)) for name, chunk in chunks)
-        yield from workers.results(tasks, PREFETCH * workers.n)
+        yield from workers.results(tasks)
     else:
         for name, chunk in chunks:
             with _noted(name):
@@ -213,5 +213,5 @@ class Shards:
             (f"shard {k}", self._token, shard, (batch[start:stop], numbers, seed))
             for k, (start, stop) in enumerate(pairwise(len(batch) * k // parts for k in range(parts + 1)))
         ]
-        losses, gradients = zip(*self._workers.results(tasks, len(tasks)), strict=True)
+        losses, gradients = zip(*self._workers.results(tasks), strict=True)
         return sum(losses), reduce(lambda a, b: array(a.typecode, map(add, a, b)), gradients)

@@ -255,6 +255,9 @@ def test_vjp_equals_that_of_functional(backend):
     out = np.empty(2)
     assert fast.vjp(p, x, vector, argnum=0, out=out)[1] is out
     assert out.tolist() == fast.vjp(p.tolist(), x, vector, argnum=0)[1] == dp.tolist()
+    for wrong, error in ((np.empty(3), ValueError), ((out, out), TypeError)):
+        with pytest.raises(error, match="out is "):
+            fast.vjp(p, x, vector, argnum=0, out=wrong)
     number = micrograd.compile(lambda x: x * x, (1.0,), backend=backend)
     assert number.vjp(3.0, 0.5) == (9.0, 3.0)
     with pytest.raises(ValueError, match=r"the vector must have the shape of the result"):

@@ -231,7 +231,7 @@ def fails(error):
 def test_an_error_of_a_worker_names_the_shard():
     task = "shard 1", "token", fails, ()
     with pytest.raises(OSError, match="no disk") as caught:
-        list(workers.Workers(Processes(1), OSError("no disk")).results([task], 1))
+        list(workers.Workers(Processes(1), OSError("no disk")).results([task]))
     assert caught.value.__notes__ == ["in shard 1"]
 
 
