@@ -100,9 +100,7 @@ class Engine:
     ) -> None:  # fmt: skip
         self.parameters, self.optimizer, self.loss_of = parameters, optimizer, loss_of
         self.data, self.validation, self._is_first = data, validation, True
-        changed = getattr(optimizer, "parameters", None)  # which in PyTorch's models is a method
-        others = changed if isinstance(changed, (list, tuple)) else ()
-        self.all_parameters = list(dict.fromkeys([*parameters, *others]))
+        self.all_parameters = list(dict.fromkeys([*parameters, *self.trained()]))
 
     def take(self, sampler: Sampler, rates: Sequence[float]) -> Sequence[float]:
         """Take a step at the optimizer's rate."""
@@ -147,3 +145,8 @@ class Engine:
             for name, value in state.items():
                 setattr(optimizer, name, value)
             raise
+
+    def trained(self) -> Sequence[Value]:
+        """The optimizer's `parameters` if that is a list, and not a method as in PyTorch's models; else the model's."""
+        changed = getattr(self.optimizer, "parameters", None)
+        return changed if isinstance(changed, (list, tuple)) else self.parameters

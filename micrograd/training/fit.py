@@ -218,8 +218,8 @@ class Trainer:
         if not self._best or found[-1] < found[self._best - 1]:
             self._best = len(found)
             if self._patience is not None:
-                parameters = self._engine.all_parameters
-                self._kept = parameters, [parameter.data for parameter in parameters]
+                trained = list(self._engine.trained())
+                self._kept = trained, [parameter.data for parameter in trained]
 
     def diverged(self, what: str) -> Diverged:
         """The error for a number that is not finite, a validation loss or a number in the next step. It is recorded."""
