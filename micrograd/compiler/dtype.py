@@ -15,7 +15,7 @@ class Precision(NamedTuple):
     """The type of numbers in C, where it is called `real`.
 
     It has a name for users, a code for `array` and the like, and a size in bytes; then its type in C, the integer type
-    of the same size, and the suffix of functions and literals.
+    of the same size, the suffix of functions and literals, and the binary digits that are stored after the first.
     """
 
     name: str
@@ -24,6 +24,7 @@ class Precision(NamedTuple):
     type: str
     integer: str
     suffix: str
+    digits: int
 
     @property
     def lanes(self) -> int:
@@ -68,8 +69,8 @@ class Precision(NamedTuple):
             raise OverflowError(f"{name} is {number!r}, beyond the range of single precision, {LARGEST:.3g}: {REMEDY}")
 
 
-DOUBLE = Precision("double", "d", 8, "double", "long long", "")
-SINGLE = Precision("single", "f", 4, "float", "int", "f")
+DOUBLE = Precision("double", "d", 8, "double", "long long", "", 52)
+SINGLE = Precision("single", "f", 4, "float", "int", "f", 23)
 
 
 def named(name: str) -> Precision:

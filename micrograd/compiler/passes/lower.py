@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.ir import ARRAYS, Assign, Kernel, Loop, Ref, Step, Switch, calls, refs, replace
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.fuse import ROW_CALLS, is_of_vectors, is_parallel
@@ -40,9 +39,7 @@ class Lowered(NamedTuple):
     pieces: dict[str, list[str]]
 
 
-def lower(
-    program: Program, kind: str, precision: Precision = DOUBLE, shared: Sequence[bool] = (), results: Sequence[int] = ()
-) -> Lowered:
+def lower(program: Program, kind: str, shared: Sequence[bool] = (), results: Sequence[int] = ()) -> Lowered:
     """A program for functions in C of this kind (KINDS in c.py). In lanes, `shared` says which arguments they share. In
     a library for one example, `results` has the sizes of the value and of each gradient.
     """
@@ -61,7 +58,7 @@ def lower(
             parts, pieces[array] = found, [f"{array}{k}" for k in range(len(sizes))]
     steps = [in_steps(part, dots=kind == "one", totals=kind == "lanes") for part in parts]
     last = [jam(part) for part in steps] if vectors else steps
-    if kind == "one" and precision == DOUBLE:
+    if kind == "one":
         last = [list(map(_in_vectors, part)) for part in steps]
     before = {"products": [kernel, [product.step() for product in products]], "layers": [layers], "storage": parts}
     return Lowered(last, temporaries, products, block, before | {"sums": steps, "jam": last}, pieces)

@@ -81,7 +81,7 @@ class Writer(Printer):
         types |= {"y": f"{example} *", "t": f"{self.type} *"}
         if not self.is_file:
             types |= {"failed": "M *", "h": "const real *", "d": "real *", "block": "R *", "u": "const real *"}
-        found = lower(program, kind, precision, shared, results)
+        found = lower(program, kind, shared, results)
         self.parts, self.temporaries, self.products, self.block, _, self.pieces = found
         self.alone = alone(self.products, [*chain(*self.parts)])
         named = [(name, type) for of, type in types.items() for name in self.pieces.get(of, [of])]
@@ -233,6 +233,8 @@ def library_source(
         CLEAR=writer.clear(graph.n_parameters),
         PASSES=FOR_TILES if tile else IN_HASTE if in_haste else FOR_DOUBLES,
         INTEGER=precision.integer,
+        SUFFIX=precision.suffix,
+        DIGITS=precision.digits,
         LIMIT=CACHE,
         TILES=tile if sum(not isinstance(step, Loop) for step in program.kernel) <= MANY_LINES else 1,
         INPUTS=0 if "x" in writer.pieces else sum(graph.sizes),

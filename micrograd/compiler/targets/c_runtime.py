@@ -60,7 +60,7 @@ def definitions(body: str, precision: Precision = DOUBLE, *, vectors: bool) -> s
 def _known(precision: Precision, vectors: bool) -> dict[str, str]:
     """All functions that the C library lacks.
 
-    On vectors, exp and tanh in double precision compute all lanes at once, with fused multiply-add where the processor
+    On vectors, exp and tanh compute all lanes at once, with fused multiply-add where the processor
     has it (0.83 of the time). Other functions take one lane after the other.
     """
     prefix, suffix = ("v_", "") if vectors else ("", precision.suffix)
@@ -71,10 +71,9 @@ def _known(precision: Precision, vectors: bool) -> dict[str, str]:
             call = f"{name}SUFFIX({', '.join(['a[l]', 'b[l]'][:n])})"
             texts[f"v_{name}"] = f"static {kind} V v_{name}({', '.join(['V a', 'V b'][:n])}) LANE_BY_LANE({call})\n"
         texts |= {name: text for name, text in PARTS.items() if name.startswith("v_")}
-    if precision == DOUBLE:
-        inline = "CONTRACTED __attribute__((noinline))" if vectors else ALWAYS
-        of = "v" if vectors else "row"
-        texts |= {f"{of}_{name}": filled(PARTS[name], NAME=of, KIND=inline) for name in ("exp", "tanh")}
+    inline = "CONTRACTED __attribute__((noinline))" if vectors else ALWAYS
+    of = "v" if vectors else "row"
+    texts |= {f"{of}_{name}": filled(PARTS[name], NAME=of, KIND=inline) for name in ("exp", "tanh")}
     texts = {name: filled(text, SUFFIX=precision.suffix) for name, text in texts.items()}
     for name, of in {**dict(zip(CALLS, CALLS, strict=True)), "row_exp": "exp"}.items():
         kind, call = ("inline", f"{prefix}{name}{suffix}") if name == of else (ALWAYS, name)

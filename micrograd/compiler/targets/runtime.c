@@ -131,9 +131,10 @@ static ALWAYS V choose(M condition, V a, V b)
     return (V)((condition & (M)a) | (~condition & (M)b));
 }
 
+#define unless(condition, x) number(bits(x) & ~(condition)) /* or 0 */
 #define bits(x) ((M)(x))
 #define number(bits) ((V)(bits))
-#define power_of_2(n) number((n) << 52) /* of the number in the lowest bits, less 1023 */
+#define power_of_2(n) number((n) << DIGITS) /* of the number in the lowest bits, less 1023, or 127 in floats */
 #define PLUS(a, b, c) ((a) * (b) + (c))
 #define LANE_BY_LANE(call) { V r; for (int l = 0; l < LANES; l++) r[l] = call; return r; }
 
@@ -145,29 +146,33 @@ static ALWAYS V choose(M condition, V a, V b)
 
 /* PART exp */
 /* e^x within 1 ULP: 2^n e^r with |r| <= log(2) / 2, and e^r = 1 + r (1 + r (even + r odd)), with two polynomials in
-   r^2 that have the smallest relative error, 3.6e-18, by Remez' algorithm. */
+   r^2 that have the smallest relative error, 3.6e-18, or 4.2e-10 in floats, by Remez' algorithm. Of large floats, it
+   computes e^0 first, so that no overflow is noted for e^-1e30. */
+#define IN_DOUBLES (sizeof(real) == 8)
+#define OF(doubles, floats) U(IN_DOUBLES ? doubles : floats)
 static KIND V NAME_exp(V x)
 {
     CONTRACT
-    const V shift = U(6755399441055744.0); /* 1.5 * 2^52: adding it rounds to an integer in the lowest bits */
-    const V biased = shift + U(1023.0), twice = shift + U(2046.0); /* an exponent of 2 is stored plus 1023 */
-    const V whole = PLUS(x, U(1.4426950408889634), twice), n = whole - twice, half = PLUS(n, U(0.5), biased);
-    const V rest = PLUS(n, U(-0.693147180369123816490), x); /* minus n log(2), in two parts */
-    const V r = PLUS(n, U(-1.90821492927058770002e-10), rest), s = r * r;
-    V even = U(2.7630248385322647e-07);
-    even = PLUS(even, s, U(2.4801493098887394e-05));
-    even = PLUS(even, s, U(0.0013888888943630134));
-    even = PLUS(even, s, U(0.041666666666530155));
-    even = PLUS(even, s, U(0.5000000000000011));
-    V odd = U(2.5000061625530303e-08);
-    odd = PLUS(odd, s, U(2.7557586373785184e-06));
-    odd = PLUS(odd, s, U(0.00019841269506578723));
-    odd = PLUS(odd, s, U(0.008333333333494461));
-    odd = PLUS(odd, s, U(0.16666666666666413));
-    V power = PLUS(PLUS(PLUS(odd, r, even), r, U(1.0)), r, U(1.0));
-    power = power * power_of_2(bits(half)) * power_of_2(bits(whole) - bits(half)); /* down to subnormals */
-    power = choose(x > U(1000.0), U(INFINITY), power);
-    return choose(x < U(-1000.0), U(0.0), power);
+    const V large = OF(1000.0, 150.0), near = IN_DOUBLES ? x : unless((x > large) | (x < -large), x);
+    const V shift = OF(0x1.8p52, 0x1.8p23); /* adding it rounds to an integer in the lowest bits */
+    const V biased = shift + OF(1023.0, 127.0), twice = shift + OF(2046.0, 254.0); /* as exponents of 2 are stored */
+    const V whole = PLUS(near, U(1.4426950408889634), twice), n = whole - twice, half = PLUS(n, U(0.5), biased);
+    const V rest = PLUS(n, OF(-0.693147180369123816490, -0.693145751953125), near); /* minus n log(2), in two parts */
+    const V r = PLUS(n, OF(-1.90821492927058770002e-10, -1.4286068203094172e-06), rest), s = r * r;
+    V even = OF(2.7630248385322647e-07, 0.0013932883479468203);
+    V odd = OF(2.5000061625530303e-08, 0.00019420261369432987);
+    if (IN_DOUBLES) {
+        even = PLUS(PLUS(even, s, U(2.4801493098887394e-05)), s, U(0.0013888888943630134));
+        odd = PLUS(PLUS(odd, s, U(2.7557586373785184e-06)), s, U(0.00019841269506578723));
+    }
+    even = PLUS(even, s, OF(0.041666666666530155, 0.04166645766233058));
+    even = PLUS(even, s, OF(0.5000000000000011, 0.5000000021575149));
+    odd = PLUS(odd, s, OF(0.008333333333494461, 0.008333999311100205));
+    odd = PLUS(odd, s, OF(0.16666666666666413, 0.16666664517704596));
+    const V scale = power_of_2(bits(half)), other = power_of_2(bits(whole) - bits(half)); /* down to subnormals */
+    V power = PLUS(PLUS(PLUS(odd, r, even), r, U(1.0)), r * scale, scale) * other;
+    power = choose(x > large, U(INFINITY), power); /* in one statement, gcc takes 1.1 times as long */
+    return choose(x < -large, U(0.0), power);
 }
 
 /* PART tanh */
@@ -252,7 +257,7 @@ static inline real total(const V *tile)
 /* PART doubles */
 #define WIDTH 1
 #define CONTRACT
-#define U(x) (x)
+#define U(x) ((real)(x))
 #if defined(__GNUC__) && !defined(__clang__)
 #define PARALLEL _Pragma("GCC ivdep") /* no round accesses what another one sets, but gcc often cannot tell */
 /* Hides from gcc where an array of a long loop lies. Otherwise gcc computes addresses for all loops in advance, more
@@ -267,6 +272,7 @@ typedef INTEGER M;
 typedef real V, T;
 
 #define choose(condition, a, b) ((condition) ? (a) : (b))
+#define unless(condition, x) number(bits(x) & ((M)(condition) - 1)) /* or 0; with a choice here, gcc makes no vectors */
 static inline M bits(real x)
 {
     const union { real x; M bits; } of = {.x = x};
@@ -277,9 +283,9 @@ static inline real number(M bits)
     const union { M bits; real x; } of = {.bits = bits};
     return of.x;
 }
-#define power_of_2(n) number((M)((unsigned long long)(n) << 52))
+#define power_of_2(n) number((M)((unsigned INTEGER)(n) << DIGITS))
 #ifdef __FMA__
-#define PLUS(a, b, c) __builtin_fma(a, b, c)
+#define PLUS(a, b, c) __builtin_fmaSUFFIX(a, b, c)
 #else
 #define PLUS(a, b, c) ((a) * (b) + (c))
 #endif

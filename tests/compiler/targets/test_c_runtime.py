@@ -2,6 +2,7 @@
 
 import math
 import random
+from array import array
 
 import pytest
 
@@ -12,27 +13,42 @@ from tests.helpers import needs_compiler
 
 
 @needs_compiler
+@pytest.mark.parametrize(
+    ("precision", "widths", "special", "ulp"),
+    [
+        ("double", (1e-300, 709.0), [-745.0, -745.2, -708.5], math.ulp),
+        ("single", (1e-38, 88.0), [-103.5, -104.5, -87.5], lambda y: max(2.0**29 * math.ulp(y), 2.0**-149)),
+    ],
+)
 @pytest.mark.parametrize("name", ["exp", "tanh"])
-def test_vectorized_functions_are_within_two_ulps_of_those_of_math(name):
-    rng = random.Random(0)
-    xs = [rng.uniform(-width, width) for width in (1e-300, 1e-9, 0.1, 0.7, 3.0, 25.0, 709.0) for _ in range(2000)]
-    xs += [0.0, 0.625, math.nextafter(0.625, 0.0), -0.625, 20.0, -745.0, -745.2, -708.5, -1e6, -math.inf]
-    fast = micrograd.compile(lambda x: getattr(x, name)(), (1.0,), backend="c")
+def test_vectorized_functions_are_within_two_ulps_of_those_of_math(name, precision, widths, special, ulp):
+    rng, backend = random.Random(0), Backend("c", precision=precision)
+    xs = [rng.uniform(-width, width) for width in (*widths, 1e-9, 0.1, 0.7, 3.0, 25.0) for _ in range(2000)]
+    xs += [*special, 0.0, 0.625, math.nextafter(0.625, 0.0), -0.625, 20.0, -1e6, -math.inf]
+    xs = list(array("d" if precision == "double" else "f", xs))
+    fast = micrograd.compile(lambda x: getattr(x, name)(), (1.0,), backend=backend)
     function = getattr(math, name)
-    of_one = micrograd.compile(lambda x: [getattr(each, name)() for each in x], (xs[:64],), backend="c")
+    of_one = micrograd.compile(lambda x: [getattr(each, name)() for each in x], (xs[:64],), backend=backend)
     for found in (fast.map(xs), [y for i in range(0, len(xs) - 64, 64) for y in of_one(xs[i : i + 64])]):
-        wrong = [x for x, y in zip(xs, found, strict=False) if abs(y - function(x)) > 2 * math.ulp(function(x))]
+        wrong = [x for x, y in zip(xs, found, strict=False) if abs(y - function(x)) > 2 * ulp(function(x))]
         assert wrong == []
 
 
 @needs_compiler
-def test_exp_of_a_row_handles_special_numbers_and_overflow():
-    special = [math.inf, -math.inf, 0.0, -0.0, math.nan, 1e-310, -745.2, 709.0]
-    exp = micrograd.compile(lambda x: [each.exp() for each in x], (special,), backend="c")
+@pytest.mark.parametrize(
+    ("precision", "last", "large", "error"),
+    [
+        ("double", 709.0, 710.0, r"exp\(710.0\)"),
+        ("single", 88.0, 89.0, "beyond the range of single precision"),
+    ],
+)
+def test_exp_of_a_row_handles_special_numbers_and_overflow(precision, last, large, error):
+    special = [math.inf, -math.inf, 0.0, -0.0, math.nan, 1e-310, -745.2, -1e9, -1e30, last]
+    exp = micrograd.compile(lambda x: [each.exp() for each in x], (special,), backend=Backend("c", precision=precision))
     assert list(map(repr, exp(special)))[:5] == ["inf", "0.0", "1.0", "1.0", "nan"]
-    assert exp(special)[5:] == [1.0, 0.0, pytest.approx(math.exp(709.0), rel=1e-15)]
-    with pytest.raises(OverflowError, match=r"exp\(710.0\)"):
-        exp([*special[:7], 710.0])
+    assert exp(special)[5:] == [1.0, 0.0, 0.0, 0.0, pytest.approx(math.exp(last), rel=1e-15 if last > 700 else 1e-7)]
+    with pytest.raises(OverflowError, match=error):
+        exp([*special[:9], large])
 
 
 @needs_compiler
