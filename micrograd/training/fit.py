@@ -1,6 +1,6 @@
 """The training loop: `fit` trains a model on its examples for some epochs, and returns the history of its losses.
 
-A Loop takes the steps: the engine, or generated code (compiled.py). Either way, the examples come in the same
+A Loop takes the steps: the engine, or generated code (generated.py). Either way, the examples come in the same
 order, and the losses are the same up to rounding.
 """
 
@@ -116,9 +116,9 @@ def fit(
         try:
             with Progress(progress, epochs, history) as report, ExitStack() as stack:
                 if backend.name != "eager":
-                    from micrograd.training.compiled import compiled  # here, since it takes longest to load
+                    from micrograd.training.generated import generated  # here, since it takes longest to load
 
-                    trainer.loop = compiled(stack, model, engine, backend, sampler, epochs)
+                    trainer.loop = generated(stack, model, engine, backend, sampler, epochs)
                 report.begin()
                 while not noted and not trainer.is_over:
                     has_ended = trainer.advance()

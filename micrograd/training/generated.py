@@ -45,7 +45,7 @@ CHANGES = (
 )
 
 
-def compiled(stack: ExitStack, model: Any, engine: Engine, backend: Backend, sampler: Sampler, epochs: int) -> Loop:
+def generated(stack: ExitStack, model: Any, engine: Engine, backend: Backend, sampler: Sampler, epochs: int) -> Loop:
     """A Loop that does in generated code what the engine does, for some epochs, until the stack is closed.
 
     Returns the engine itself if the loss does not depend on the parameters, and the engine then raises the error; or if

@@ -104,7 +104,9 @@ OF_OTHERS = [unless_traced, rarely, counter_in_a_dict, begun_at_first]
 
 @pytest.mark.parametrize("between", [*OF_NOISE, *OF_MEANS, *OF_OTHERS])
 def test_a_model_that_is_not_the_same_each_time_is_trained_eagerly(between, backend, caplog, monkeypatch):
-    monkeypatch.setattr("micrograd.training.compiled.SECONDS", 60.0)  # so that all examples are tried on a busy machine
+    monkeypatch.setattr(
+        "micrograd.training.generated.SECONDS", 60.0
+    )  # so that all examples are tried on a busy machine
     found = []
     for way in "eager", backend:
         random.seed(1), np.random.seed(1)
@@ -140,7 +142,7 @@ def test_random_numbers_that_change_no_loss_yet_are_noticed_unless_they_are_the_
 
 
 def test_random_numbers_for_a_shape_that_was_not_tried_are_noticed(backend, caplog, monkeypatch):
-    monkeypatch.setattr("micrograd.training.compiled.SECONDS", 0.0)  # so that only the first example is tried
+    monkeypatch.setattr("micrograd.training.generated.SECONDS", 0.0)  # so that only the first example is tried
 
     class Noisy(Line):
         def __call__(self, xs):
@@ -213,7 +215,7 @@ def test_a_model_that_cannot_be_traced_keeps_no_traced_numbers(backend, caplog):
 
     for between in branching, in_another_thread:
         model = Network(between)
-        with pytest.raises(TraceError, match=r"test_compiled\.py:\d+"):
+        with pytest.raises(TraceError, match=r"test_generated\.py:\d+"):
             fit(model, losses.mse_loss, XS, YS, epochs=1, backend=backend, progress=False)
         assert [type(h.data) for h in model.kept] in ([float] * 3, [])
         same(setting(between), "auto")
