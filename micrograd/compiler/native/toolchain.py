@@ -35,7 +35,7 @@ FLAGS = [
 ]  # fmt: skip
 NATIVE = ("-march=native",), ("-mcpu=native",), ()
 """Flags that allow all instructions of this processor, best first: many compilers for ARM know only the second."""
-LONG = 600  # lines of C for each of several compilers: gcc takes 0.1 s for what all of them read, and 0.5 for the rest
+LONG = 250  # lines of C for each of several compilers: gcc takes 0.03 s for what all of them read, and 0.1 for the rest
 LIMIT = 1 << 28  # bytes of libraries in the cache
 PATIENCE = 2.0  # seconds until the log says what takes so long
 PROBE = """#include <fenv.h>

@@ -53,14 +53,11 @@ def reroll(steps: Sequence[Any], depth: int = 0, *, varies: bool = False) -> lis
 
 
 def reroll_all(steps: Sequence[Any], depth: int = 0) -> list[Any]:
-    """The steps inside `depth` loops, with loops for what repeats there and in the loops among them."""
-    return reroll(
-        [
-            step._replace(body=tuple(reroll_all(step.body, depth + 1))) if isinstance(step, Loop) else step
-            for step in steps
-        ],
-        depth,
-    )
+    """The steps inside `depth` loops, with loops for what repeats there, and then for what repeats in the loops."""
+    return [
+        step._replace(body=tuple(reroll_all(step.body, depth + 1))) if isinstance(step, Loop) else step
+        for step in reroll(steps, depth)
+    ]
 
 
 def rolled(parts: list[Part], depth: int = 0, varies: bool = False) -> list[Part]:

@@ -7,9 +7,8 @@ vectors: a step of a GPT on a name would take 1.13 times as long.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise
 from operator import sub
 from typing import Any
 
@@ -20,25 +19,21 @@ FEWEST_ROWS = 4  # of different lengths, and loops that become one
 MOST_ROOM = 3  # places for each number, at most: a triangle needs two
 
 
-def row_lengths(parts: Sequence[tuple[Hashable, Sequence[int]]]) -> list[int]:
-    """The lengths of rows of numbers: along a row, all are of one kind, and read from places that advance alike.
-
-    `parts` has the kind of each number, and the places that it is computed from.
-    """
-    steps = [
-        tuple(map(sub, after, before)) if kind == its_kind else None
-        for (kind, before), (its_kind, after) in pairwise(parts)
-    ]
+def row_lengths(places: Sequence[Sequence[int]]) -> list[int]:
+    """The lengths of rows of numbers, each computed from these places: along a row, their sum advances evenly."""
+    totals = list(map(sum, places))
+    steps = list(map(sub, totals[1:], totals))
     ((most, _),) = Counter(steps).most_common(1)
-    ends = [i for i, step in enumerate(steps, 1) if step != most or step is None]
-    return [*map(sub, [*ends, len(parts)], [0, *ends])]
+    ends = [*[i for i, step in enumerate(steps, 1) if step != most], len(totals)]
+    return [*map(sub, ends, [0, *ends])]
 
 
 def pitch_of_rows(lengths: Sequence[int]) -> int:
     """The distance between rows of a triangle: more than the longest, so that none continues another; 0 for others."""
+    if len({*lengths}) < FEWEST_ROWS or [*lengths] not in (sorted(lengths), sorted(lengths, reverse=True)):
+        return 0
     pitch = 1 + max(lengths)
-    is_triangle = len({*lengths}) >= FEWEST_ROWS and [*lengths] in (sorted(lengths), sorted(lengths, reverse=True))
-    return pitch if is_triangle and pitch * len(lengths) <= MOST_ROOM * sum(lengths) else 0
+    return pitch if pitch * len(lengths) <= MOST_ROOM * sum(lengths) else 0
 
 
 def in_rows(steps: Sequence[Any]) -> list[Any]:
@@ -48,7 +43,7 @@ def in_rows(steps: Sequence[Any]) -> list[Any]:
     one to the next may differ, too.
     """
     found = list(steps)
-    for depth in (0, 1):
+    for depth in (0, 1) if len(found) >= FEWEST_ROWS else ():
         kinds: dict[Any, list[Any]] = {}
         for step in found:
             kinds.setdefault(_shape(step, depth), []).append(step)

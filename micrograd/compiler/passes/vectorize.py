@@ -61,6 +61,7 @@ class Layout(dict[Any, Place]):
         self.keeps: set[int] = set()
         self.kept_in = ""  # within a round: the array of the lines in `keeps`
         self.shapes: dict[Any, Any] = {}  # of steps, by what they are made of
+        self.made_of: dict[Any, Part] = {}  # by the lines of nodes that have no steps yet
         self._whole: dict[Column, Slice | None] = {}
         self._stretches: dict[Column, list[Stretch]] = {}  # of a column alone
 
@@ -228,10 +229,15 @@ def _gaps(nodes: Block, layout: Layout) -> list[int]:
     """How many places to leave after each of these nodes, so that the rows of a triangle begin at even distances."""
     if len(nodes) < FEWEST_ROWS:
         return [0] * len(nodes)
-    in_row = [1] * len(nodes) if nodes[0].size else row_lengths([_made_of(node, layout) for node in nodes])
-    lengths = [node.size for node in nodes] if nodes[0].size else in_row
-    pitch = pitch_of_rows(lengths)
-    return [gap for n, size in zip(in_row, lengths, strict=True) for gap in (*[0] * (n - 1), pitch and pitch - size)]
+    if nodes[0].size:
+        in_row, lengths = [1] * len(nodes), [node.size for node in nodes]
+    else:
+        made_of = [_made_of(node, layout) for node in nodes]
+        layout.made_of.update(zip([node.line for node in nodes], made_of, strict=True))
+        in_row = lengths = row_lengths([places for _, places in made_of])
+    if not (pitch := pitch_of_rows(lengths)):
+        return [0] * len(nodes)
+    return [gap for n, size in zip(in_row, lengths, strict=True) for gap in (*[0] * (n - 1), pitch - size)]
 
 
 def _apart(block: Block, layout: Layout) -> Block:
@@ -276,7 +282,7 @@ def parts_of(nodes: Iterable[Node], layout: Layout) -> list[Part]:
             parts += _parts_of_row(node, layout)
             continue
         target, base = ("g", node.parameter) if node.parameter >= 0 else layout[node.line]
-        made_of, bases = _made_of(node, layout)
+        made_of, bases = layout.made_of.pop(node.line) if node.line in layout.made_of else _made_of(node, layout)
         shape = layout.shapes.get((target, made_of))
         if shape is None:
             is_call = isinstance(node.form, Call)

@@ -96,7 +96,7 @@ class Writer(Printer):
         text = super().function_of(name, [" ".join(f"(void){each};" for each in self.parameters), *lines])
         if self.is_file:
             return text
-        return f"#if MINE({self.ranks[name]})\n{text.rstrip()}\n#else\n{self.declaration(name)};\n#endif\n\n"
+        return f"#if MINE({self.middles[name]})\n{text.rstrip()}\n#else\n{self.declaration(name)};\n#endif\n\n"
 
     def array(self, name: str, numbers: Sequence[float]) -> str:
         """The declaration of an array."""
@@ -205,8 +205,14 @@ def library_source(
     writer = Writer(program, kind, precision, checks=checks, shared=shared if tile else (), results=results)
     hoisted = {"before": program.before, "after": program.after}
     once = {name: Writer(part, "once", precision, checks=checks) for name, part in hoisted.items() if part}
-    body = "".join([each.source(name) for name, each in {**once, "one": writer}.items()])
     products = writer.products_source(graph.sizes)
+    run = "\n".join([
+        "" if "x" in writer.pieces else PARTS["gather"],
+        PARTS["product"] + products if products else "",
+        PARTS["run"],
+        PARTS["add"] + PARTS["threads"] if threads > 1 else PARTS["one_thread"],
+    ])  # fmt: skip
+    body = "".join([*[part.source(name) for name, part in once.items()], writer.source("one", {"run": run})])
     text = "\n".join([
         "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n#include <string.h>\n",
         PARTS["no_patterns"] + PARTS["passes"] + PARTS["jobs"],
@@ -218,12 +224,7 @@ def library_source(
         PARTS["in_register"] if products or "layer(" in body else "",
         PARTS["layer"] if "layer(" in body else "",
         body,
-        "#if JOB == JOBS - 1",
-        "" if "x" in writer.pieces else PARTS["gather"],
-        PARTS["product"] + products if products else "",
-        PARTS["run"],
-        PARTS["add"] + PARTS["threads"] if threads > 1 else PARTS["one_thread"],
-        "#endif\n",
+        f"#if MINE({writer.middles['run']})\n{run}#endif\n",
     ])  # fmt: skip
     around = {name.upper(): PARTS[name] if part else "" for name, part in hoisted.items()}
     operations = calls(tuple([tuple(part.kernel) for part in (program, *hoisted.values()) if part]))

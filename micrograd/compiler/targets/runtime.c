@@ -13,13 +13,15 @@
 /* PART jobs */
 #ifdef JOBS /* several compilers each compile some of the functions */
 #define PART __attribute__((visibility("hidden")))
+#pragma GCC diagnostic ignored "-Wunused-function" /* another compiler's functions use what these do not */
+#pragma GCC diagnostic ignored "-Wunused-const-variable"
 #else
 #define PART static
 #define JOBS 1
 #define JOB 0
 #endif
-/* From the longest function to the shortest, each compiler takes one, then each in reverse order, and so on. */
-#define MINE(rank) (((rank) / JOBS % 2 ? JOBS - 1 - (rank) % JOBS : (rank) % JOBS) == JOB)
+/* With the longest function first, each compiler takes an equal share of the text: those whose middles are in it. */
+#define MINE(middle) ((middle) * JOBS / 1000 == JOB)
 
 /* PART chosen */
 static inline real chosenSUFFIX(int condition, real a, real b) /* both are read: gcc 12 reads wrong elements if not */

@@ -5,7 +5,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from itertools import islice
+from itertools import accumulate, islice
+from types import MappingProxyType
 from typing import Any
 
 from micrograd.compiler.ir import (
@@ -121,16 +122,18 @@ class Printer(ABC):
     """How functions, counters of loops, and zeros for the rounds of each case of a switch are declared."""
     address = "&{}[{}]"
 
-    def source(self, name: str) -> str:
-        """Functions that compute one example, the last called `name`, after the arrays of numbers that they read."""
+    def source(self, name: str, others: Mapping[str, str] = MappingProxyType({})) -> str:
+        """Functions that compute one example, the last called `name`, after the arrays of numbers that they read.
+
+        Then `middles` has those of these functions and of `others`, which are texts.
+        """
         self.name, self._tables = name, dict[Offsets, str]()
         names = [f"{name}_{i}" for i in range(len(self.parts))] if len(self.parts) > 1 else [name]
         bodies = [list(self.lines(part)) for part in self.parts]
         if len(names) > 1:
             bodies.append([f"{part}({', '.join(self.parameters)});" for part in names])
             names.append(name)
-        longest_first = sorted(zip(names, bodies, strict=True), key=lambda function: -sum(map(len, function[1])))
-        self.ranks = {name: rank for rank, (name, _) in enumerate(longest_first)}
+        self.middles = middles({**dict(zip(names, map("".join, bodies), strict=True)), **others})
         constants = [self.array(f"{name}_c", list(map(float, self.constants)))] if self.constants else []
         tables = [self.array(table, offsets) for offsets, table in self._tables.items()]
         return "".join([*constants, *tables, *map(self.function_of, names, bodies)])
@@ -237,6 +240,16 @@ class Printer(ABC):
             return array
         element = "{}[{}]" if array == ref.array else self.address
         return element.format(f"{self.name}_c" if array == "c" else array, self.index(ref))
+
+
+def middles(texts: Mapping[str, str]) -> dict[str, int]:
+    """Where in all of these texts, the longest first, the middle of each is, in thousandths."""
+    names = sorted(texts, key=lambda name: -len(texts[name]))
+    sizes = [1 + len(texts[name]) for name in names]
+    return {
+        name: 500 * (2 * end - size) // sum(sizes)
+        for name, size, end in zip(names, sizes, accumulate(sizes), strict=True)
+    }
 
 
 def block(head: str, lines: Iterable[str]) -> list[str]:

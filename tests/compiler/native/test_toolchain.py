@@ -20,6 +20,7 @@ from micrograd import Backend, Value
 from micrograd.compiler import CompilerError
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.passes import lower
+from micrograd.compiler.targets.spelling import middles
 from tests.helpers import assert_as_engine, has_compiler, needs_compiler, wait_until
 
 # Which compiler is chosen, and how it is called
@@ -428,6 +429,18 @@ def test_the_next_process_finds_what_the_last_one_compiled(own_cache):
         found.append(files(own_cache))
     assert len(found[0]) == 4  # one for each kind of call, and the one that tells whether the compiler works
     assert found[1] == found[0]
+
+
+@pytest.mark.parametrize("sizes", [[5], [0, 0], [15, 7, 6, 6, 5], [23, 14, 10, 5], [9] * 12])
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+def test_each_compiler_has_about_as_much_of_a_text(sizes, jobs):
+    found = middles({str(i): size * 100 * "x" for i, size in enumerate(sizes)})
+    shares = [0] * jobs
+    for i, size in enumerate(sizes):
+        shares[found[str(i)] * jobs // 1000] += size  # as MINE has it in runtime.c
+    assert max(shares) <= sum(sizes) / jobs + max(sizes)
+    assert min(found.values()) < 1000 / jobs or jobs > len(sizes)
+    assert [*found] == [str(i) for i in sorted(range(len(sizes)), key=lambda i: -sizes[i])]
 
 
 @needs_compiler

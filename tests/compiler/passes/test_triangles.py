@@ -68,9 +68,9 @@ def test_rows_may_lie_at_other_distances_in_each_loop():
 )
 def test_rows_of_a_triangle_begin_at_even_distances(lengths, pitch):
     assert pitch_of_rows(lengths) == pitch
-    numbers = [("+", (row, 7 * row + i)) for row, n in enumerate(lengths) for i in range(n)]
+    places = [(row, 7 * row + i) for row, n in enumerate(lengths) for i in range(n)]
     if pitch:
-        assert row_lengths(numbers) == lengths
+        assert row_lengths(places) == lengths
 
 
 def test_rounds_of_different_lengths_do_not_run_together():
