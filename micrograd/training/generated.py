@@ -5,6 +5,7 @@ first: only if they do the same each time, generated code takes the steps.
 """
 
 import copy
+import gc
 import logging
 import math
 import pickle
@@ -19,6 +20,7 @@ from typing import Any, cast
 
 from micrograd.compiler.distributed import Shards
 from micrograd.compiler.dtype import DOUBLE
+from micrograd.compiler.frontend.tracer import Symbol
 from micrograd.compiler.function import Function
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.session import Training
@@ -52,34 +54,38 @@ def generated(stack: ExitStack, model: Any, engine: Engine, backend: Backend, sa
     the loss of an example is not the same each time, or cannot be compiled, and then the log says why, unless the
     engine fails, too. If it cannot be compiled, that is an error unless the backend is "auto" without an executor.
     """
-    learns, n = False, len(set(map(id, engine.parameters)))
-    with as_before(model, sampler.rng) as state:
-        trial = Trial(engine, state)
+    why, n = "", len(set(map(id, engine.parameters)))
+    with _restored(sampler.rng, *walk(model, PARTS)) as states:
+        trial = Trial(engine, states, model)
         try:
             if not trial.why:
-                before, _ = state()
-                training = entered(stack, engine, backend, sampler, epochs)
+                before = states()
+                try:
+                    training = entered(stack, engine, backend, sampler, epochs)
+                    if states() != before:  # for a shape that the calls did not have
+                        trial.why = CHANGES
+                finally:
+                    # In a block in single precision, the engine computes with rounded parameters. This call also
+                    # replaces traced numbers that the model stored, such as activations.
+                    trial.call(0, 1e-2 if backend.precision == "single" else 0.0)
                 function, examples = training.function, sampler.examples
-                if state()[0] != before:  # for a shape that the calls did not have
-                    trial.why = CHANGES
+                if len(function._code) > 1 and any(type(each) is Symbol for each in gc.get_objects()):
+                    _call_each_shape(engine, examples, training.validation)
                 with suppress(ArithmeticError, ValueError):  # the step that takes this example raises it, too
                     loss, _ = function._sums(examples.parts([0]), function._numbers(), 1.0)
                     trial.compare(0, loss, 1e-6 if function.precision == DOUBLE else 1e-2)
-                learns = any(function._code[each.shapes].graph.has_gradients(n) for each in examples.batches)
+            why = trial.why
+            if not why and any(function._code[each.shapes].graph.has_gradients(n) for each in examples.batches):
+                return training
         except Exception as error:
             if backend.name != "auto" or backend.executor is not None:
                 raise
             if not trial.fails:
                 line = users_line(error.__cause__ or error)
-                trial.why = f"the model cannot be compiled: {error}" + ("" if line in str(error) else f" ({line})")
-    if learns and not trial.why:
-        # In a block in single precision, the engine computes with rounded parameters.
-        trial.call(0, 1e-2 if backend.precision == "single" else 0.0)  # then a model that stores activations has some
-    if learns and not trial.why:
-        return training
+                why = f"the model cannot be compiled: {error}" + ("" if line in str(error) else f" ({line})")
     stack.close()
-    if trial.why:
-        log.warning("training eagerly, since %s", trial.why)
+    if why:
+        log.warning("training eagerly, since %s", why)
     return engine
 
 
@@ -96,44 +102,39 @@ def entered(stack: ExitStack, engine: Engine, backend: Backend, sampler: Sampler
     return training
 
 
-@contextmanager
-def as_before(model: Any, rng: Any) -> Iterator[Callable[[], tuple[bytes, list[Any]]]]:
-    """After the block, all that calls of the model may change is as it was: the random number generators, `rng` and the
-    model's own among them, and what the model holds in attributes, lists, dicts and arrays.
+def _call_each_shape(engine: Engine, *examples: Any) -> None:
+    """Have the engine call the model on an example of each shape, so that numbers replace the traced ones it stored."""
+    for data, of_shapes in zip((engine.data, engine.validation), examples, strict=True):
+        for i in of_shapes.firsts() if of_shapes else ():
+            with suppress(Exception):  # the step or the validation that takes this example raises it, too
+                engine.loss_of(*data.arguments(i))
 
-    Yields a function that returns the states of the generators, and the numbers that the model holds besides Values.
+
+@contextmanager
+def _restored(*parts: Any) -> Iterator[Callable[[], bytes]]:
+    """After the block, set the global random number generators, and those among the parts, back to where they were.
+
+    Yields a function that returns their states, to compare.
     """
-    parts, numpy = walk(model, PARTS), sys.modules.get("numpy.random")
+    numpy = sys.modules.get("numpy.random")
     kinds = random.Random, getattr(numpy, "RandomState", ()), getattr(numpy, "BitGenerator", ())
-    found = [getattr(part, "bit_generator", part) for part in (rng, *parts) if not isinstance(part, PARTS)]
-    own = [part for part in found if isinstance(part, kinds) and not isinstance(part, random.SystemRandom)]
+    parts = tuple(getattr(part, "bit_generator", part) for part in parts if not isinstance(part, PARTS))
+    own = [part for part in parts if isinstance(part, kinds) and not isinstance(part, random.SystemRandom)]
     names = ("getstate", "setstate"), ("get_state", "set_state")
-    generators = [
+    of_each = [
         (getattr(x, get), getattr(x, put)) for x in (random, numpy, *own) for get, put in names if hasattr(x, get)
     ]
-    generators += [(partial(getattr, x, "state"), partial(setattr, x, "state")) for x in own if hasattr(x, "state")]
-    holders: list[Any] = [vars(part) if isinstance(part, Module) else part for part in parts]
-    holders = [x for x in holders if isinstance(x, (dict, list, deque)) or (_has_numbers(x) and x.flags.writeable)]
-    before = [get() for get, _ in generators], list(map(copy.copy, holders))
+    of_each += [(partial(getattr, x, "state"), partial(setattr, x, "state")) for x in own if hasattr(x, "state")]
+    before = [get() for get, _ in of_each]
     try:
-        yield lambda: (pickle.dumps([get() for get, _ in generators]), _numbers_of(model))
+        yield lambda: pickle.dumps([get() for get, _ in of_each])
     finally:
-        for (_, put), state in zip(generators, before[0], strict=True):
+        for (_, put), state in zip(of_each, before, strict=True):
             put(state)
-        for holder, held in zip(holders, before[1], strict=True):
-            if isinstance(holder, dict):  # of a module, which another thread may read meanwhile
-                for name in holder.keys() - held.keys():
-                    del holder[name]
-                holder.update(held)
-            elif isinstance(holder, deque):
-                holder.clear()
-                holder.extend(held)
-            else:
-                holder[:] = held
 
 
-def _numbers_of(model: Any) -> list[Any]:
-    """The numbers that a model holds, besides Values; those of an array as bytes."""
+def numbers_of(model: Any) -> list[Any]:
+    """The numbers that a model keeps, besides Values; those of an array as bytes."""
     parts = [part.tobytes() if _has_numbers(part) else part for part in walk(model, PARTS)]
     return [part for part in parts if isinstance(part, (int, float, bytes))]
 
@@ -142,15 +143,41 @@ def _has_numbers(part: Any) -> bool:
     return is_array(part) and part.dtype.kind in "biuf"
 
 
+def held_by(model: Any) -> list[tuple[Any, Any]]:
+    """All attributes, lists, dicts and arrays in which a model keeps things, each with a copy, to `put_back`."""
+    found = [vars(part) if isinstance(part, Module) else part for part in walk(model, PARTS)]
+    return [
+        (held, copy.copy(held))
+        for held in found
+        if isinstance(held, (dict, list, deque)) or (_has_numbers(held) and held.flags.writeable)
+    ]
+
+
+def put_back(held: Any, before: Any) -> None:
+    """Put back what a dict, a list or an array held before."""
+    if isinstance(held, dict):
+        for name in held.keys() - before.keys():
+            del held[name]
+        for name, item in before.items():  # as `update` of a Counter adds to what it counted
+            held[name] = item
+    elif is_array(held):
+        held[...] = before
+    else:
+        held.clear()
+        held.extend(before)
+
+
 class Trial:
     """Calls of the model and its loss by the engine, on each example several times in a row, as many as fit in SECONDS.
 
-    `why` says why compiled code must not repeat a call: the loss of an example is not the same each time, or calls
-    change the `state`, even if that changes no loss before weights of 0 have learned.
+    `why` says why compiled code must not repeat a call: the loss of an example is not the same each time, or the model
+    draws random numbers, even if they change no loss before weights of 0 have learned; or it changes numbers that it
+    keeps, in which case all that it keeps is set back.
     """
 
     @gc_paused()
-    def __init__(self, engine: Engine, state: Callable[[], Any]) -> None:
+    def __init__(self, engine: Engine, states: Callable[[], bytes], model: Any) -> None:
+        kept = held_by(model)
         self.why = ""
         self.fails = False  # for one of the examples
         self._engine = engine
@@ -158,14 +185,16 @@ class Trial:
         start = time.perf_counter()
         for i in range(len(engine.data)):
             self.call(i)
-            before = state()
+            before = states(), numbers_of(model)
             for _ in range(CALLS - 1):
                 self.call(i)
-            if state() != before:  # after a call that sets it, the next leaves it the same
+            if (states(), numbers_of(model)) != before:  # after a call that sets them, the next leaves them the same
                 self.why = self.why or CHANGES
             each = (time.perf_counter() - start) / (i + 1)
             if each * (i + 2) > SECONDS:  # the next example would take too long
                 break
+        for held, before in kept if self.why else ():
+            put_back(held, before)
 
     def call(self, i: int, tolerance: float = 0.0) -> None:
         """Call them on an example."""

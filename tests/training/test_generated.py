@@ -3,6 +3,7 @@
 import copy
 import random
 import sys
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -104,9 +105,7 @@ OF_OTHERS = [unless_traced, rarely, counter_in_a_dict, begun_at_first]
 
 @pytest.mark.parametrize("between", [*OF_NOISE, *OF_MEANS, *OF_OTHERS])
 def test_a_model_that_is_not_the_same_each_time_is_trained_eagerly(between, backend, caplog, monkeypatch):
-    monkeypatch.setattr(
-        "micrograd.training.generated.SECONDS", 60.0
-    )  # so that all examples are tried on a busy machine
+    monkeypatch.setattr("micrograd.training.generated.SECONDS", 60.0)  # to try all examples on a busy machine
     found = []
     for way in "eager", backend:
         random.seed(1), np.random.seed(1)
@@ -188,19 +187,54 @@ def test_activations_that_a_model_stores_are_numbers_after_the_training(backend,
     assert not caplog.messages
 
 
-def test_activations_that_a_model_stores_for_each_shape_are_no_traced_numbers_after_the_training(backend):
+def test_activations_that_a_model_stores_for_each_shape_are_numbers_after_the_training(backend):
     class Sums(Line):
-        def __init__(self):
-            super().__init__()
-            self.kept = {}
+        kept = {}  # noqa: RUF012
 
         def __call__(self, x):
             self.kept[len(x)] = super().__call__(mean(x))
             return self.kept[len(x)]
 
-    model, data = Sums(), ([[1.0], [1.0, 2.0], [3.0]], [1.0, 2.0, 3.0])
+    model, kept = Sums(), Sums.kept
+    data = [[1.0], [1.0, 2.0], [3.0]], [1.0, 2.0, 3.0]
     fit(model, losses.mse_loss, *data, validation=([[1.0] * 3], [1.0]), epochs=1, backend=backend, progress=False)
-    assert {n: type(value.data) for n, value in model.kept.items()} == {1: float}
+    assert {n: type(value.data) for n, value in kept.items()} == {1: float, 2: float, 3: float}
+
+
+def made_for_each_shape(model, x):
+    return model.held.setdefault(len(x), 1.0 / len(x))
+
+
+def begun_from_data(model, x):
+    if "begun" not in model.held:
+        model.w.data, model.held["begun"] = 2 * model.w.data, True
+    return 1.0
+
+
+def counted(model, x):
+    model.held["calls"] += 1
+    return model.held["calls"] / model.held["calls"]
+
+
+FIRST = [({}, made_for_each_shape), ({}, begun_from_data), (Counter(a=2), counted)]
+
+
+@pytest.mark.parametrize(("held", "factor"), FIRST)
+def test_what_a_model_holds_since_its_first_calls_is_what_it_has_trained_with(held, factor, backend):
+    class Holding(Line):
+        def __init__(self):
+            super().__init__()
+            self.held = copy.copy(held)
+
+        def __call__(self, x):
+            return factor(self, x) * super().__call__(mean(x))
+
+    found = []
+    for way in "eager", backend:
+        model = Holding()
+        history = fit(model, losses.mse_loss, [[1.0], [1.0, 2.0]], [1.0, 2.0], epochs=3, backend=way, progress=False)
+        found.append((model.held, model.w.data, *history.losses))
+    assert close(*found), found
 
 
 def in_another_thread(model, hidden):
