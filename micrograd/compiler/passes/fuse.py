@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple, TypeGuard
 
 from micrograd.compiler.frontend.operations import CONDITIONS
@@ -54,17 +55,24 @@ def join(steps: Sequence[Any], around: tuple[int, ...], joins: Callable[[Loop], 
     """The steps with each loop joined to an earlier one if possible. Two that join may differ by a `few` rounds; these
     become separate steps. Loops whose rounds vary stay apart.
     """
-    found: list[Any] = []
+    found: list[tuple[Any, Accesses]] = []
     for step in steps:
-        at = _partner(found, step, around, joins, few) if _may_join(step, joins) else -1
-        if at >= 0:
-            before = found[at]
-            n = min(before.rounds, step.rounds)
-            found[at : at + 1] = [Loop(n, (*before.body, *step.body)), *_last(before, n, len(around))]
-            found += _last(step, n, len(around))
+        its = accesses(step, around)
+        at = _partner(found, step, its, around, joins, few) if _may_join(step, joins) else -1
+        if at < 0:
+            found.append((step, its))
+            continue
+        before, of_before = found[at]
+        n = min(before.rounds, step.rounds)
+        joined = Loop(n, (*before.body, *step.body))
+        if before.rounds == step.rounds:
+            of_both = {array: [*of_before.get(array, ()), *its.get(array, ())] for array in of_before | its}
+            found[at] = joined, of_both
         else:
-            found.append(step)
-    return found
+            new = joined, *_last(before, n, len(around))
+            found[at : at + 1] = [(each, accesses(each, around)) for each in new]
+            found += [(each, accesses(each, around)) for each in _last(step, n, len(around))]
+    return [step for step, _ in found]
 
 
 def _may_join(step: Any, joins: Callable[[Loop], bool]) -> TypeGuard[Loop]:
@@ -77,19 +85,22 @@ def _last(loop: Loop, first: int, depth: int) -> Iterator[Step]:
         yield from replace(loop.body, partial(of_round, i=i, depth=depth))
 
 
-def _partner(found: Kernel, loop: Loop, around: tuple[int, ...], joins: Callable[[Loop], bool], few: int) -> int:
+def _partner(
+    found: Sequence[tuple[Any, "Accesses"]], loop: Loop, its: "Accesses", around: tuple[int, ...],
+    joins: Callable[[Loop], bool], few: int,
+) -> int:  # fmt: skip
     """The index of a loop among the last steps that this one may join, and so run before the steps between; or -1."""
     last = len(found) - 1
-    least = accesses(loop._replace(rounds=loop.rounds - few), around)
+    least = accesses(loop._replace(rounds=loop.rounds - few), around) if few else its
     for at in range(last, max(-1, last - NEAR), -1):
-        before = found[at]
+        before, of_before = found[at]
         if _may_join(before, joins) and abs(before.rounds - loop.rounds) <= few:
             both = loop._replace(rounds=min(before.rounds, loop.rounds))
-            its = accesses(both, around) if few else least
-            is_free = not few or not any(meet(each, its, around, ever=True) for each in found[at + 1 :])
-            if is_free and _fit(before, both, at == last and not few) and not meet(before, its, around):
+            of_both = accesses(both, around) if few else its
+            is_free = not few or not any(meet(each, of_both, around, ever=True) for _, each in found[at + 1 :])
+            if is_free and _fit(before, both, at == last and not few) and not meet(of_before, of_both, around):
                 return at
-        if meet(before, least, around, ever=True):
+        if meet(of_before, least, around, ever=True):
             break
     return -1
 
@@ -121,7 +132,8 @@ def is_parallel(loop: Loop, around: tuple[int, ...] = ()) -> bool:
         if any(is_variable(ref) and ref not in known for ref, _ in refs(step.value)):
             return False  # a sum carried from round to round
         known.add(step.target)
-    return not meet(loop, accesses(loop, around), around)
+    its = accesses(loop, around)
+    return not meet(its, its, around)
 
 
 class Access(NamedTuple):
@@ -134,33 +146,32 @@ class Access(NamedTuple):
     is_set: bool
 
 
-def _each(part: Step, around: tuple[int, ...]) -> Iterator[tuple[Ref, tuple[int, ...], bool]]:
-    """The elements that a step accesses, each with the rounds of the loops around it, and whether it is set."""
+Accesses = dict[str, list[Access]]
+"""The elements that a step accesses, by array."""
+
+
+def accesses(part: Step, around: tuple[int, ...]) -> Accesses:
+    """The elements of arrays that a step accesses. `around` has the rounds of the loops around it."""
+    found = defaultdict[str, list[Access]](list)
     for step, its in innermost(part, around):
         for i, (ref, rounds) in enumerate(refs(step, its)):
             if len(ref.strides) == len(rounds) and not is_variable(ref):
-                yield ref, rounds, i == 0 or isinstance(step, Switch)
-
-
-def accesses(part: Step, around: tuple[int, ...]) -> dict[str, list[Access]]:
-    """The elements of arrays that a step accesses, by array. `around` has the rounds of the loops around it."""
-    found = defaultdict[str, list[Access]](list)
-    for ref, rounds, is_set in _each(part, around):
-        found[ref.array].append(Access(ref, rounds, *span(ref, rounds), is_set))
+                is_set = i == 0 or isinstance(step, Switch)
+                found[ref.array].append(Access(ref, rounds, *span(ref, rounds), is_set))
     return found
 
 
-def meet(first: Step, second: dict[str, list[Access]], around: tuple[int, ...], ever: bool = False) -> bool:
+def meet(first: Accesses, second: Accesses, around: tuple[int, ...], ever: bool = False) -> bool:
     """Whether a round of the second loop accesses what a later round of the first does, and one of them sets it. With
     `ever`, this may be any round of the first. `around` has the rounds of the loops around both.
     """
-    for ref, rounds, is_set in _each(first, around):
-        if others := second.get(ref.array):
-            a = Access(ref, rounds, *span(ref, rounds), is_set)
-            near = [b for b in others if (is_set or b.is_set) and a.low <= b.high and b.low <= a.high]
-            if any(ever or _meets_later(a, b, len(around)) for b in near):
-                return True
-    return False
+    depth = len(around)
+    return any(
+        ever or _meets_later(a, b, depth)
+        for array in first.keys() & second.keys()
+        for a, b in product(first[array], second[array])
+        if (a.is_set or b.is_set) and a.low <= b.high and b.low <= a.high
+    )
 
 
 def _meets_later(first: Access, second: Access, depth: int) -> bool:
