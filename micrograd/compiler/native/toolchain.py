@@ -32,6 +32,7 @@ FLAGS = [
     "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",  # these change no bit of a result
     "-fvect-cost-model",  # gcc: vectors also where -O2 would not check for overlaps; others do so anyway
     "--param=iv-max-considered-uses=60",  # not 250: gcc compiles 4,000 lines in lanes in 0.85 of the time
+    "--param=iv-consider-all-candidates-bound=10",  # not 40: 0.90 to 0.94; without ivopts, steps take 1.1 times as long
 ]  # fmt: skip
 NATIVE = ("-march=native",), ("-mcpu=native",), ()
 """Flags that allow all instructions of this processor, best first: many compilers for ARM know only the second."""
