@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from micrograd.compiler.ir import Kernel, Ref, Step, Switch, replace, stride_of
+from micrograd.compiler.passes.hoist import FAR
 from micrograd.compiler.passes.roll import Part, part, reroll
 from micrograd.compiler.passes.vectorize import Block, Layout, LoopSteps, by_level, copies, pitch_of
 
@@ -21,13 +22,14 @@ def in_tables(blocks: Sequence[Block], layout: Layout, results: Sequence[int], l
 
 
 def _switch(parts: Sequence[Part]) -> Switch:
-    """A switch with a case for each shape."""
+    """A switch with a case for each shape. What adds to the sums "d", in "g" so far, is apart from what adds to "g"."""
+    kinds = [(shape, *[number >= FAR for number in numbers]) for shape, numbers in parts]
     cases: dict[Any, list[tuple[int, ...]]] = {}
-    for shape, numbers in parts:
-        cases.setdefault(shape, []).append(numbers)
-    order = {shape: i for i, shape in enumerate(cases)}
-    bodies = tuple([(_case(shape, rows),) for shape, rows in cases.items()])
-    return Switch(tuple([order[shape] for shape, _ in parts]), bodies)
+    for kind, (_, numbers) in zip(kinds, parts, strict=True):
+        cases.setdefault(kind, []).append(numbers)
+    order = {kind: i for i, kind in enumerate(cases)}
+    bodies = tuple([(_case(kind[0], rows),) for kind, rows in cases.items()])
+    return Switch(tuple(map(order.__getitem__, kinds)), bodies)
 
 
 def _case(shape: Any, rows: Sequence[tuple[int, ...]]) -> Step:

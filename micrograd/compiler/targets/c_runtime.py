@@ -23,7 +23,7 @@ FOR_DOUBLES = (
 """The gcc passes that are worth their compile time: loops over tiles are already written in the best order.
 
 With gcse and tree-vrp, the step of a GPT takes gcc 0.97 s instead of 0.82, and runs as fast. In lanes, the dominator
-passes take 0.02 to 0.15 of gcc's time, and steps run as fast without.
+passes take 0.02 to 0.15 of gcc's time, and steps run as fast without them.
 """
 IN_HASTE = '"Og"'
 """For code that runs few times: gcc takes 0.28 s for this step, but the step takes 67 us instead of 27."""

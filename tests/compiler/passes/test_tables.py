@@ -115,3 +115,22 @@ def test_a_loop_stays_a_loop_and_a_result_may_be_given_twice(monkeypatch):
 
     numbers = [0.1 * k for k in range(9)]
     assert_close(micrograd.compile(function, (numbers,), backend="c")(numbers), flat(function(numbers)))
+
+
+@needs_compiler
+def test_what_is_added_after_the_loop_over_examples_is_apart_from_gradients(monkeypatch):
+    monkeypatch.setattr(passes, "ORDERS", ("tables",))
+    parameters = [Value(0.1 * i) for i in range(8)]
+
+    def function(x):
+        products = dot(parameters[:5], [x[i] for i in (3, 0, 7, 2, 5)]) * x[1]
+        return products + parameters[6].exp() * x[0] * x[1] + parameters[7].exp() * x[4] * x[6]
+
+    examples = [[0.1 * i + x for x in (0.2, 0.5, 0.7, 0.1, 0.3, 0.9, 0.4, 0.8)] for i in range(9)]
+    fast = micrograd.compile(function, (examples[0],), parameters=parameters, backend="c")
+    fast.backward(examples)
+    found = [p.grad for p in parameters]
+    for p in parameters:
+        p.grad = 0.0
+    micrograd.mean(map(function, [[Value(x) for x in example] for example in examples])).backward()
+    assert_close(found, [p.grad for p in parameters])
