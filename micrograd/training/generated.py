@@ -78,9 +78,9 @@ def generated(stack: ExitStack, model: Any, engine: Engine, backend: Backend, sa
             if not why and any(function._code[each.shapes].graph.has_gradients(n) for each in examples.batches):
                 return training
         except Exception as error:
-            if backend.name != "auto" or backend.executor is not None:
+            if not trial.is_cut_off and (backend.name != "auto" or backend.executor is not None):
                 raise
-            if not trial.fails:
+            if not (trial.is_cut_off or trial.fails):
                 line = users_line(error.__cause__ or error)
                 why = f"the model cannot be compiled: {error}" + ("" if line in str(error) else f" ({line})")
     stack.close()
@@ -180,6 +180,7 @@ class Trial:
         kept = held_by(model)
         self.why = ""
         self.fails = False  # for one of the examples
+        self.is_cut_off = False  # the latest loss, from all operands
         self._engine = engine
         self._first: dict[int, float] = {}  # the first loss of each example
         start = time.perf_counter()
@@ -199,7 +200,9 @@ class Trial:
     def call(self, i: int, tolerance: float = 0.0) -> None:
         """Call them on an example."""
         try:
-            self.compare(i, self._engine.loss_of(*self._engine.data.arguments(i)).data, tolerance)
+            loss = self._engine.loss_of(*self._engine.data.arguments(i))
+            self.is_cut_off = not loss._prev
+            self.compare(i, loss.data, tolerance)
         except Exception:  # the step that takes this example raises it, too
             self.fails = True
 

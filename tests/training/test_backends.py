@@ -201,8 +201,9 @@ def test_a_loss_of_what_is_not_the_models_is_refused(backend):
     )  # fmt: skip
     failing(setting, backend, ValueError, "the loss does not depend on the parameters")
     temperature.grad = 0.0
-    setting.loss = lambda p, y: 2.0
-    failing(setting, backend, ValueError, "the loss does not depend on the parameters")
+    for loss in (lambda p, y: 2.0), (lambda p, y: Value((p.data - y) ** 2)):
+        setting.loss = loss
+        failing(setting, backend, ValueError, "the loss does not depend on the parameters")
 
 
 def interrupting(step, optimizer, rng):

@@ -360,7 +360,7 @@
   find("#play").onclick = () => (now.playing ? pause() : play());
   find("#forward").onclick = () => isReady() && step();
   find("#seed").onchange = find("#first").onclick;
-  find("#dice").onclick = () => reset((now.seed ?? -1) + 1);
+  find("#dice").onclick = () => reset((now.seed ?? 0) + 1);
   find("#save").onclick = save;
   find("#link").onclick = link;
   find("#save-is").textContent = models[0].file.format ? "downloads what nn.load reads." : "downloads the state dict, as JSON.";
