@@ -125,7 +125,7 @@ class Printer(ABC):
     def source(self, name: str, others: Mapping[str, str] = MappingProxyType({})) -> str:
         """Functions that compute one example, the last called `name`, after the arrays of numbers that they read.
 
-        Then `middles` has those of these functions and of `others`, which are texts.
+        Then `middles` has those of these functions and of the texts in `others`.
         """
         self.name, self._tables = name, dict[Offsets, str]()
         names = [f"{name}_{i}" for i in range(len(self.parts))] if len(self.parts) > 1 else [name]
@@ -243,7 +243,7 @@ class Printer(ABC):
 
 
 def middles(texts: Mapping[str, str]) -> dict[str, int]:
-    """Where in all of these texts, the longest first, the middle of each is, in thousandths."""
+    """Where the middle of each text is, in thousandths of all of them, the longest first."""
     names = sorted(texts, key=lambda name: -len(texts[name]))
     sizes = [1 + len(texts[name]) for name in names]
     return {
