@@ -102,6 +102,11 @@ class Engine:
         self.data, self.validation, self._is_first = data, validation, True
         self.all_parameters = list(dict.fromkeys([*parameters, *self.trained()]))
 
+    def check_dependence(self, loss: Value) -> None:
+        """Raise ValueError if a loss other than 0 does not depend on the parameters."""
+        if loss.data != 0 and set(self.parameters).isdisjoint(loss._topological_order()[1]):
+            raise ValueError("the loss does not depend on the parameters: compute it from predictions, not .data")
+
     def take(self, sampler: Sampler, rates: Sequence[float]) -> Sequence[float]:
         """Take a step at the optimizer's rate."""
         loss = self._differentiate(self.data or sampler.examples, sampler.next())
@@ -115,10 +120,8 @@ class Engine:
         loss = mean([self.loss_of(*data.arguments(i)) for i in numbers])
         if not math.isfinite(loss.data):
             raise NotFinite("the loss", loss.data)
-        if self._is_first and loss.data != 0:
-            _, leaves = loss._topological_order()
-            if set(self.parameters).isdisjoint(leaves):
-                raise ValueError("the loss does not depend on the parameters: compute it from predictions, not .data")
+        if self._is_first:
+            self.check_dependence(loss)
         self._is_first = False
         for parameter in self.all_parameters:  # also those of frozen layers
             parameter.grad = 0.0

@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from micrograd.compiler.distributed import Shards
 from micrograd.compiler.dtype import DOUBLE
-from micrograd.compiler.frontend.tracer import Symbol
+from micrograd.compiler.frontend.tracer import Symbol, TraceError
 from micrograd.compiler.function import Function
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.session import Training
@@ -78,9 +78,11 @@ def generated(stack: ExitStack, model: Any, engine: Engine, backend: Backend, sa
             if not why and any(function._code[each.shapes].graph.has_gradients(n) for each in examples.batches):
                 return training
         except Exception as error:
-            if not trial.is_cut_off and (backend.name != "auto" or backend.executor is not None):
+            if backend.name != "auto" or backend.executor is not None:
+                if not (trial.fails or isinstance(error, TraceError)):
+                    engine.check_dependence(engine.loss_of(*engine.data.arguments(0)))  # if that is wrong, it says so
                 raise
-            if not (trial.is_cut_off or trial.fails):
+            if not trial.fails:
                 line = users_line(error.__cause__ or error)
                 why = f"the model cannot be compiled: {error}" + ("" if line in str(error) else f" ({line})")
     stack.close()
@@ -180,7 +182,6 @@ class Trial:
         kept = held_by(model)
         self.why = ""
         self.fails = False  # for one of the examples
-        self.is_cut_off = False  # the latest loss, from all operands
         self._engine = engine
         self._first: dict[int, float] = {}  # the first loss of each example
         start = time.perf_counter()
@@ -200,9 +201,7 @@ class Trial:
     def call(self, i: int, tolerance: float = 0.0) -> None:
         """Call them on an example."""
         try:
-            loss = self._engine.loss_of(*self._engine.data.arguments(i))
-            self.is_cut_off = not loss._prev
-            self.compare(i, loss.data, tolerance)
+            self.compare(i, self._engine.loss_of(*self._engine.data.arguments(i)).data, tolerance)
         except Exception:  # the step that takes this example raises it, too
             self.fails = True
 

@@ -193,6 +193,14 @@ def test_examples_of_several_shapes_in_one_batch(backend, caplog):
     same(Setting(Sums, xs=[[0.5] * n for n in range(7)], ys=range(7), epochs=2, batch_size=3), backend)
 
 
+def test_a_branch_is_refused_even_if_it_cuts_off_the_first_loss(backend):
+    def loss(p, y):
+        return (p - y) ** 2 if p > 0.6 else Value(0.0)
+
+    with pytest.raises(TraceError, match=r"p > 0\.6"):
+        fit(Line(), loss, [1.0, 3.0], [1.0, 2.0], epochs=1, backend=backend, progress=False)
+
+
 def test_a_loss_of_what_is_not_the_models_is_refused(backend):
     temperature = Value(1.5)
     setting = Setting(
