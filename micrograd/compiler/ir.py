@@ -230,13 +230,6 @@ def of_round(ref: Ref, i: int, depth: int) -> Ref:
     return Ref(array, base + offset(strides[depth], i), strides[:depth] + strides[depth + 1 :]) if strides else ref
 
 
-def stride_of(indices: Sequence[int]) -> int | Offsets:
-    """The distance between two of these indices, if it is always the same; otherwise their distances to the first."""
-    offsets = tuple([index - indices[0] for index in indices])
-    step = offsets[-1] // max(1, len(offsets) - 1)
-    return step if offsets == tuple([i * step for i in range(len(offsets))]) else offsets
-
-
 def length(kernel: Sequence[object]) -> int:
     """The number of lines of a kernel. For its tables, a switch has another line for every four rounds."""
     return sum(

@@ -5,7 +5,7 @@ from itertools import chain
 from operator import sub
 from typing import Any
 
-from micrograd.compiler.ir import Loop, Ref, replace
+from micrograd.compiler.ir import Loop, Offsets, Ref, replace
 
 FEWEST_ROUNDS = 3  # with 4, 32 examples of bodies in a plane take 1.5 times as long; with 2, one takes 1.2
 LONGEST_BODY = 400  # steps of one round: 2,000 that never repeat take 0.08 s, and twice as long without a limit
@@ -39,6 +39,24 @@ def step_of(part: Part, varies: bool = False) -> Any:
         return Ref(ref.array, next(remaining), ref.strides)
 
     return replace(shape, based, varies)
+
+
+def advancing(shape: Any, rows: Iterable[Bases]) -> Any:
+    """What has this shape, in a loop whose rounds have these bases, in tables unless they advance evenly."""
+    columns = zip(*rows, strict=True)
+
+    def based(ref: Ref) -> Ref:
+        bases = next(columns)
+        return Ref(ref.array, bases[0], () if ref.array[:1] == "=" else (_stride(bases), *ref.strides))
+
+    return replace(shape, based, varies=True)
+
+
+def _stride(indices: Sequence[int]) -> int | Offsets:
+    """The distance between two of these indices, if it is always the same; otherwise their distances to the first."""
+    offsets = tuple([index - indices[0] for index in indices])
+    step = offsets[-1] // max(1, len(offsets) - 1)
+    return step if offsets == tuple([i * step for i in range(len(offsets))]) else offsets
 
 
 def reroll(steps: Sequence[Any], depth: int = 0, *, varies: bool = False) -> list[Any]:

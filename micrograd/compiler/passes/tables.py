@@ -9,9 +9,9 @@ a call takes 11 us; plain statements take 3.2 s and 7 us.
 from collections.abc import Sequence
 from typing import Any
 
-from micrograd.compiler.ir import Kernel, Ref, Step, Switch, replace, stride_of
+from micrograd.compiler.ir import Kernel, Switch
 from micrograd.compiler.passes.hoist import FAR
-from micrograd.compiler.passes.roll import Part, part, reroll
+from micrograd.compiler.passes.roll import Part, advancing, part, reroll
 from micrograd.compiler.passes.vectorize import Block, Layout, LoopSteps, by_level, copies, pitch_of
 
 
@@ -28,17 +28,5 @@ def _switch(parts: Sequence[Part]) -> Switch:
     for kind, (_, numbers) in zip(kinds, parts, strict=True):
         cases.setdefault(kind, []).append(numbers)
     order = {kind: i for i, kind in enumerate(cases)}
-    bodies = tuple([(_case(kind[0], rows),) for kind, rows in cases.items()])
+    bodies = tuple([(advancing(kind[0], rows),) for kind, rows in cases.items()])
     return Switch(tuple(map(order.__getitem__, kinds)), bodies)
-
-
-def _case(shape: Any, rows: Sequence[tuple[int, ...]]) -> Step:
-    """The step for a case that has this shape and runs with these numbers, in tables unless they advance evenly."""
-    columns = iter(zip(*rows, strict=True))
-
-    def with_base(ref: Ref) -> Ref:
-        bases = next(columns)
-        return Ref(ref.array, bases[0], () if ref.array[:1] == "=" else (stride_of(bases), *ref.strides))
-
-    step: Step = replace(shape, with_base, varies=True)
-    return step

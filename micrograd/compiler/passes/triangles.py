@@ -12,8 +12,8 @@ from functools import partial
 from operator import sub
 from typing import Any
 
-from micrograd.compiler.ir import Loop, Ref, of_round, refs, replace, stride_of
-from micrograd.compiler.passes.roll import part
+from micrograd.compiler.ir import Loop, Ref, of_round, refs, replace
+from micrograd.compiler.passes.roll import advancing, part
 
 FEWEST_ROWS = 4  # of different lengths, and loops that become one
 MOST_ROOM = 3  # places for each number, at most: a triangle needs two
@@ -66,27 +66,20 @@ def _round(step: Any, i: int, depth: int) -> tuple[Any, ...]:
 
 def _joined(alike: Sequence[Any], depth: int) -> Sequence[Any]:
     """One loop in place of these, if they are enough, and the rounds of loops inside differ."""
-    firsts = [_refs(_round(step, 0, depth)) for step in alike] if len(alike) >= FEWEST_ROWS else []
-    if not any(len({*rounds}) > 1 for rounds in zip(*firsts, strict=True) if not rounds[0].array):
+    firsts = [_inner_rounds(_round(step, 0, depth)) for step in alike] if len(alike) >= FEWEST_ROWS else []
+    if not any(len({*rounds}) > 1 for rounds in zip(*firsts, strict=True)):
         return alike
-    rounds = [_round(step, i, depth) for step in alike for i in range(step.rounds if depth else 1)]
-    places = iter([_advancing(each) for each in zip(*map(_refs, rounds), strict=True)])
-    return [Loop(len(rounds), replace(rounds[0], lambda _: next(places), varies=True))]
+    rounds = [part(_round(step, i, depth), varies=True) for step in alike for i in range(step.rounds if depth else 1)]
+    return [Loop(len(rounds), advancing(rounds[0][0], [bases for _, bases in rounds]))]
 
 
-def _refs(part: Any) -> list[Ref]:
-    """The references in a part of a kernel in the order in which they are replaced, numbers of rounds included."""
+def _inner_rounds(body: Sequence[Any]) -> list[Ref]:
+    """The numbers of rounds of the loops in a body, as references without an array."""
     found: list[Ref] = []
 
     def noted(ref: Ref) -> Ref:
-        found.append(ref)
+        found.extend([ref] * (not ref.array))
         return ref
 
-    replace(part, noted, varies=True)
+    replace(tuple(body), noted, varies=True)
     return found
-
-
-def _advancing(each: Sequence[Ref]) -> Ref:
-    """A reference in the loop around rounds that have these."""
-    array, base, strides = each[0]
-    return Ref(array, base, () if array[:1] == "=" else (stride_of([ref.base for ref in each]), *strides))
