@@ -72,6 +72,8 @@ class Training:
             block: Any = self._block
             self._block = self._in_c = self._latest = None
             block.close()
+        if error[0] is None:
+            self._check_parameters(at_end=True)
 
     def __call__(self, *batches: Any) -> float:
         """Take a step along the gradient of the mean loss of a batch, and return that loss; threads take turns.
@@ -131,13 +133,16 @@ class Training:
                 return losses
         return self._engine.values()
 
-    def _check_parameters(self) -> None:
-        """Raise an error if the optimizer has other parameters than at first, or they are frozen."""
+    def _check_parameters(self, *, at_end: bool = False) -> None:
+        """Raise an error if the optimizer has other parameters than at first, or a step would change frozen ones.
+
+        Only `at_end` are all items of the same list compared, which would take longer than a step.
+        """
         now, first = self._optimizer.parameters, self._parameters
-        if len(now) != len(first) or (now is not self._list and not all(map(is_, now, first))):
+        if len(now) != len(first) or ((at_end or now is not self._list) and not all(map(is_, now, first))):
             raise ValueError("the optimizer was given other parameters during training: start another block for them")
         self._list = now
-        if is_held("frozen", now):
+        if not at_end and is_held("frozen", now):
             raise RuntimeError("a step would change frozen parameters: leave the block of frozen() first")
 
 

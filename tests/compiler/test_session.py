@@ -303,6 +303,24 @@ def test_a_step_with_other_parameters_or_moments_is_refused(change, kind, messag
     assert_at_home(line)
 
 
+@pytest.mark.parametrize(("divisor", "kind", "message"), [
+    (1, ValueError, "other parameters during training: start another block"), (0, ZeroDivisionError, None),
+])  # fmt: skip
+def test_a_parameter_in_the_place_of_another_is_refused_at_the_end_of_a_block_without_another_error(
+    divisor, kind, message, backend
+):
+    line = Line(backend)
+
+    def train():
+        with line.block as step:
+            step(*BATCH)
+            line.optimizer.parameters[0] = Value(0.5)
+            return 1 / divisor
+
+    with pytest.raises(kind, match=message):
+        train()
+
+
 # What else sees the numbers
 
 
