@@ -30,6 +30,7 @@ from micrograd.engine import Value
 from micrograd.nn import Embedding, Module, Neuron, walk
 from micrograd.support.arrays import is_array
 from micrograd.support.collector import gc_paused
+from micrograd.support.signals import set_back
 
 log = logging.getLogger("micrograd")
 
@@ -55,7 +56,7 @@ def generated(stack: ExitStack, model: Any, engine: Engine, backend: Backend, sa
     engine fails, too. If it cannot be compiled, that is an error unless the backend is "auto" without an executor.
     """
     why, n = "", len(set(map(id, engine.parameters)))
-    with _restored(sampler.rng, *walk(model, PARTS)) as states:
+    with _restored(sampler.rng, *parts_of(model)) as states:
         trial = Trial(engine, states, model)
         try:
             if not trial.why:
@@ -135,9 +136,15 @@ def _restored(*parts: Any) -> Iterator[Callable[[], bytes]]:
             put(state)
 
 
+def parts_of(model: Any) -> list[Any]:
+    """What a model consists of, without the parts of PARTS; for one that is no Module, what its attributes hold."""
+    return walk(model if isinstance(model, Module) else getattr(model, "__dict__", None), PARTS)
+
+
 def numbers_of(model: Any) -> list[Any]:
-    """The numbers that a model keeps, besides Values; those of an array as bytes."""
-    parts = [part.tobytes() if _has_numbers(part) else part for part in walk(model, PARTS)]
+    """The numbers that a model keeps; those of an array as bytes."""
+    parts = [part.data if isinstance(part, Value) else part for part in parts_of(model)]
+    parts = [part.tobytes() if _has_numbers(part) else part for part in parts]
     return [part for part in parts if isinstance(part, (int, float, bytes))]
 
 
@@ -146,18 +153,22 @@ def _has_numbers(part: Any) -> bool:
 
 
 def held_by(model: Any) -> list[tuple[Any, Any]]:
-    """All attributes, lists, dicts and arrays in which a model keeps things, each with a copy, to `put_back`."""
-    found = [vars(part) if isinstance(part, Module) else part for part in walk(model, PARTS)]
+    """All attributes, lists, dicts and arrays in which a model keeps things, each with a copy, to `put_back`; and all
+    Values with their numbers.
+    """
+    found = [vars(part) if isinstance(part, Module) else part for part in parts_of(model)]
     return [
-        (held, copy.copy(held))
+        (held, held.data if isinstance(held, Value) else copy.copy(held))
         for held in found
-        if isinstance(held, (dict, list, deque)) or (_has_numbers(held) and held.flags.writeable)
+        if isinstance(held, (Value, dict, list, deque)) or (_has_numbers(held) and held.flags.writeable)
     ]
 
 
 def put_back(held: Any, before: Any) -> None:
-    """Put back what a dict, a list or an array held before."""
-    if isinstance(held, dict):
+    """Put back what a dict, a list, an array or a Value held before."""
+    if isinstance(held, Value):
+        set_back([held], [before])
+    elif isinstance(held, dict):
         for name in held.keys() - before.keys():
             del held[name]
         for name, item in before.items():  # as `update` of a Counter adds to what it counted

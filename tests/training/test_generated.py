@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from micrograd import Backend, Value, fit, losses, mean, nn
+from micrograd import Backend, Value, fit, losses, mean, nn, scalar
 from micrograd.compiler import TraceError
 from micrograd.optim import SGD
 from tests.trainings import Line, Setting, close, failing, same
@@ -24,7 +24,7 @@ class Network(nn.Module):
     def __init__(self, between=lambda model, hidden: hidden):
         self.below, self.above = nn.Layer(1, 3, "tanh", rng=1), nn.Neuron(3, rng=2)
         self.between, self.rng, self.calls, self.mean, self.kept = between, random.Random(1), 0, 0.0, []
-        self.means, self.counts = np.zeros(3), {}
+        self.means, self.counts, self.running = np.zeros(3), {}, Value(0.0).detach()
         self.numpy, self.legacy = np.random.default_rng(1), np.random.RandomState(1)
 
     def __call__(self, x):
@@ -86,6 +86,11 @@ def running_mean_for_later(model, hidden):
     return hidden
 
 
+def running_mean_in_a_value(model, hidden):
+    model.running.data = 0.9 * model.running.data + 0.1 * scalar.innermost(hidden[0])
+    return hidden
+
+
 def rarely(model, hidden):
     """Return other numbers from the fourth call on: the one that is traced."""
     model.calls += 1
@@ -96,7 +101,7 @@ def unless_traced(model, hidden):
     return [h * (1.0 if type(h.data) is float else 2.0) for h in hidden]
 
 
-OF_MEANS = [running_mean, running_mean_of_values, running_mean_for_later, means_for_later]
+OF_MEANS = [running_mean, running_mean_of_values, running_mean_for_later, means_for_later, running_mean_in_a_value]
 
 
 OF_NOISE = [dropout, dropout_by_numpy, noise_of_its_own, noise_by_numpy]
@@ -113,6 +118,22 @@ def test_a_model_that_is_not_the_same_each_time_is_trained_eagerly(between, back
     [message] = caplog.messages
     assert message.startswith((NOT_THE_SAME, "training eagerly, since the model draws"))
     assert close(*found)  # the trial leaves nothing behind
+
+
+def test_generators_and_numbers_of_a_model_that_is_no_module_are_set_back_too(backend, caplog):
+    class Noisy:
+        def __init__(self):
+            self.w, self.rng, self.numpy, self.kept = Value(0.5), random.Random(1), np.random.default_rng(1), [1.0]
+
+        def parameters(self):
+            return [self.w]
+
+        def __call__(self, x):
+            self.kept[0] *= 0.99
+            return self.w * x + self.kept[0] * (self.rng.gauss(0, 0.1) + self.numpy.normal())
+
+    assert close(*[Setting(Noisy, xs=XS, ys=YS).run(way) for way in ("eager", backend)])
+    assert caplog.messages[0].startswith(NOT_THE_SAME)
 
 
 def reseeded(model, hidden):
