@@ -11,6 +11,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
 from micrograd import scalar
@@ -87,6 +88,14 @@ class Module(NotebookDisplay):
             except TypeError as error:
                 raise TypeError(f"{name}: {error}") from None
         set_data([*parameters.values()], numbers)
+
+    @recursive_repr()
+    def __repr__(self) -> str:
+        paths: dict[int, str] = {}
+        parts = [part for part in walk(_members(self), (Value, Module), paths) if isinstance(part, Module)]
+        inside = "".join(f"{paths[id(part)]}: {part!r}, " for part in parts)
+        n = len(self.parameters())
+        return f"{type(self).__name__}({inside}{n} parameter{'s' * (n != 1)})"
 
     def __getstate__(self) -> Any:
         """What copy and pickle take: computed Values detached, since their histories hold closures."""

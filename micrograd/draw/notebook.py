@@ -28,7 +28,7 @@ def bundle(thing: Any) -> Bundle:
         root = thing
         if isinstance(thing, Module):
             n = len(thing.parameters())
-            text += f", {n} parameter{'s' * (n != 1)}" * ("parameters" not in text)
+            text += f", {n} parameter{'s' * (n != 1)}" * ("parameter" not in text)
             root = at_zero(thing) if n <= MOST else None
         if isinstance(root, Value) and root._prev:  # a leaf has no graph
             picture = to_svg(root, limit=MOST)

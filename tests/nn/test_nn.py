@@ -204,6 +204,18 @@ def test_a_network_reads_well_and_says_its_size():
     assert repr(Embedding(27, 16)) == "Embedding(27, 16)"
 
 
+def test_a_module_of_your_own_shows_the_modules_in_it_by_their_paths():
+    class Net(Module):
+        def __init__(self):
+            self.scale, self.layers, self.me = Value(1.0), [Layer(2, 3), Layer(3, 1)], self
+
+    inside = "layers.0: Layer(2 -> 3, tanh), layers.1: Layer(3 -> 1, tanh), me: ..., 14 parameters"
+    assert repr(Net()) == f"Net({inside})"
+    one = Module()
+    one.weight = Value(1.0)
+    assert [repr(module) for module in (Module(), one)] == ["Module(0 parameters)", "Module(1 parameter)"]
+
+
 # Embeddings
 
 
