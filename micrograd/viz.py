@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from micrograd.core.errors import shown
 from micrograd.draw import dot
 from micrograd.draw.dot import draw_graph
 from micrograd.draw.graph.drawn import LIMIT
@@ -122,7 +123,9 @@ def save_playground(
 
 
 def _require_kind(path: str | os.PathLike[str], kind: str, other: str = "") -> None:
-    """Raise an error if the name has the suffix of another kind of file; `other` says how to draw that kind."""
+    """Raise an error if this is no name, or that of another kind of file; `other` says how to draw that kind."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"path is {shown(path)}: expected the name of a file, such as 'drawing{kind}'")
     file = Path(path)
     if file.suffix.lower() not in ("", kind):
         remedy = f"name the file {file.with_suffix(kind).name!r}, not {file.name!r}"

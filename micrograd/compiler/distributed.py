@@ -26,6 +26,7 @@ from typing import Any
 from micrograd.compiler.dataset import Batch, Buckets
 from micrograd.compiler.frontend.graph import CallSpec
 from micrograd.compiler.function import Function
+from micrograd.support.validation import require_attributes
 
 PREFETCH = 2  # tasks in flight for each worker, so that it does not wait for the next
 MOST_KEPT = 2  # tokens: one for training, and one for a function that is called between the steps
@@ -62,6 +63,9 @@ class Workers:
     """
 
     def __init__(self, executor: Any, *kept: Any) -> None:
+        if executor is not None:  # as for chunks that are computed here
+            expected = "an executor, such as concurrent.futures.ProcessPoolExecutor()"
+            require_attributes("executor", executor, ["submit"], expected)
         self.executor, self._kept = executor, kept
         counts = (getattr(executor, name, None) for name in ("_max_workers", "num_workers"))
         self.n = next(filter(None, counts), os.cpu_count() or 1)

@@ -74,6 +74,14 @@ def test_the_executor_of_a_backend_computes_many_examples_unless_another_one_is_
     assert (default.calls, other.calls > 0) == (calls, True)
 
 
+def test_what_is_no_executor_is_refused():
+    w = Value(3.0)
+    fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend=Backend("python", executor=5))
+    for call in fast.map, fast.backward, lambda *of: fast.map(*of, executor=print):
+        with pytest.raises(TypeError, match="executor is .*: expected an executor, such as concurrent.futures.Process"):
+            call([1.0, 2.0])
+
+
 def test_copies_and_pickles_have_no_executor_and_compute_here():
     fast = micrograd.compile(lambda x: 2 * x, (1.0,), backend=Backend("python", executor=Here()))
     for other in copy.deepcopy(fast), pickle.loads(pickle.dumps(fast)):
