@@ -124,6 +124,9 @@
     now.seed = seed;
     find("#seed").value = seed ?? "";
     await request({ reset: seed });
+    const kept = models[now.model].starts.filter((limit) => limit === null).length;
+    if (seed !== null && kept)
+      notice(`${kept} of ${models[now.model].starts.length} parameters are in no neuron and no embedding: they keep the numbers from Python.`, true);
   }
   // Has the worker compute the output at the pointer. The pointer may have moved on by then.
   async function lookThere() {

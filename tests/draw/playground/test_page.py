@@ -442,6 +442,27 @@ def test_buttons_and_keys_train_step_and_reset(shown):
     assert "A seed is a whole number" in tab.inner_text("#notice")
 
 
+def test_new_weights_for_a_model_without_layers_say_that_its_parameters_stay(shown):
+    class Scaled(nn.Neuron):
+        def __init__(self):
+            super().__init__(2, rng=1)
+            self.scale = Value(0.5)
+
+        def __call__(self, x):
+            return self.scale * super().__call__(x)
+
+    tab = shown(Scaled())
+    assert tab.evaluate("micrograd.parameters().length") == 4
+    tab.click("#dice")
+    tab.wait_for_selector("#notice:not([hidden])")
+    assert tab.inner_text("#notice") == (
+        "1 of 4 parameters are in no neuron and no embedding: they keep the numbers from Python."
+    )
+    tab.fill("#seed", "")
+    tab.click("#first")
+    tab.wait_for_selector("#notice", state="hidden")
+
+
 def test_a_training_that_diverges_pauses_and_says_what_to_do(shown):
     tab = shown(model_of(activation="relu"), losses.mse_loss, optimizer=lambda p: optim.SGD(p, 1e9))
     tab.click("#play")
