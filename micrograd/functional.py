@@ -111,7 +111,9 @@ class Jacobian:
 
         def compute(call: Call) -> tuple[Call, list[dict[int, Any]]]:
             sweeps = Sweeps(call.variables, call.outputs)
-            return call, sweeps.symmetric() if self.is_symmetric else sweeps.jacobian(sweeps.is_cheaper_forward())
+            if self.is_symmetric:
+                return call, sweeps.symmetric()
+            return call, sweeps.jacobian(sweeps.products(forward=True) < sweeps.products(forward=False))
 
         return derivative(self.f, self.argnum, compute, lifts=True)(*args)  # type: ignore[no-any-return]
 
@@ -265,7 +267,7 @@ def _limit(steps: list[float], differences: Sequence[tuple[float, float]]) -> tu
     """The limit of central differences at decreasing steps, each with its rounding error, and how much it may be off.
 
     Differences are a series in even powers of the step. The extrapolation that converged best counts, or the last one
-    that converged to all digits: large steps may miss what the function does near x.
+    that converged to all digits, or to four against those before: large steps may miss what the function does near x.
     """
     limit, least, row = math.nan, math.inf, list[float]()
     for n, (difference, rounding) in enumerate(differences):
@@ -274,6 +276,7 @@ def _limit(steps: list[float], differences: Sequence[tuple[float, float]]) -> tu
             ratio = steps[n - order] / steps[n]
             row.append(row[-1] + (row[-1] - old) / (ratio * ratio - 1))
             error = max(abs(row[-1] - row[-2]), abs(row[-1] - old)) + rounding
-            if error <= max(least, CONVERGED * abs(row[-1])):
+            is_other = error <= NOISE * abs(row[-1]) < abs(row[-1] - limit) / 100
+            if is_other or error <= max(least, CONVERGED * abs(row[-1])):
                 limit, least = row[-1], error
     return limit, least

@@ -173,11 +173,7 @@ class Sweeps:
         rows = _transposed(columns, n)
         return [row | column for row, column in zip(rows, columns, strict=True)]
 
-    def is_cheaper_forward(self) -> bool:
-        """Whether a jacobian takes fewer products forward."""
-        return self._products(forward=True) < self._products(forward=False)
-
-    def _products(self, *, forward: bool) -> int:
+    def products(self, *, forward: bool) -> int:
         """The number of products in a sweep that carries a jacobian forward or back. Each bit is a direction."""
         variables, n = set(self._variables), 0
         directions: dict[Value, int] = defaultdict(int)
