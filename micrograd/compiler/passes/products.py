@@ -11,6 +11,7 @@ from math import prod
 from typing import NamedTuple
 
 from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Scatter, Step, Sum, Term, innermost, refs, span
+from micrograd.compiler.passes.fuse import fuse
 
 FEWEST_ROWS, FEWEST_COLUMNS = 8, 16
 """The smallest product. At half of these numbers, 100 examples of 8-12-12-4 take 13 us instead of 10; with 17 rows as
@@ -34,7 +35,8 @@ def split(kernel: Sequence[Step], sizes: Sequence[int]) -> tuple[Kernel, list[Pr
     """What the kernel computes for each example, the products, and how many numbers in "block" they read of each.
 
     If b reads one argument (they have these `sizes`), it is not copied: with copies, a step of 784-128-10 takes 1.04
-    times as long.
+    times as long. Without products in between, loops join: a number is copied where it is computed, and 200 examples of
+    64-100-10 take 0.95 of the time.
     """
     left: Kernel = []
     products: list[Product] = []
@@ -62,7 +64,7 @@ def split(kernel: Sequence[Step], sizes: Sequence[int]) -> tuple[Kernel, list[Pr
             rounds, _, a, b = product
             in_place = argument(b, rounds, sizes)
             products.append(product._replace(a=in_block(a, rounds), b=b if in_place else in_block(b, rounds)))
-    return left, products, size
+    return (fuse(left) if products else left), products, size
 
 
 def alone(products: Sequence[Product], kernel: Sequence[Step]) -> list[Product]:
