@@ -44,16 +44,10 @@ __all__ = ["Backend", "Compiled", "CompilerError", "TraceError", "compile"]
 
 
 def compile(
-    function: Callable[..., Any],
-    example_args: Sequence[Any],
-    *,
-    parameters: Sequence[Value] | None = None,
-    backend: str | Backend = "auto",
-    finite: bool = False,
-    errors: str = "raise",
-    in_axes: int | Sequence[int | None] = 0,
-    sparse: bool = False,
-) -> "Compiled":
+    function: Callable[..., Any], example_args: Sequence[Any], *, parameters: Sequence[Value] | None = None,
+    backend: str | Backend = "auto", finite: bool = False, errors: str = "raise",
+    in_axes: int | Sequence[int | None] = 0, sparse: bool = False,
+) -> "Compiled":  # fmt: skip
     """Trace a function of numbers, and compile it together with its gradients.
 
     Raises TraceError if the function needs a number while it is traced, as `if x > 0`, `max` or a lookup in a dict do;

@@ -122,10 +122,6 @@ class Buckets:
             if mine:
                 yield batch, None if is_whole else array("q", mine), self.share(batch)
 
-    def firsts(self) -> list[int]:
-        """The first example of each shape."""
-        return [self.bucket.index(bucket) for bucket in range(len(self.batches))]
-
     def share(self, batch: Batch) -> float:
         """How many examples of this shape a step takes, on average."""
         return self.size * batch.n / len(self)

@@ -5,7 +5,6 @@ first: only if they do the same each time, generated code takes the steps.
 """
 
 import copy
-import gc
 import logging
 import math
 import pickle
@@ -20,7 +19,7 @@ from typing import Any, cast
 
 from micrograd.compiler.distributed import Shards
 from micrograd.compiler.dtype import DOUBLE
-from micrograd.compiler.frontend.tracer import Symbol, TraceError
+from micrograd.compiler.frontend.tracer import TraceError
 from micrograd.compiler.function import Function
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.session import Training
@@ -55,7 +54,7 @@ def generated(stack: ExitStack, model: Any, engine: Engine, backend: Backend, sa
     the loss of an example is not the same each time, or cannot be compiled, and then the log says why, unless the
     engine fails, too. If it cannot be compiled, that is an error unless the backend is "auto" without an executor.
     """
-    why, n = "", len(set(map(id, engine.parameters)))
+    n = len({*engine.parameters})
     with _restored(sampler.rng, *parts_of(model)) as states:
         trial = Trial(engine, states, model)
         try:
@@ -70,14 +69,12 @@ def generated(stack: ExitStack, model: Any, engine: Engine, backend: Backend, sa
                     # replaces traced numbers that the model stored, such as activations.
                     trial.call(0, 1e-2 if backend.precision == "single" else 0.0)
                 function, examples = training.function, sampler.examples
-                if len(function._code) > 1 and any(type(each) is Symbol for each in gc.get_objects()):
-                    _call_each_shape(engine, examples, training.validation)
                 with suppress(ArithmeticError, ValueError):  # the step that takes this example raises it, too
                     loss, _ = function._sums(examples.parts([0]), function._numbers(), 1.0)
                     trial.compare(0, loss, 1e-6 if function.precision == DOUBLE else 1e-2)
-            why = trial.why
-            if not why and any(function._code[each.shapes].graph.has_gradients(n) for each in examples.batches):
-                return training
+                graphs = [function._code[batch.shapes].graph for batch in examples.batches]
+                if not trial.why and any(graph.has_gradients(n) for graph in graphs):
+                    return training
         except Exception as error:
             if backend.name != "auto" or backend.executor is not None:
                 if not (trial.fails or isinstance(error, TraceError)):
@@ -85,10 +82,10 @@ def generated(stack: ExitStack, model: Any, engine: Engine, backend: Backend, sa
                 raise
             if not trial.fails:
                 line = users_line(error.__cause__ or error)
-                why = f"the model cannot be compiled: {error}" + ("" if line in str(error) else f" ({line})")
+                trial.why = f"the model cannot be compiled: {error}" + ("" if line in str(error) else f" ({line})")
     stack.close()
-    if why:
-        log.warning("training eagerly, since %s", why)
+    if trial.why:
+        log.warning("training eagerly, since %s", trial.why)
     return engine
 
 
@@ -103,14 +100,6 @@ def entered(stack: ExitStack, engine: Engine, backend: Backend, sampler: Sampler
     if backend.executor is not None:
         training.shards = Shards(backend.executor, function, sampler.examples)
     return training
-
-
-def _call_each_shape(engine: Engine, *examples: Any) -> None:
-    """Have the engine call the model on an example of each shape, so that numbers replace the traced ones it stored."""
-    for data, of_shapes in zip((engine.data, engine.validation), examples, strict=True):
-        for i in of_shapes.firsts() if of_shapes else ():
-            with suppress(Exception):  # the step or the validation that takes this example raises it, too
-                engine.loss_of(*data.arguments(i))
 
 
 @contextmanager
@@ -168,16 +157,12 @@ def put_back(held: Any, before: Any) -> None:
     """Put back what a dict, a list, an array or a Value held before."""
     if isinstance(held, Value):
         set_back([held], [before])
-    elif isinstance(held, dict):
-        for name in held.keys() - before.keys():
-            del held[name]
-        for name, item in before.items():  # as `update` of a Counter adds to what it counted
-            held[name] = item
     elif is_array(held):
         held[...] = before
     else:
         held.clear()
-        held.extend(before)
+        add = held.update if isinstance(held, dict) else held.extend
+        add(before)
 
 
 class Trial:

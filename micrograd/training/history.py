@@ -5,8 +5,6 @@ from typing import Any
 
 from micrograd.core.display import NotebookDisplay
 
-MOST_GROWTH = 1000  # from the first loss to the last
-
 
 @dataclass
 class Failure:
@@ -42,7 +40,7 @@ class History(NotebookDisplay):
     @property
     def has_grown(self) -> bool:
         """Whether the last loss is more than a thousand times the first one."""
-        return bool(self.losses) and self.losses[-1] / MOST_GROWTH > self.losses[0] > 0
+        return bool(self.losses) and self.losses[-1] / 1000 > self.losses[0] > 0
 
     def summary(self) -> str:
         """The outcome in words: "3 epochs, loss 0.7 to 0.2, lowest validation loss 0.3 in epoch 2"."""

@@ -208,20 +208,6 @@ def test_activations_that_a_model_stores_are_numbers_after_the_training(backend,
     assert not caplog.messages
 
 
-def test_activations_that_a_model_stores_for_each_shape_are_numbers_after_the_training(backend):
-    class Sums(Line):
-        kept = {}  # noqa: RUF012
-
-        def __call__(self, x):
-            self.kept[len(x)] = super().__call__(mean(x))
-            return self.kept[len(x)]
-
-    model, kept = Sums(), Sums.kept
-    data = [[1.0], [1.0, 2.0], [3.0]], [1.0, 2.0, 3.0]
-    fit(model, losses.mse_loss, *data, validation=([[1.0] * 3], [1.0]), epochs=1, backend=backend, progress=False)
-    assert {n: type(value.data) for n, value in kept.items()} == {1: float, 2: float, 3: float}
-
-
 def made_for_each_shape(model, x):
     return model.held.setdefault(len(x), 1.0 / len(x))
 
