@@ -140,8 +140,6 @@ class Compiled(Function):
         if executor is not None or self._are_chunks(batches):
             from micrograd.compiler.distributed import mean
 
-            if out is None:
-                self._gradients()  # raises its error before the work, not after it
             loss, gradients = mean(self, batches, executor)
         else:
             packed = self._packed(batches, kind="backward")

@@ -55,7 +55,7 @@ def generated(stack: ExitStack, model: Any, engine: Engine, backend: Backend, sa
     engine fails, too. If it cannot be compiled, that is an error unless the backend is "auto" without an executor.
     """
     n = len({*engine.parameters})
-    with _restored(sampler.rng, *parts_of(model)) as states:
+    with _restored(sampler.rng, *walk(model, PARTS), *getattr(model, "__dict__", {}).values()) as states:
         trial = Trial(engine, states, model)
         try:
             if not trial.why:
@@ -125,14 +125,9 @@ def _restored(*parts: Any) -> Iterator[Callable[[], bytes]]:
             put(state)
 
 
-def parts_of(model: Any) -> list[Any]:
-    """What a model consists of, without the parts of PARTS; for one that is no Module, what its attributes hold."""
-    return walk(model if isinstance(model, Module) else getattr(model, "__dict__", None), PARTS)
-
-
 def numbers_of(model: Any) -> list[Any]:
     """The numbers that a model keeps; those of an array as bytes."""
-    parts = [part.data if isinstance(part, Value) else part for part in parts_of(model)]
+    parts = [part.data if isinstance(part, Value) else part for part in walk(model, PARTS)]
     parts = [part.tobytes() if _has_numbers(part) else part for part in parts]
     return [part for part in parts if isinstance(part, (int, float, bytes))]
 
@@ -145,7 +140,7 @@ def held_by(model: Any) -> list[tuple[Any, Any]]:
     """All attributes, lists, dicts and arrays in which a model keeps things, each with a copy, to `put_back`; and all
     Values with their numbers.
     """
-    found = [vars(part) if isinstance(part, Module) else part for part in parts_of(model)]
+    found = [vars(part) if isinstance(part, Module) else part for part in walk(model, PARTS)]
     return [
         (held, held.data if isinstance(held, Value) else copy.copy(held))
         for held in found
