@@ -208,7 +208,7 @@ def _take(candidates: dict[int, Any], index: Any) -> Any:
     if type(index) is not int and (row := index.as_slice(operands)) is not None:  # one operand for all weights
 
         def send(grad: Any) -> None:
-            row.grad += index.scatter(row.data, grad)
+            row.send_at(index, grad)
 
         return operands[0]._node(index.select(row.data), (row,), "take", send)
     data = operands[0].data if type(index) is int else index.select([operand.data for operand in operands])

@@ -38,6 +38,8 @@ def _trace(graph: Graph) -> Iterator[str]:
 
 def _operation(trace: Trace, line: int) -> str:
     op, operands = trace.ops[line], [_name(trace, operand) for operand in trace.operands[line]]
+    if op == "combination":
+        return " + ".join([f"{number} * {row}" for number, row in zip(operands[::2], operands[1::2], strict=True)])
     return f" {op} ".join(operands) if op in INFIX else f"{op}({', '.join(operands)})"
 
 

@@ -17,7 +17,15 @@ def test_computed_numbers_in_a_row_are_shown_as_a_list_and_their_gradients_by_pl
     fast = micrograd.compile(lambda: dot(ws, [x.exp(), x.sin(), x.cos()]), (), parameters=[*ws, x], backend="c")
     lines = fast.stages["trace"].splitlines()
     assert lines[3] == "%7 = dot(-0.0, p[0:3], [%1, %2, %3])"
-    assert lines[6] == "%14 = %10[2] * %2"
+    assert lines[4:6] == ["%9 = seed * p[0:3]", "%13 = %9[2] * %2"]
+
+
+def test_all_terms_of_the_gradient_of_a_row_are_one_line():
+    ws = [Value(1.0), Value(2.0), Value(3.0)]
+    fast = micrograd.compile(lambda x: dot(ws, x) * dot(ws, x[::-1]), ([1.0] * 3,), parameters=ws, backend="c")
+    *_, total, _, gradient = fast.stages["trace"].splitlines()
+    assert total == "%24 = %12 * [x[2], x[1], x[0]] + %11 * x[0:3]"
+    assert gradient == "g[0:3] += %24"
 
 
 def test_the_last_pass_before_c_has_the_copies_of_results_and_what_take_adds_to_gradients():

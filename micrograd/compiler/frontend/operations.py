@@ -4,14 +4,14 @@ import math
 import operator
 from collections.abc import Callable
 from functools import partial, reduce
-from itertools import repeat
 from typing import Any
 
 from micrograd import scalar
 
 
-def _added(start: Any, terms: list[Any]) -> list[Any]:
-    return [a + b for a, b in zip(start if isinstance(start, list) else repeat(start), terms, strict=False)]
+def _combination(*terms: Any) -> list[Any]:
+    products = [[number * x for x in row] for number, row in zip(terms[::2], terms[1::2], strict=True)]
+    return [reduce(operator.add, column) for column in zip(*products, strict=True)]
 
 
 ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "%": "mod", "**": "pow"}
@@ -33,10 +33,8 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "max": scalar.largest,
     "sum": partial(reduce, operator.add),
     "dot": lambda start, ws, xs: reduce(operator.add, map(operator.mul, ws, xs), start),
-    "axpy": lambda start, number, row: _added(start, [number * x for x in row]),
-    "scatter": lambda start, index, number, row: _added(
-        start, [number if i == index else 0.0 for i in range(len(row))]
-    ),
+    "combination": _combination,
+    "scatter": lambda index, number, row: [number if i == index else 0.0 for i in range(len(row))],
     "take_at": lambda index, row: scalar.take(row, index),
     **scalar.FUNCTIONS,
 }

@@ -17,7 +17,7 @@ from itertools import accumulate, chain, islice, repeat
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.redirect import assign
-from micrograd.compiler.frontend.rows import AXPYS, Row, RowSymbol
+from micrograd.compiler.frontend.rows import SUMS, Row, RowSum, RowSymbol
 from micrograd.compiler.frontend.tracer import Argument, Slice, Symbol, Trace
 from micrograd.core.errors import PACKAGE
 from micrograd.core.gradients import Order
@@ -237,7 +237,7 @@ class _Body:
             outputs=[trace.id(grads[self.x[j]]) for j in varying],
             sums=[trace.id(trace.leaf("g", i) + grads[each]) for i, each in enumerate(numbers)],
             rows=[
-                (Slice("g", at, 1, len(row.values)), row.data.spread(grads[row]).id)
+                (Slice("g", at, 1, len(row.values)), row.data.sum(grads[row]).line)
                 for at, row in zip(starts, rows, strict=False)
             ],
             forward=forward,
@@ -262,7 +262,7 @@ class _Body:
         """What the closures of the round add to the gradients of its inputs and of Values from outside, if anything."""
         values, trace = (*self.nodes, *self.inputs, *self.receivers), self.trace
         before, kept = [value.grad for value in values], trace.kept
-        trace.kept = AXPYS
+        trace.kept = SUMS
         try:
             for value in values:
                 value.grad = 0
@@ -270,7 +270,7 @@ class _Body:
                 value.grad += seed
             for node in reversed(self.nodes):
                 node._backward(node.grad)
-            return {value: value.grad for value in values if type(value.grad) in (Symbol, RowSymbol)}
+            return {value: value.grad for value in values if type(value.grad) in (Symbol, RowSum)}
         finally:
             trace.kept = kept  # first: a Row keeps what it kept under these
             for value, grad in zip(values, before, strict=True):
@@ -300,8 +300,8 @@ def is_linear(trace: Trace, line: int, uniform: Set[int]) -> bool:
             return not varies[1]
         case "where" if not varies[0]:
             operands = operands[1:]
-        case "axpy":
-            return varies[1] and not varies[2] and (varies[0] or operands[0] == trace.nothing)
+        case "combination":
+            return all(varies[::2]) and not any(varies[1::2])
         case "neg" | "item":
             return True
         case "+" | "-":

@@ -6,12 +6,13 @@ values. So the closure of `dot` sends one product to a Row instead of one to eac
 visits rows, not weights:
 
     data += w.data * x.data     a "dot" of two rows
-    w.grad += grad * x.data     an "axpy": a row plus a number times a row
+    w.grad += grad * x.data     a term of a "combination": of rows, each times a number
     scalar.exp(x.data - y)      a row of as many numbers
     operand.grad += grad        one number for all values, if nothing else is added
 
 A Row is either a slice of the parameters, whose sum is added to a slice of their gradients, or a stack of any traced
-Values. When its turn comes in the backward pass, a stack passes an item of its sum on to each Value.
+Values. When its turn comes in the backward pass, a stack passes an item of its sum on to each Value. All terms of a sum
+are one line of the trace.
 
 A sum of products may also be written by hand: `total = total + w * x` leaves two nodes and two lines of the trace for
 each product. `join_products` turns them into a `dot`.
@@ -20,8 +21,8 @@ each product. `join_products` turns them into a `dot`.
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import reduce
-from itertools import chain, repeat
-from operator import add, is_
+from itertools import chain, count, repeat
+from operator import add
 from typing import Any, NamedTuple
 
 from micrograd import reductions, scalar
@@ -33,9 +34,9 @@ from micrograd.engine import Value
 SHORTEST_SUM = 4  # products in a dot: with 3, tracing 100 bodies in space takes 1.4 times as long, and a call as long
 """With 8, a GPT of numbers, whose heads have 4, takes 1.1 times as long to compile."""
 SHORTEST_ROW = 3  # values: a shorter row saves next to nothing
-PASSED_ON, AXPYS, ALL = set[str](), {"axpy"}, {"axpy", "scatter"}
+PASSED_ON, SUMS, ALL = set[str](), {"combination"}, {"combination", "scatter"}
 """The operations whose results a Row keeps: none, since closures may read gradients midway; within a loop; in the last
-backward pass, where `take` sends rows to slices of parameters."""
+backward pass, where `take` sends numbers to slices of parameters."""
 
 
 class RowSymbol:
@@ -46,34 +47,24 @@ class RowSymbol:
     def __init__(self, trace: Trace, id: int) -> None:
         self.trace, self.id = trace, id
 
-    def _row(self, op: str, *lines: int, size: int = 0) -> "RowSymbol":
-        return RowSymbol(self.trace, self.trace.row(op, lines, size))
-
     def __mul__(self, other: Any) -> Any:
         if type(other) is RowSymbol:
             return RowProducts(self, other)
-        return self._row("axpy", self.trace.nothing, self.trace.id(other), self.id)
+        return RowSum(self.trace, [self.trace.id(other), self.id])
 
     __rmul__ = __mul__
 
-    def __add__(self, other: Any) -> "RowSymbol":
-        """The sum of the row and another: an axpy or scatter that starts from the row."""
-        term = self.spread(other).as_term()
-        return self._row(self.trace.ops[term.id], self.id, *self.trace.operands[term.id][1:])
+    def __radd__(self, start: Any) -> "RowSum":
+        return start + self * 1.0  # type: ignore[no-any-return]
 
-    def __radd__(self, start: Any) -> "RowSymbol":
-        return self.as_term() if type(start) is int else self.spread(start) + self
-
-    def as_term(self) -> "RowSymbol":
-        """The row as an axpy or scatter from nothing; sums of rows consist of these."""
-        return self if self.trace.ops[self.id] in ALL else self * 1.0
-
-    def spread(self, number: Any) -> "RowSymbol":
-        """A row of this size, with the same number everywhere; if it is a row already, the row itself."""
-        if type(number) is RowSymbol:
-            return number
-        ones = self.trace.stack((self.trace.id(1.0),) * self.trace.size(self.id))
-        return self._row("axpy", self.trace.nothing, self.trace.id(number), ones)
+    def sum(self, terms: Any) -> "RowSum":
+        """Terms for a row of this size: a sum, another row, or a number for all."""
+        if type(terms) is RowSum:
+            return terms
+        if type(terms) is RowSymbol:
+            return terms * 1.0  # type: ignore[no-any-return]
+        trace = self.trace
+        return RowSum(trace, [trace.id(terms), trace.stack((trace.id(1.0),) * trace.size(self.id))])
 
     def total(self) -> Symbol:
         """The sum of the numbers; for a stack, a chain of additions, in which products are found later."""
@@ -86,21 +77,14 @@ class RowSymbol:
         """The largest of the numbers."""
         return Symbol(self.trace, self.trace.row("max", (self.id,)))
 
-    def numbers(self, n: int) -> list[Any]:
-        """The n numbers. If it is a scatter from nothing, each is computed on its own."""
-        trace = self.trace
-        if trace.ops[self.id] == "axpy":
-            return [trace.item(self.id, i) for i in range(n)]
-        index, number = [Symbol(trace, line) for line in trace.operands[self.id][1:3]]
-        return [scalar.where(trace.record("==", (index, i)), number, 0) for i in range(n)]
-
 
 def _map(op: str, swapped: bool = False) -> Callable[..., RowSymbol]:
     """An elementwise operation."""
 
     def method(self: RowSymbol, *others: Any) -> RowSymbol:
-        lines = [each.id if type(each) is RowSymbol else self.trace.id(each) for each in (self, *others)]
-        return self._row(op, *(lines[::-1] if swapped else lines), size=self.trace.size(self.id))
+        trace = self.trace
+        lines = tuple([each.id if type(each) is RowSymbol else trace.id(each) for each in (self, *others)])
+        return RowSymbol(trace, trace.row(op, lines[::-1] if swapped else lines, trace.size(self.id)))
 
     return method
 
@@ -111,6 +95,31 @@ MAPS = {
 for _op, _name in MAPS.items():
     setattr(RowSymbol, _name, _map(_op))
 RowSymbol.__rand__ = _map("and", swapped=True)  # type: ignore[attr-defined]
+
+
+class RowSum:
+    """A sum of rows, each times a number: `lines` has both for each term. Once all are added, it is a `line` itself."""
+
+    __slots__ = ("lines", "trace")
+
+    def __init__(self, trace: Trace, lines: list[int]) -> None:
+        self.trace, self.lines = trace, lines
+
+    def __iadd__(self, other: Any) -> "RowSum":
+        self.lines += RowSymbol(self.trace, self.lines[1]).sum(other).lines  # in place, as a list that grows
+        return self
+
+    def __radd__(self, start: Any) -> "RowSum":
+        total = RowSum(self.trace, []) if type(start) is int else RowSymbol(self.trace, self.lines[1]).sum(start)
+        total.lines += self.lines
+        return total
+
+    @property
+    def line(self) -> int:
+        """The line of the trace."""
+        return self.trace.row("combination", tuple(self.lines))
+
+
 scalar.ZEROS[RowSymbol] = 0
 
 
@@ -130,15 +139,17 @@ class Row(Value):
     """Several Values as one operand. `place` is their slice of the parameters, if they are one.
 
     It adds up the gradients that operations in its trace's `kept` send to it, and passes on all others at once.
+    `scatters` has the lines of numbers sent to one of its values.
     """
 
-    __slots__ = ("_sum", "place", "values")
+    __slots__ = ("_sum", "place", "scatters", "values")
 
     data = Value.data  # in the slot, even while Values are traced
 
     def __init__(self, data: RowSymbol, values: tuple[Value, ...], place: Slice | None = None) -> None:
         self.data, self.values, self.place = data, values, place
         self._sum: Any = 0
+        self.scatters: list[int] = []
         self._op, self.label, self._is_constant = "row", "", False
 
     @property
@@ -160,9 +171,7 @@ class Row(Value):
 
     @grad.setter
     def grad(self, total: Any) -> None:
-        trace = self.data.trace
-        op = trace.ops[total.id] if type(total) is RowSymbol else "axpy"
-        if type(total) is int or (op in trace.kept and (self.place or op != "scatter")):
+        if type(total) is int or self.data.trace.kept:
             self._sum = total
         else:
             self._send(total)
@@ -173,9 +182,18 @@ class Row(Value):
 
     def _send(self, grad: Any) -> None:
         """Pass a gradient on to the values: a number for each, or one for all."""
-        gradients = grad.numbers(len(self.values)) if type(grad) is RowSymbol else repeat(grad)
+        gradients = map(grad.trace.item, repeat(grad.line), count()) if type(grad) is RowSum else repeat(grad)
         for value, gradient in zip(self.values, gradients, strict=False):
             value.grad += gradient
+
+    def send_at(self, index: Any, grad: Any) -> None:
+        """Pass a gradient on to the value at this index."""
+        trace = self.data.trace
+        if "scatter" in trace.kept:
+            self.scatters.append(trace.row("scatter", (index.id, trace.id(grad), self.data.id)))
+        else:
+            for i, value in enumerate(self.values):
+                value.grad += scalar.where(index == i, grad, 0)
 
 
 class Rows:
@@ -183,7 +201,8 @@ class Rows:
 
     def __init__(self, trace: Trace, table: Table, n_trained: int) -> None:
         self._trace, self._table, self._n_trained = trace, table, n_trained
-        self._found: dict[Any, Row] = {}  # slices, and stacks by their lines
+        self._slices: dict[tuple[Value, ...], Row] = {}
+        self._stacks: dict[Any, Row] = {}  # by their values and lines
 
     def of(self, *operands: tuple[Value, ...]) -> Sequence[tuple[Value, ...]]:
         """Each as a tuple of one Row; or all unchanged, if they are short or not all traced."""
@@ -200,6 +219,8 @@ class Rows:
     def slice(self, values: tuple[Value, ...]) -> Row | None:
         """The Row of these parameters, if they lie at equal distances and all of them, or none, are trained."""
         table, n = self._table, len(values)
+        if not table.assigned and values in self._slices:
+            return self._slices[values]
         if table.takes(values[0]):
             for value in values:
                 table.takes(value)
@@ -212,31 +233,28 @@ class Rows:
             return None
         if [*map(table.index.get, values)] != [*its]:
             return None
-        if place not in self._found:
-            self._found[place] = Row(RowSymbol(self._trace, self._trace.slice(*place)), values, place)
-        return self._found[place]
+        if values not in self._slices:
+            self._slices[values] = Row(RowSymbol(self._trace, self._trace.slice(*place)), values, place)
+        return self._slices[values]
 
     def _stack(self, values: tuple[Value, ...]) -> Row | None:
         """The row of Values that are all traced, and neither constants nor conditions."""
         numbers, trace = [value.data for value in values], self._trace
         if {*map(type, numbers)} != {Symbol}:
             return None
-        lines = tuple(map(trace.id, numbers))
-        row = self._found.get(lines)
-        if row is None or not all(map(is_, row.values, values)):
+        key = values, tuple([number.id for number in numbers])
+        if key not in self._stacks:
+            lines = tuple(map(trace.id, numbers))
             if not trace.constants.keys().isdisjoint(lines) or not CONDITIONS.isdisjoint([trace.ops[i] for i in lines]):
                 return None
-            row = self._found[lines] = Row(RowSymbol(trace, trace.stack(lines)), values)
-        return row
+            self._stacks[key] = Row(RowSymbol(trace, trace.stack(lines)), values)
+        return self._stacks[key]
 
     def added(self) -> list[tuple[Slice, int]]:
-        """The slices of the parameters' gradients to which a row is added, and its line."""
-        found = [
-            (row.place, row.data.spread(row.grad).id)
-            for row in self._found.values()
-            if row.place and row.place.base < self._n_trained and type(row.grad) is not int
-        ]
-        return sorted(found)
+        """The slices of the parameters' gradients to which rows are added, and their lines."""
+        rows = [(place, row) for row in self._slices.values() if (place := row.place) and place.base < self._n_trained]
+        sums = [(place, row.data.sum(row.grad).line) for place, row in rows if type(row.grad) is not int]
+        return sorted([*sums, *[(place, line) for place, row in rows for line in row.scatters]])
 
 
 def join_products(trace: Trace, results: Sequence[Value], nodes: Sequence[Value]) -> bool:

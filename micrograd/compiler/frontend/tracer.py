@@ -12,10 +12,10 @@ What starts there may be -0.0 where the engine has 0.0, except in the gradients 
 trace of finite numbers also drops products with 0.0, and additions of them. Only the sign of a zero may change.
 
 Many numbers may be one operand, a row: a "slice" of an array, or a "stack" of lines. A "dot" adds up the products of
-two rows, "sum" adds up the numbers of one, and "max" is the largest of them. An "axpy" is a row, or nothing, plus a
-number times a row, as in BLAS. A "scatter" is a row, or nothing, plus a number at an index. An "item" is one number of
-such a row, and "take_at" is the number of a slice at an index. Any other operation on rows, or on rows and numbers, is
-elementwise and gives a row. rows.py says which operands become rows.
+two rows, "sum" adds up the numbers of one, and "max" is the largest of them. A "combination" adds up rows, each times a
+number. A "scatter" is a row like another, with a number at an index and 0 elsewhere. An "item" is one number of a row
+that was computed, and "take_at" is the number of a slice at an index. Any other operation on rows, or on rows and
+numbers, is elementwise and gives a row. rows.py says which operands become rows.
 """
 
 import math
@@ -112,11 +112,6 @@ class Symbol:
         """The Row of the parameters that this index selects from, if that is what the values are."""
         is_number = self.id not in self.trace.constants and self.trace.ops[self.id] not in CONDITIONS
         return self.trace.rows.slice(values) if is_number and self.trace.rows else None
-
-    def scatter(self, row: Any, number: Any) -> Any:
-        """A row like this one, with the number at this index, and 0 elsewhere."""
-        lines = self.trace.nothing, self.id, self.trace.id(number), row.id
-        return type(row)(self.trace, self.trace.row("scatter", lines))
 
     def __floordiv__(self, other: Any) -> Any:
         remainder = self % other
@@ -261,18 +256,6 @@ class Trace:
                 found[line] = key
         return line
 
-    def links(self, row: int) -> list[int]:
-        """The lines of the axpys and scatters that a row adds up, in order."""
-        found = []
-        while row != self.nothing:
-            found.append(row)
-            row = self.operands[row][0]
-        return found[::-1]
-
-    def parts(self, row: int) -> list[tuple[Any, ...]]:
-        """What a row of axpys and scatters adds up, in order: the operation, and its operands after the start."""
-        return [(self.ops[line], *self.operands[line][1:3]) for line in self.links(row)]
-
     def id(self, number: Any) -> int:
         """The line of a Symbol, or of a constant, recorded at its first use."""
         if type(number) is Symbol:
@@ -371,7 +354,7 @@ class Trace:
 
     def size(self, row: int) -> int:
         """The size of a row; 0 for a number."""
-        while self.ops[row] in ("axpy", "scatter"):
+        while self.ops[row] in ("combination", "scatter"):
             row = self.operands[row][-1]
         if row in self.slices:
             return self.slices[row].size

@@ -17,7 +17,7 @@ from micrograd.compiler.ir import Call
 from micrograd.compiler.passes.hoist import moved_lines
 
 SUMS = frozenset(("+", "-", "dot"))
-ROWS = frozenset(("stack", "axpy", "scatter", "item"))
+ROWS = frozenset(("stack", "combination", "scatter", "item"))
 REDUCTIONS = {"sum": "+", "max": ">"}
 """The sign of the terms, for each operation that reduces a row to a number."""
 LONG_CONDITION = 8  # numbers, above which a condition is computed once, as 1 or 0: copies of nested ones fill 4 GB
@@ -140,8 +140,9 @@ def expressions(
         else:
             merger.add_call(line, op, of)
     for place, line in rows:
-        merger.add_row(line, place)
-    scatters = [(place, *part[1:]) for place, line in rows for part in trace.parts(line) if part[0] == "scatter"]
+        if ops[line] != "scatter":
+            merger.add_row(line, place)
+    scatters = [(place, operands[line][0], operands[line][1]) for place, line in rows if ops[line] == "scatter"]
     for line in joined.values():  # what depends on a loop's sums follows the loop that repeats it
         needs = {*merger.items[line].values()}
         for node in merger.nodes:
@@ -246,18 +247,18 @@ class _Merger:
         return op
 
     def add_row(self, line: int, place: Slice | None = None) -> None:
-        """The node of a row, if anything other than scatters adds to it: its items, or what is added to a slice."""
-        if found := self._axpys(line):
-            columns = tuple([column for number, row in found for column in ((number,), row)])
-            n, (base, step) = length(columns[1]), (place.base, place.step) if place else (-1, 1)
-            lines = () if place else tuple(map(self.items[line].get, range(n)))
-            self.nodes.append(Node(line, (("+", 2),) * len(found), columns, base, step, n, lines))
+        """The node of a combination: its items, or what is added to a slice."""
+        columns = tuple(map(self._column, self._trace.operands[line]))
+        n, (base, step) = length(columns[1]), (place.base, place.step) if place else (-1, 1)
+        lines = () if place else tuple(map(self.items[line].get, range(n)))
+        self.nodes.append(Node(line, (("+", 2),) * (len(columns) // 2), columns, base, step, n, lines))
 
     def add_items(self, row: int) -> None:
         """Turn the items that are terms of a sum into products, and remove them from the row's items."""
         items = self.items[row]
         terms = [i for i, line in items.items() if self._trace.ops[self.sum_of.get(line, line)] == "+"]
-        numbers, rows = zip(*self._axpys(row), strict=True) if terms else ((), ())
+        of = self._trace.operands[row] if terms else ()
+        numbers, rows = of[::2], [*map(self._column, of[1::2])]
         slices: list[Slice] = [row for row in rows if isinstance(row, Slice)]
         if not slices:
             for i in terms:
@@ -299,10 +300,6 @@ class _Merger:
         its = Round(loop, found.nodes, following, outputs, tuple(kept))
         self.nodes.append(Node(line, Call(f"scan {line}", ()), tuple(columns), items=tuple(lines), round=its))
         self.nodes += after
-
-    def _axpys(self, row: int) -> list[tuple[int, Column]]:
-        """What a row adds up: numbers, and for each the row that it multiplies."""
-        return [(number, self._column(other)) for op, number, other in self._trace.parts(row) if op == "axpy"]
 
     def _column(self, row: int) -> Column:
         """The numbers of a row; or for a number, a column with this number alone."""

@@ -11,7 +11,6 @@ for weight decay, it adds up the seed: a call of 64-64-64-10 with 256 examples w
 If a factor is infinite and some examples add 0 times that factor, the gradient is infinite instead of NaN.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
@@ -23,7 +22,7 @@ from micrograd.compiler.frontend.rounds import is_linear
 from micrograd.compiler.frontend.tracer import Slice, Trace
 
 FAR = 1 << 40  # where "d" begins in "g", as passes treat it as a part of "g": too far away for a loop over both
-NO_NUMBERS = CONDITIONS | {"stack", "axpy", "scatter"}
+NO_NUMBERS = CONDITIONS | {"stack", "combination", "scatter"}
 
 
 Part = tuple[Graph, Ends]
@@ -55,11 +54,12 @@ def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | No
     computed -= {line for line in computed if trace.ops[line] == "*" and not zeros.isdisjoint(trace.operands[line])}
     needed = {*trace.reached(ends.lines, computed.__contains__)} if computed else set()
     held = sorted(needed & computed, key=lambda line: (trace.ops[line], line))  # the same operations side by side
-    varying = sorted(line for line in needed - uniform if trace.operands[line])
     if not held:
         return None
     each = replace(graph, trace=trace.reopened({line: ("h", i) for i, line in enumerate(held)}))
-    rows = _apart(each.trace, varying, ends.rows)
+    rows = _apart(each.trace, ends.rows)
+    lines = [*ends.returned, *ends.gradients.values(), *[line for _, line in rows]]
+    varying = [line for line in each.trace.live(lines) if line not in uniform]
     moved = moved_lines(each.trace, varying, {*ends.returned}, uniform)
     added, trace = _added_up(each.trace, moved, uniform)
     after = replace(each, trace=trace)
@@ -70,18 +70,13 @@ def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | No
     return Hoisted((graph, Ends(held)), (each, Ends(ends.returned, *stay)), (after, Ends([], *later)), len(added))
 
 
-def _apart(trace: Trace, varying: Sequence[int], rows: Sequence[tuple[Slice, int]]) -> list[tuple[Slice, int]]:
-    """The rows to add to gradients. Each link is a row of its own if nothing else uses the row or its links."""
-    uses = Counter([i for line in varying for i in trace.operands[line]] + [row for _, row in rows])
+def _apart(trace: Trace, rows: Sequence[tuple[Slice, int]]) -> list[tuple[Slice, int]]:
+    """The rows to add to gradients, each term of a combination as a row of its own."""
     found = list[tuple[Slice, int]]()
     for place, row in rows:
-        links = trace.links(row)
-        if any(uses[line] != 1 for line in links):
-            found.append((place, row))
-            continue
-        for line in links:
-            trace.operands[line] = (trace.nothing, *trace.operands[line][1:])
-            found.append((place, line))
+        of = trace.operands[row]
+        terms = zip(of[::2], of[1::2], strict=True) if trace.ops[row] == "combination" else ()
+        found += [(place, trace.row("combination", term)) for term in terms] or [(place, row)]
     return found
 
 
@@ -112,7 +107,7 @@ def _added_up(trace: Trace, moved: set[int], uniform: set[int]) -> tuple[list[in
     added = [*dict.fromkeys(chain(*rows.values(), (line for line in lines if line not in rows)))]
     after = trace.reopened({line: ("d", i) for i, line in enumerate(added)})
     for row, items in rows.items():
-        after.ops[row], after.operands[row] = "axpy", (after.nothing, after.id(1.0), after.stack(items))
+        after.ops[row], after.operands[row] = "combination", (after.id(1.0), after.stack(items))
     return added, after
 
 
@@ -131,6 +126,6 @@ def _uniform(graph: Graph, shared: Sequence[bool]) -> set[int]:
     for line, operands in enumerate(trace.operands):
         if uniform.issuperset(operands):
             uniform.update([line] if operands else ())
-        elif trace.ops[line] in ("dot", "axpy") and all(map(is_uniform, operands)):
+        elif trace.ops[line] in ("dot", "combination") and all(map(is_uniform, operands)):
             uniform.add(line)  # a stack may be recorded after the lines that use it
     return uniform

@@ -48,7 +48,7 @@ def test_a_dot_is_one_operation_and_so_is_each_gradient() -> None:
 
     graph = graph_of(function, ([1.0, 2.0, 3.0],), [*ws, *vs, b])
     ops = [graph.trace.ops[line] for line in graph.trace.live(graph.ends("backward").lines)]
-    assert (ops.count("dot"), ops.count("axpy")) == (2, 2)  # the two numbers that are multiplied are no row
+    assert (ops.count("dot"), ops.count("combination")) == (2, 2)  # the two numbers that are multiplied are no row
     assert graph.rows == [(("p", 0, 1, 3), ANY), (("p", 3, 1, 3), ANY)]
     check(function, ([1.0, 2.0, 3.0],), [*ws, *vs, b])
 
@@ -215,7 +215,7 @@ def test_weights_that_are_looked_up_and_multiplied_are_scattered_to() -> None:
     parameters = [weight for row in table for weight in row]
     for function, n in ((loss, 2), (twice, 4), (multiplied, 4)):
         graph = graph_of(function, (1, 2), parameters)
-        found = [op for _, line in graph.rows for op, *_ in graph.trace.parts(line)]
+        found = [graph.trace.ops[line] for _, line in graph.rows]
         assert found.count("scatter") == n
         check(function, (1.0, 2.0), parameters)
 
@@ -277,8 +277,8 @@ def test_the_gradients_of_weights_at_equal_distances_are_rows() -> None:
         return total * dot([us[2], us[0], us[1]], x) + dot(rest[:2], x[:2]) * dot(rest[::2], x)
 
     graph = graph_of(function, ([1.0, 2.0, 3.0],), [*ws, *vs, *us, *rest])
-    rows = {tuple(row)[1:]: len(graph.trace.parts(line)) for row, line in graph.rows}
-    assert rows == {(0, 1, 3): 1, (3, 1, 3): 1, (9, 2, 3): 1}
+    rows = {tuple(row)[1:]: len(graph.trace.operands[line]) for row, line in graph.rows}
+    assert rows == {(0, 1, 3): 2, (3, 1, 3): 2, (9, 2, 3): 2}
     assert {4, 6, 7, 8, 9, 10} == {*graph.parameter_gradients}  # used alone, out of order, or in fewer than three
     check(function, ([1.0, 2.0, 3.0],), [*ws, *vs, *us, *rest])
 
