@@ -285,19 +285,19 @@ def parts_of(nodes: Iterable[Node], layout: Layout) -> list[Part]:
         made_of, bases = layout.made_of.pop(node.line) if node.line in layout.made_of else _made_of(node, layout)
         shape = layout.shapes.get((target, made_of))
         if shape is None:
-            is_call = isinstance(node.form, Call)
-            value = _value(node.form, _refs(made_of[1])) if is_call else Sum(tuple(starmap(_terms, made_of)))
+            form, of = made_of
+            value = _value(form, _refs(of)) if form else Sum(tuple(starmap(_terms, of)))
             shape = layout.shapes[target, made_of] = _set(Ref(target), value)
         parts.append((shape, (base, *bases)))
     return parts
 
 
 def _made_of(node: Node, layout: Layout) -> Part:
-    """The value of a node that is a number, before it has a shape: its form and the arrays of its operands, or for each
-    stretch of a sum, the sign and what it is made of; and the indices of all.
+    """The value of a node that is a number, before it has a shape: its form and the arrays of its operands; for longer
+    sums, no form, and for each stretch, the sign and what it is made of; and the indices of all.
     """
-    if isinstance(node.form, Call):
-        arrays, indices = zip(*map(layout.__getitem__, node.columns[0]), strict=True)
+    if isinstance(node.form, Call) or all(type(column) is tuple and len(column) == 1 for column in node.columns):
+        arrays, indices = zip(*map(layout.__getitem__, chain(*node.columns)), strict=True)
         return (node.form, arrays), indices
     terms, its, at = list[Any](), list[int](), 0
     for sign, n in node.form:
@@ -313,7 +313,7 @@ def _made_of(node: Node, layout: Layout) -> Part:
             arrays, indices = zip(*places, strict=True)
             terms.append((sign, 1, arrays, ()))
             its += indices
-    return tuple(terms), tuple(its)
+    return (None, tuple(terms)), tuple(its)
 
 
 def _parts_of_row(row: Node, layout: Layout) -> Iterator[Part]:
