@@ -217,25 +217,25 @@ class Rows:
         return self._stack(values) if found is None else found
 
     def slice(self, values: tuple[Value, ...]) -> Row | None:
-        """The Row of these parameters, if they lie at equal distances and all of them, or none, are trained."""
+        """The Row of these values, if they are a slice of the parameters."""
+        row = self._slices.get(values)
+        if not self._table.assigned.keys().isdisjoint(values):
+            return None
+        if row is None and (place := self._place(values)):
+            row = self._slices[values] = Row(RowSymbol(self._trace, self._trace.slice(*place)), values, place)
+        return row
+
+    def _place(self, values: tuple[Value, ...]) -> Slice | None:
+        """Where parameters are, if they lie at equal distances and all of them, or none, are trained."""
         table, n = self._table, len(values)
-        if not table.assigned and values in self._slices:
-            return self._slices[values]
         if table.takes(values[0]):
             for value in values:
                 table.takes(value)
         base, end = table.index.get(values[0], 0), table.index.get(values[-1], 0)
-        if not end - base >= n - 1 > 0:
+        if not end - base >= n - 1 > 0 or (base < self._n_trained) != (end < self._n_trained):
             return None
         place = Slice("p", base, (end - base) // (n - 1), n)
-        its = place.indices
-        if (base < self._n_trained) != (its[-1] < self._n_trained) or not table.assigned.keys().isdisjoint(values):
-            return None
-        if [*map(table.index.get, values)] != [*its]:
-            return None
-        if values not in self._slices:
-            self._slices[values] = Row(RowSymbol(self._trace, self._trace.slice(*place)), values, place)
-        return self._slices[values]
+        return place if [*map(table.index.get, values)] == [*place.indices] else None
 
     def _stack(self, values: tuple[Value, ...]) -> Row | None:
         """The row of Values that are all traced, and neither constants nor conditions."""
