@@ -55,6 +55,8 @@ def join(steps: Sequence[Any], around: tuple[int, ...], joins: Callable[[Loop], 
     """The steps with each loop joined to an earlier one if possible. Two that join may differ by a `few` rounds; these
     become separate steps. Loops whose rounds vary stay apart.
     """
+    if sum(_may_join(step, joins) for step in steps) < 2:
+        return list(steps)
     found: list[tuple[Any, Accesses]] = []
     for step in steps:
         its = accesses(step, around)
