@@ -224,10 +224,14 @@ def replace(part: Any, change: Callable[[Ref], Any], varies: bool = False) -> An
     return tuple.__new__(type(part), parts)
 
 
-def of_round(ref: Ref, i: int, depth: int) -> Ref:
-    """A reference in round i of the loop at this depth, without that loop; a constant has no strides."""
-    array, base, strides = ref
-    return Ref(array, base + offset(strides[depth], i), strides[:depth] + strides[depth + 1 :]) if strides else ref
+def of_round(body: Any, i: int, depth: int) -> Any:
+    """The body of a loop at this depth as it is in round i, without that loop; constants have no strides."""
+
+    def fixed(ref: Ref) -> Ref:
+        array, base, strides = ref
+        return Ref(array, base + offset(strides[depth], i), strides[:depth] + strides[depth + 1 :]) if strides else ref
+
+    return replace(body, fixed)
 
 
 def length(kernel: Sequence[object]) -> int:

@@ -2,8 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from itertools import product
+from itertools import chain, product
 from typing import Any, NamedTuple, TypeGuard
 
 from micrograd.compiler.frontend.operations import CONDITIONS
@@ -21,7 +20,6 @@ from micrograd.compiler.ir import (
     most_rounds,
     of_round,
     refs,
-    replace,
     span,
 )
 
@@ -83,8 +81,7 @@ def _may_join(step: Any, joins: Callable[[Loop], bool]) -> TypeGuard[Loop]:
 
 def _last(loop: Loop, first: int, depth: int) -> Iterator[Step]:
     """The rounds of a loop at this depth from the `first` on, as steps."""
-    for i in range(first, loop.rounds):
-        yield from replace(loop.body, partial(of_round, i=i, depth=depth))
+    return chain(*[of_round(loop.body, i, depth) for i in range(first, loop.rounds)])
 
 
 def _partner(

@@ -53,8 +53,8 @@ def _columns(rounds: int, step: Assign | Accumulate) -> list[Step]:
 
     def last(begin: int) -> list[Term]:
         """The terms from this round on."""
-        of_rounds = [partial(of_round, i=i, depth=len(outer) + 1) for i in range(begin, loop.rounds)]
-        return [*chain(*[replace(loop.body, change) for change in of_rounds]), *rest]
+        of_each = [of_round(loop.body, i, depth=len(outer) + 1) for i in range(begin, loop.rounds)]
+        return [*chain(*of_each), *rest]
 
     def add(target: Ref, terms: Sequence[Term]) -> Loop:
         before = () if isinstance(step, Accumulate) else (Term(">" if terms[0].sign == ">" else "+", (target,)),)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from micrograd.compiler.ir import Kernel, Loop, Ref, Step, is_variable, refs, replace
 from micrograd.compiler.passes.fuse import is_parallel
@@ -15,10 +14,7 @@ def jam(kernel: Sequence[Step]) -> Kernel:
     found: Kernel = []
     for step in kernel:
         if isinstance(step, Loop) and can_jam(step):
-            whole, rest = divmod(step.rounds, JAM_FACTOR)
-            found.append(Loop(whole, tuple(_copies(step.body))))
-            if rest:
-                found.append(Loop(rest, later(step.body, whole * JAM_FACTOR)))
+            found += strips(step, JAM_FACTOR, _copies(step.body))
         else:
             found.append(step)
     return found
@@ -31,20 +27,30 @@ def _copies(body: Sequence[Step]) -> list[Step]:
         if isinstance(step, Loop):
             found.append(Loop(step.rounds, tuple(_copies(step.body))))
         else:
-            found += [replace(later(step, k), partial(_apart, k=k)) for k in range(JAM_FACTOR)]
+            found += [replace(step, partial(_apart, k=k)) for k in range(JAM_FACTOR)]
     return found
 
 
-def later(step: Any, k: int) -> Any:
-    """A step of an outermost loop as it is k rounds later."""
-    return replace(step, lambda ref: ref._replace(base=ref.base + k * ref.strides[0]) if ref.strides else ref)
+def strips(loop: Loop, n: int, body: Sequence[Step]) -> list[Step]:
+    """An outermost loop with this body, each round of which is n rounds; and another loop for the few rounds left."""
+    whole, left = divmod(loop.rounds, n)
+    found: list[Step] = [Loop(whole, tuple(body))]
+    if left:
+        found.append(Loop(left, replace(loop.body, partial(_later, k=whole * n))))
+    return found
+
+
+def _later(ref: Ref, k: int) -> Ref:
+    """A reference in an outermost loop as it is k rounds later."""
+    return ref._replace(base=ref.base + k * ref.strides[0]) if ref.strides else ref
 
 
 def _apart(ref: Ref, k: int) -> Ref:
     """A reference in the k-th of the rounds that run together: each round has its own variables."""
     if is_variable(ref):
         return Ref(f"{ref.array}_{k}")
-    return ref._replace(strides=(JAM_FACTOR * ref.strides[0], *ref.strides[1:])) if ref.strides else ref
+    array, base, strides = _later(ref, k)
+    return Ref(array, base, (JAM_FACTOR * strides[0], *strides[1:])) if strides else ref
 
 
 def can_jam(loop: Loop) -> bool:

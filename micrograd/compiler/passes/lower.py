@@ -9,9 +9,9 @@ from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.fuse import ROW_CALLS, is_of_vectors, is_parallel
 from micrograd.compiler.passes.interchange import interchanged
 from micrograd.compiler.passes.jam import jam
+from micrograd.compiler.passes.lanes import in_lanes, with_sums
 from micrograd.compiler.passes.layers import with_layers
 from micrograd.compiler.passes.products import Product, argument, piece, split
-from micrograd.compiler.passes.rounds import in_lanes, with_sums
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
 

@@ -8,7 +8,6 @@ vectors: a step of a GPT on a name would take 1.13 times as long.
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from operator import sub
 from typing import Any
 
@@ -61,7 +60,7 @@ def _shape(step: Any, depth: int) -> Any:
 
 def _round(step: Any, i: int, depth: int) -> tuple[Any, ...]:
     """A step as a round of a loop around it; or with a depth of 1, only its round i."""
-    return replace(step.body, partial(of_round, i=i, depth=0)) if depth else (step,)
+    return of_round(step.body, i, depth=0) if depth else (step,)
 
 
 def _joined(alike: Sequence[Any], depth: int) -> Sequence[Any]:

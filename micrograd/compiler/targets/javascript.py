@@ -10,14 +10,13 @@ import math
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import count
 from typing import Any
 
 from micrograd.compiler.frontend.graph import Ends, Graph
 from micrograd.compiler.frontend.operations import COMMUTATIVE
 from micrograd.compiler.frontend.tracer import Symbol
-from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Sum, is_variable, of_round, refs, replace
+from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Sum, is_variable, of_round, refs
 from micrograd.compiler.passes import program
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
@@ -99,7 +98,7 @@ def unrolled(part: Any, most: float, depth: int = 0) -> Iterator[Any]:
             yield Loop(part.rounds, tuple(body))
             return
         for i in range(part.rounds):
-            yield from replace(tuple(body), partial(of_round, i=i, depth=depth))
+            yield from of_round(tuple(body), i, depth)
     elif isinstance(part, Assign | Accumulate) and isinstance(part.value, Sum):
         terms = [inner for each in part.value.terms for inner in unrolled(each, most, depth)]
         yield part._replace(value=Sum(tuple(terms)))
