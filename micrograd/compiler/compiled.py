@@ -1,7 +1,6 @@
 """The public face: `compile`, and the methods of the compiled function that it returns."""
 
 import struct
-import sys
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -118,8 +117,7 @@ class Compiled(Function):
         if out is None:
             return self._unflattened(packed.shapes, packed.n, self._values(packed))
         check_out(out, (packed.n, *self._code[packed.shapes].graph.output_shape), self.precision.code)
-        numpy: Any = sys.modules["numpy"]  # since `out` is one of its arrays
-        if any(numpy.may_share_memory(out, buffer) for buffer in packed.buffers):
+        if packed.shares_memory(out):
             out.reshape(-1)[:] = self._values(packed)
         else:
             self._values(packed, out=out.reshape(-1))

@@ -6,6 +6,7 @@ through the protocols that these share. An array of such numbers is used where i
 
 import ctypes
 import math
+import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, MappingView, Sequence, Set
 from dataclasses import dataclass, replace
@@ -73,6 +74,11 @@ class Batch:
     def __reduce__(self) -> tuple[Any, ...]:
         buffers = [array(self.precision.code, buffer.tobytes()) for buffer in self.buffers]
         return Batch, (self.shapes, self.n, buffers, self.precision, self.axes, self.as_arrays)
+
+    def shares_memory(self, out: Any) -> bool:
+        """Whether some of its numbers lie in this array."""
+        start = address(out)
+        return any(-buffer.nbytes < address(buffer) - start < out.nbytes for buffer in self.buffers)
 
     def part(self, start: int, stop: int) -> "Batch":
         """The examples from one up to another, where they lie."""
@@ -210,7 +216,12 @@ def _column(batch: Any, axis: Any, precision: Precision) -> tuple[Shape, int, An
 
     An argument that all examples share has one row.
     """
-    is_shared, is_list = axis is None, isinstance(batch, (list, tuple))
+    is_shared = axis is None
+    is_array = type(batch) is getattr(sys.modules.get("numpy"), "ndarray", None)
+    if is_array and is_native(batch, precision.code) and batch.size and (is_shared or batch.shape):
+        n, *shape = (1, *batch.shape) if is_shared else batch.shape  # the way below takes three times as long
+        return tuple(shape), n, batch.reshape(-1)
+    is_list = isinstance(batch, (list, tuple))
     if not (is_shared or is_list) and (isinstance(batch, (*NO_LISTS, Batch)) or not validation.is_sized(batch)):
         raise TypeError(f"expected a list or an array of examples, not {shown(batch)}")
     examples: Any = batch if is_list and not is_shared else _plain(batch, precision)
@@ -240,11 +251,15 @@ def address(numbers: Any) -> int:
 _Start = ctypes.c_char * 0
 
 
+def is_native(array: Any, code: str) -> bool:
+    """Whether C can use an array of NumPy's where it lies: it is of this type, contiguous, writable and aligned."""
+    return bool(array.dtype.char == code and array.dtype.isnative and array.flags.carray)
+
+
 def check_out(out: Any, shape: tuple[Any, ...], code: str) -> None:
     """Raise TypeError or ValueError unless results of this shape can be written into an array."""
     is_array = hasattr(out, "flags") and hasattr(out, "dtype")  # also one without dimensions, for a number
-    fits = is_array and out.shape == shape and out.dtype.char == code and out.dtype.isnative
-    if fits and out.flags.carray:  # contiguous, writable and aligned
+    if is_array and out.shape == shape and is_native(out, code):
         return
     if not trees.is_regular(shape):
         raise ValueError(f"out cannot have the shape of the results, {shape}: leave it out, for nested lists")

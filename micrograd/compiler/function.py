@@ -141,16 +141,18 @@ class Function:
 
     def _packed(self, batches: Sequence[Any], in_axes: Any = None, kind: CallSpec = "forward") -> Batch:
         """The batch for each argument as buffers, for a call of this kind."""
-        if in_axes is not None and batches and isinstance(batches[0], (Batch, Iterator)):
-            raise TypeError(
-                "in_axes selects rows of lists and arrays, not of packed examples or chunks: give it to pack"
-            )
-        axes = self._axes if in_axes is None else each_axis(in_axes, len(self._axes))
-        if [axis is None for axis in axes] != [axis is None for axis in self._axes]:
-            raise ValueError(
-                f"in_axes is {shown(in_axes)}, but compile was given {self._axes}: expected an entry for each "
-                "argument, None where compile was given None, else 0 or row indices, such as ([2, 0, 0],) for one"
-            )
+        axes = self._axes
+        if in_axes is not None:
+            if batches and isinstance(batches[0], (Batch, Iterator)):
+                raise TypeError(
+                    "in_axes selects rows of lists and arrays, not of packed examples or chunks: give it to pack"
+                )
+            axes = each_axis(in_axes, len(self._axes))
+            if [axis is None for axis in axes] != [axis is None for axis in self._axes]:
+                raise ValueError(
+                    f"in_axes is {shown(in_axes)}, but compile was given {self._axes}: expected an entry for each "
+                    "argument, None where compile was given None, else 0 or row indices, such as ([2, 0, 0],) for one"
+                )
         return self._compiled_for(pack(batches, self.precision, axes), kind)
 
     def _one(self, args: Sequence[Any], kind: CallSpec = "forward") -> Batch:

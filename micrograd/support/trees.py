@@ -102,8 +102,7 @@ def filled(tree: Any, numbers: Iterator[Any]) -> Any:
 
 def has_array(tree: Any) -> bool:
     """Whether there is an array in a tree."""
-    inside = branches(tree)
-    return is_array(tree) if inside is None else any(map(has_array, inside))
+    return is_array(tree) or any(map(has_array, branches(tree) or ()))
 
 
 def _joined(keys: Any, parts: list[Any]) -> Any:
