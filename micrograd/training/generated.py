@@ -14,7 +14,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 from typing import Any, cast
 
 from micrograd.compiler.distributed import Shards
@@ -108,15 +107,12 @@ def _restored(*parts: Any) -> Iterator[Callable[[], bytes]]:
 
     Yields a function that returns their states, to compare.
     """
-    numpy = sys.modules.get("numpy.random")
+    numpy: Any = sys.modules.get("numpy.random")
     kinds = random.Random, getattr(numpy, "RandomState", ()), getattr(numpy, "BitGenerator", ())
     parts = tuple(getattr(part, "bit_generator", part) for part in parts if not isinstance(part, PARTS))
-    own = [part for part in parts if isinstance(part, kinds) and not isinstance(part, random.SystemRandom)]
-    names = ("getstate", "setstate"), ("get_state", "set_state")
-    of_each = [
-        (getattr(x, get), getattr(x, put)) for x in (random, numpy, *own) for get, put in names if hasattr(x, get)
-    ]
-    of_each += [(partial(getattr, x, "state"), partial(setattr, x, "state")) for x in own if hasattr(x, "state")]
+    own: list[Any] = [part for part in parts if isinstance(part, kinds) and not isinstance(part, random.SystemRandom)]
+    of_each = [(x.__getstate__, x.__setstate__) for x in own] + [(random.getstate, random.setstate)]
+    of_each += [(numpy.get_state, numpy.set_state)] if hasattr(numpy, "get_state") else []
     before = [get() for get, _ in of_each]
     try:
         yield lambda: pickle.dumps([get() for get, _ in of_each])
