@@ -169,14 +169,13 @@ def pack(batches: Sequence[Any], precision: Precision = DOUBLE, axes: Axes | Non
     if len(batches) != (n := len(axes)):
         raise ValueError(f"the function takes {n} argument{'s' * (n != 1)}, not {len(batches)}")
     columns = [_named(k, _column, *column, precision) for k, column in enumerate(zip(batches, axes, strict=True), 1)]
-    axes = tuple(_indices(k, axis, rows) for k, (axis, (_, rows, _)) in enumerate(zip(axes, columns, strict=True)))
-    each = zip(axes, columns, strict=True)
-    lengths = [rows if axis == 0 else len(axis) for axis, (_, rows, _) in each if axis is not None] or [1]
+    shapes, rows, buffers = zip(*columns, strict=True) if columns else ((), (), ())
+    axes = tuple(map(_indices, range(n), axes, rows))
+    lengths = [of if axis == 0 else len(axis) for axis, of in zip(axes, rows, strict=True) if axis is not None] or [1]
     if 0 in lengths:
         raise ValueError("there are no examples")
     if len(set(lengths)) > 1:
         raise ValueError(f"the arguments have different numbers of examples: {lengths}")
-    shapes, buffers = tuple(shape for shape, _, _ in columns), [numbers for _, _, numbers in columns]
     return Batch(shapes, lengths[0], buffers, precision, axes, any(map(begins_with_array, batches)))
 
 
