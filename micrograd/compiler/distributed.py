@@ -58,9 +58,7 @@ def run_task(token: str, kept: Any, do: Any, arguments: Sequence[Any]) -> tuple[
 
 
 class Workers:
-    """The workers of an executor, and their number `n`, as far as the executor tells. They keep a program, perhaps with
-    examples.
-    """
+    """The workers of an executor, `n` as far as it tells. They keep a program, perhaps with examples."""
 
     def __init__(self, executor: Any, *kept: Any) -> None:
         if executor is not None:  # as for chunks that are computed here
@@ -71,10 +69,7 @@ class Workers:
         self.n = next(filter(None, counts), os.cpu_count() or 1)
 
     def results(self, tasks: Iterable[Task]) -> Iterator[Any]:
-        """The results of the tasks, in their order, of which a few are submitted before their turn.
-
-        Raises whatever a task raised, or BrokenExecutor if the executor fails.
-        """
+        """The results of the tasks, in order; a few are submitted early. Raises a task's error, or BrokenExecutor."""
         coming, submitted, ahead = iter(tasks), deque[tuple[Task, Any]](), PREFETCH * self.n
         try:
             while True:

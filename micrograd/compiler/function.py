@@ -203,10 +203,7 @@ class Function:
 
     @gc_paused()  # until the graph is freed
     def _traced(self, shapes: Shapes) -> Graph:
-        """The function traced for arguments of these shapes.
-
-        Raises ShapeError if the function does not take them.
-        """
+        """The function traced for arguments of these shapes. Raises ShapeError if it does not take them."""
         try:
             with notice("tracing the function"):
                 found: list[Value] = []

@@ -103,10 +103,7 @@ def entered(stack: ExitStack, engine: Engine, backend: Backend, sampler: Sampler
 
 @contextmanager
 def _restored(*parts: Any) -> Iterator[Callable[[], bytes]]:
-    """After the block, set the global random number generators, and those among the parts, back to where they were.
-
-    Yields a function that returns their states, to compare.
-    """
+    """After the block, set back the global random generators and those among the parts. Yields how to get states."""
     numpy: Any = sys.modules.get("numpy.random")
     kinds = random.Random, getattr(numpy, "RandomState", ()), getattr(numpy, "BitGenerator", ())
     parts = tuple(getattr(part, "bit_generator", part) for part in parts if not isinstance(part, PARTS))
@@ -133,9 +130,7 @@ def _has_numbers(part: Any) -> bool:
 
 
 def held_by(model: Any) -> list[tuple[Any, Any]]:
-    """All attributes, lists, dicts and arrays in which a model keeps things, each with a copy, to `put_back`; and all
-    Values with their numbers.
-    """
+    """The attributes, lists, dicts and arrays of a model, each with a copy to `put_back`; Values with their numbers."""
     found = [vars(part) if isinstance(part, Module) else part for part in walk(model, PARTS)]
     return [
         (held, held.data if isinstance(held, Value) else copy.copy(held))
