@@ -103,7 +103,7 @@ def entered(stack: ExitStack, engine: Engine, backend: Backend, sampler: Sampler
 
 @contextmanager
 def _restored(*parts: Any) -> Iterator[Callable[[], bytes]]:
-    """After the block, set back the global random generators and those among the parts. Yields how to get states."""
+    """After the block, set back the random generators among the parts, and global ones. Yields what gets the states."""
     numpy: Any = sys.modules.get("numpy.random")
     kinds = random.Random, getattr(numpy, "RandomState", ()), getattr(numpy, "BitGenerator", ())
     parts = tuple(getattr(part, "bit_generator", part) for part in parts if not isinstance(part, PARTS))
