@@ -77,7 +77,7 @@ class Workers:
                 if not submitted:
                     return
                 task, future = submitted[0]
-                result, error = self._answer(future) or self._answer(self._submit(task, whole=True))
+                result, error = _asked(future.result) or _asked(self._submit(task, whole=True).result)
                 submitted.popleft()
                 if error:
                     error.add_note(f"in {task[0]}")
@@ -91,20 +91,15 @@ class Workers:
     def _submit(self, task: Task, whole: bool = False) -> Any:
         """Submit a task, whole or without what was sent before; return its future."""
         _, token, *call = task
-        try:
-            return self.executor.submit(run_task, token, self._kept if whole or token not in _sent else None, *call)
-        except RuntimeError as error:  # it was shut down
-            raise _broken(error) from error
-
-    def _answer(self, future: Any) -> Any:
-        try:
-            return future.result()
-        except Exception as error:
-            raise _broken(error) from error
+        return _asked(self.executor.submit, run_task, token, self._kept if whole or token not in _sent else None, *call)
 
 
-def _broken(error: Exception) -> BrokenExecutor:
-    return BrokenExecutor(f"the executor is broken: {type(error).__name__}: {error}".rstrip(".: "))
+def _asked(call: Callable[..., Any], *arguments: Any) -> Any:
+    """What the executor or a future of its answers. Raises BrokenExecutor if it fails, or was shut down."""
+    try:
+        return call(*arguments)
+    except Exception as error:
+        raise BrokenExecutor(f"the executor is broken: {type(error).__name__}: {error}".rstrip(".: ")) from error
 
 
 @contextmanager
