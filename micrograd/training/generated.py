@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import chain
 from typing import Any, cast
 
 from micrograd.compiler.distributed import Shards
@@ -54,7 +55,7 @@ def generated(stack: ExitStack, model: Any, engine: Engine, backend: Backend, sa
     engine fails, too. If it cannot be compiled, that is an error unless the backend is "auto" without an executor.
     """
     n = len({*engine.parameters})
-    with _restored(sampler.rng, *walk(model, PARTS), *getattr(model, "__dict__", {}).values()) as states:
+    with _restored(sampler.rng, *walk(model, PARTS)) as states:
         trial = Trial(engine, states, model)
         try:
             if not trial.why:
@@ -106,8 +107,10 @@ def _restored(*parts: Any) -> Iterator[Callable[[], bytes]]:
     """After the block, set back the random generators among the parts, and global ones. Yields what gets the states."""
     numpy: Any = sys.modules.get("numpy.random")
     kinds = random.Random, getattr(numpy, "RandomState", ()), getattr(numpy, "BitGenerator", ())
-    parts = tuple(getattr(part, "bit_generator", part) for part in parts if not isinstance(part, PARTS))
-    own: list[Any] = [part for part in parts if isinstance(part, kinds) and not isinstance(part, random.SystemRandom)]
+    parts = tuple(part for part in parts if not isinstance(part, PARTS))
+    inside = chain(parts, *[vars(part).values() for part in parts if hasattr(part, "__dict__")])  # of no Module, too
+    found = [getattr(each, "bit_generator", each) for each in inside]
+    own: list[Any] = [x for x in found if isinstance(x, kinds) and not isinstance(x, random.SystemRandom)]
     of_each = [(x.__getstate__, x.__setstate__) for x in own] + [(random.getstate, random.setstate)]
     of_each += [(numpy.get_state, numpy.set_state)] if hasattr(numpy, "get_state") else []
     before = [get() for get, _ in of_each]

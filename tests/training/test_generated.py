@@ -120,18 +120,31 @@ def test_a_model_that_is_not_the_same_each_time_is_trained_eagerly(between, back
     assert close(*found)  # the trial leaves nothing behind
 
 
-def test_generators_of_a_model_that_is_no_module_are_set_back_too(backend, caplog):
-    class Noisy:
-        def __init__(self):
-            self.w, self.rng, self.numpy = Value(0.5), random.Random(1), np.random.default_rng(1)
+class Noise:
+    """A part of a model, and a model itself, that is no Module."""
 
-        def parameters(self):
-            return [self.w]
+    def __init__(self):
+        self.w, self.rng, self.numpy = Value(0.5), random.Random(1), np.random.default_rng(1)
 
-        def __call__(self, x):
-            return self.w * x + self.rng.gauss(0, 0.1) + self.numpy.normal()
+    def parameters(self):
+        return [self.w]
 
-    assert close(*[Setting(Noisy, xs=XS, ys=YS).run(way) for way in ("eager", backend)])
+    def __call__(self, x):
+        return self.w * x + self.rng.gauss(0, 0.1) + self.numpy.normal()
+
+
+class Noisy(Line):
+    def __init__(self):
+        super().__init__()
+        self.noise = Noise()
+
+    def __call__(self, x):
+        return self.noise(super().__call__(x))
+
+
+@pytest.mark.parametrize("model", [Noise, Noisy])
+def test_generators_in_what_is_no_module_are_set_back_too(model, backend, caplog):
+    assert close(*[Setting(model, xs=XS, ys=YS).run(way) for way in ("eager", backend)])
     assert caplog.messages[0].startswith(NOT_THE_SAME)
 
 
