@@ -61,9 +61,7 @@ class Workers:
     """The workers of an executor, `n` as far as it tells. They keep a program, perhaps with examples."""
 
     def __init__(self, executor: Any, *kept: Any) -> None:
-        if executor is not None:  # as for chunks that are computed here
-            expected = "an executor, such as concurrent.futures.ProcessPoolExecutor()"
-            require_attributes("executor", executor, ["submit"], expected)
+        require_attributes("executor", executor, ["submit"], "an executor, such as a ProcessPoolExecutor")
         self.executor, self._kept = executor, kept
         counts = (getattr(executor, name, None) for name in ("_max_workers", "num_workers"))
         self.n = next(filter(None, counts), os.cpu_count() or 1)
@@ -141,9 +139,9 @@ def mean(fast: Function, batches: Sequence[Any], executor: Any) -> tuple[float, 
 def _results(fast: Function, kind: CallSpec, do: Any, batches: Sequence[Any], executor: Any) -> Iterator[Any]:
     """The results of `do` for each chunk, computed on the executor or here."""
     numbers = fast.precision.array(fast._numbers(), "parameter")
-    workers = Workers(executor, fast)
-    chunks = _chunks(fast, kind, batches, workers.n)  # this may compile for other shapes, and change the token
-    if executor:
+    workers = None if executor is None else Workers(executor, fast)
+    chunks = _chunks(fast, kind, batches, workers)  # this may compile for other shapes, and change the token
+    if workers:
         tasks = ((name, fast.token, do, (chunk, numbers)) for name, chunk in chunks)
         yield from workers.results(tasks)
     else:
@@ -153,8 +151,8 @@ def _results(fast: Function, kind: CallSpec, do: Any, batches: Sequence[Any], ex
             yield result
 
 
-def _chunks(fast: Function, kind: CallSpec, batches: Sequence[Any], workers: int) -> Iterator[tuple[str, Batch]]:
-    """Names and batches: the chunks, or if there are none, a part of the examples for each worker."""
+def _chunks(fast: Function, kind: CallSpec, batches: Sequence[Any], workers: Any) -> Iterator[tuple[str, Batch]]:
+    """Names and batches: the chunks, or if there are none, a part of the examples for each of the workers."""
     if fast._are_chunks(batches):
         for i, chunk in enumerate(batches[0]):
             of_one = isinstance(chunk, Batch) or len(fast._shapes) == 1
@@ -163,7 +161,7 @@ def _chunks(fast: Function, kind: CallSpec, batches: Sequence[Any], workers: int
             yield name, packed
     else:
         whole = fast._packed(batches, kind=kind)
-        n = min(workers, whole.n)
+        n = min(workers.n, whole.n)
         for start, stop in pairwise(whole.n * k // n for k in range(n + 1)):
             yield f"the examples {start} to {stop - 1}; the error counts them from 0", whole.part(start, stop)
 

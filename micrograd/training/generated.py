@@ -165,9 +165,8 @@ class Trial:
     @gc_paused()
     def __init__(self, engine: Engine, states: Callable[[], bytes], model: Any) -> None:
         kept = held_by(model)
-        self.why = ""
+        self.why, self._engine = "", engine
         self.fails = False  # for one of the examples
-        self._engine = engine
         self._first: dict[int, float] = {}  # the first loss of each example
         start = time.perf_counter()
         for i in range(len(engine.data)):
