@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import chain, count, repeat
-from operator import add
+from operator import add, is_
 from typing import Any, NamedTuple
 
 from micrograd import reductions, scalar
@@ -202,7 +202,7 @@ class Rows:
     def __init__(self, trace: Trace, table: Table, n_trained: int) -> None:
         self._trace, self._table, self._n_trained = trace, table, n_trained
         self._slices: dict[tuple[Value, ...], Row] = {}
-        self._stacks: dict[Any, Row] = {}  # by their values and lines
+        self._stacks: dict[tuple[int, ...], Row] = {}  # by their lines
 
     def of(self, *operands: tuple[Value, ...]) -> Sequence[tuple[Value, ...]]:
         """Each as a tuple of one Row; or all unchanged, if they are short or not all traced."""
@@ -217,38 +217,35 @@ class Rows:
         return self._stack(values) if found is None else found
 
     def slice(self, values: tuple[Value, ...]) -> Row | None:
-        """The Row of these values, if they are a slice of the parameters."""
-        row = self._slices.get(values)
-        if not self._table.assigned.keys().isdisjoint(values):
-            return None
-        if row is None and (place := self._place(values)):
-            row = self._slices[values] = Row(RowSymbol(self._trace, self._trace.slice(*place)), values, place)
-        return row
-
-    def _place(self, values: tuple[Value, ...]) -> Slice | None:
-        """Where parameters are, if they lie at equal distances and all of them, or none, are trained."""
+        """The Row of these parameters, if they lie at equal distances and all of them, or none, are trained."""
         table, n = self._table, len(values)
         if table.takes(values[0]):
             for value in values:
                 table.takes(value)
         base, end = table.index.get(values[0], 0), table.index.get(values[-1], 0)
-        if not end - base >= n - 1 > 0 or (base < self._n_trained) != (end < self._n_trained):
+        if not end - base >= n - 1 > 0 or not table.assigned.keys().isdisjoint(values):
             return None
-        place = Slice("p", base, (end - base) // (n - 1), n)
-        return place if [*map(table.index.get, values)] == [*place.indices] else None
+        row = self._slices.get(values)
+        if row is None:
+            place = Slice("p", base, (end - base) // (n - 1), n)
+            its = [*map(table.index.get, values)]
+            if its != [*place.indices] or (base < self._n_trained) != (end < self._n_trained):
+                return None
+            row = self._slices[values] = Row(RowSymbol(self._trace, self._trace.slice(*place)), values, place)
+        return row
 
     def _stack(self, values: tuple[Value, ...]) -> Row | None:
         """The row of Values that are all traced, and neither constants nor conditions."""
         numbers, trace = [value.data for value in values], self._trace
         if {*map(type, numbers)} != {Symbol}:
             return None
-        key = values, tuple([number.id for number in numbers])
-        if key not in self._stacks:
+        row = self._stacks.get(tuple([number.id for number in numbers]))
+        if row is None or not all(map(is_, row.values, values)):  # to hash arguments takes longer
             lines = tuple(map(trace.id, numbers))
             if not trace.constants.keys().isdisjoint(lines) or not CONDITIONS.isdisjoint([trace.ops[i] for i in lines]):
                 return None
-            self._stacks[key] = Row(RowSymbol(trace, trace.stack(lines)), values)
-        return self._stacks[key]
+            row = self._stacks[lines] = Row(RowSymbol(trace, trace.stack(lines)), values)
+        return row
 
     def added(self) -> list[tuple[Slice, int]]:
         """The slices of the parameters' gradients to which rows are added, and their lines."""
