@@ -243,7 +243,7 @@ class Compiled(Function):
         parameter does not hold a number, OverflowError if one is too large for the precision.
         """
         with held("frozen", self.leaves) as block:
-            block.buffers["data"] = memoryview(self.precision.array(self._numbers(), "parameter"))
+            block.buffers["data"] = [memoryview(self.precision.array(self._numbers(), "parameter"))]
             yield
 
     def pack(self, *batches: Any, in_axes: Any = None) -> Batch:

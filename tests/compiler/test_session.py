@@ -23,6 +23,7 @@ from micrograd.compiler import CompilerError
 from micrograd.compiler.frontend import redirect
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.native.loop import Moments
+from micrograd.compiler.stepping import Sampler
 from micrograd.data import moons
 from micrograd.optim import SGD, Adam, AdamW, Optimizer
 from tests.helpers import has_compiler, in_threads, needs_compiler
@@ -451,6 +452,30 @@ def test_blocks_that_hold_the_same_parameters_are_right_or_refused_where_they_be
         rel = 1e-4 if isinstance(way, tuple) else 1e-12
         assert two_blocks(way, hold_both) == pytest.approx(two_blocks("eager", hold_both), rel=rel)
     assert "a step was taken by the engine" not in caplog.text
+
+
+def test_what_no_step_changes_stays_as_it_was_assigned_after_any_number_of_steps(c_line):
+    line, other = c_line, Value(3.0)
+    loss = lambda x: (line.w * x + line.b - other) ** 2  # noqa: E731
+    fast = micrograd.compile(loss, (1.0,), parameters=line.parameters, backend="c")
+    optimizer = SGD([line.w], 0.1)  # has velocities, which do not change without momentum
+    sampler = Sampler(2, 2, None, fast._examples(([1.0, 2.0],)))
+    with fast.training(optimizer) as step:
+        for k in range(1, 5):
+            line.b.data, other.data, optimizer.velocity = 0.1 * k, 3.0 + k, [float(k)]
+            expected = losses_of(line, other.data)[:k]
+            assert list(step.take(sampler, [0.1] * k)) == pytest.approx(expected)
+            assert (line.b.data, other.data, optimizer.velocity[:]) == (0.1 * k, 3.0 + k, [float(k)])
+
+
+def losses_of(line, y):
+    """The losses of four steps of gradient descent for the weight."""
+    w, b, found = line.w.data, line.b.data, []
+    for _ in range(4):
+        apart = [w * x + b - y for x in (1.0, 2.0)]
+        found.append(sum(each * each for each in apart) / 2)
+        w -= 0.1 * sum(each * x for each, x in zip(apart, (1.0, 2.0), strict=True))
+    return found
 
 
 def test_however_a_block_is_left_the_numbers_are_home(line):

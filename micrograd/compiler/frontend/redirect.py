@@ -82,22 +82,24 @@ class _Thread(threading.local):
 class Block:
     """Values that are in a state within a block, and the `buffers` with their numbers, if the block has any.
 
-    Number i of a buffer belongs to `values[i]`. Code that writes to a buffer holds the `lock`; C, for a whole step.
+    Of the buffers for a name, the first has the numbers; in training, another is room for the next ones, and they take
+    turns. Number i belongs to `values[i]`. Code that writes to a buffer holds the `lock`; C, for a whole step.
     """
 
-    def __init__(self, state: str, values: Sequence[Value], buffers: dict[str, memoryview]) -> None:
+    def __init__(self, state: str, values: Sequence[Value], buffers: dict[str, Sequence[memoryview]]) -> None:
         self.state, self.buffers, self.lock = state, buffers, threading.RLock()
         self.values = values
         self.index = dict(zip(values, range(len(values)), strict=True))
 
     def set(self, name: str, i: int, to: Any) -> None:
         """Assign to it. Raises TypeError, ValueError or OverflowError if the buffer cannot hold the number."""
-        buffer = self.buffers[name]
-        if buffer.itemsize == SINGLE.size:
+        buffers = self.buffers[name]
+        if buffers[0].itemsize == SINGLE.size:
             SINGLE.check(f"{name} of a parameter in training", to)
         try:
             with self.lock:
-                buffer[i] = to
+                for buffer in buffers:  # also in the next ones, since a step may leave it as it is
+                    buffer[i] = to
         except (TypeError, ValueError, OverflowError) as error:
             came = f"{name} of the parameter {self.values[i]!r:.80} is set to an object of type {type(to).__name__}"
             raise type(error)(f"{came}: expected a number up to 1.8e308") from error
@@ -138,22 +140,20 @@ def symbols(
 
 
 @contextmanager
-def held(state: str, values: Sequence[Value], **buffers: memoryview) -> Iterator[Block]:
+def held(state: str, values: Sequence[Value], **buffers: Sequence[memoryview]) -> Iterator[Block]:
     """Within the block, the Values are in a state. If they are stored, `data` and `grad` are the buffers.
 
-    Stored Values keep the numbers from the buffers; a number that did not change stays the same object. Raises
+    Stored Values keep the numbers from the first buffers; a number that did not change stays the same object. Raises
     ValueError if a Value is already stored; it may be frozen twice.
     """
     block = Block(state, values, buffers)
-    data = buffers.get("data", memoryview(b""))
-    bits = data.cast("B").cast("i" if data.itemsize == SINGLE.size else "q")  # which tell 0.0 from -0.0
-    before = bits.tolist()
+    before = _bits(block).tolist()
 
     def end() -> None:
         with GRADIENT_LOCK:
             if block in _blocks:
-                grads = block.buffers.get("grad", data)  # it may be another one by now
-                for value, old, new, number in zip(values, before, bits, data, strict=False):
+                data, grads = [block.buffers.get(name, [()])[0] for name in _SLOTS]
+                for value, old, new, number in zip(values, before, _bits(block), data, strict=False):
                     if new != old:
                         _SLOTS["data"].__set__(value, number)
                 deque(map(_SLOTS["grad"].__set__, values, grads), 0)
@@ -175,6 +175,12 @@ def held(state: str, values: Sequence[Value], **buffers: memoryview) -> Iterator
         finish(end)
 
 
+def _bits(block: Block) -> memoryview:
+    """The bits of its data, which tell 0.0 from -0.0."""
+    data = block.buffers.get("data", [memoryview(b"")])[0]
+    return data.cast("B").cast("i" if data.itemsize == SINGLE.size else "q")
+
+
 def is_held(state: str, values: Iterable[Value]) -> bool:
     """Whether one of the Values is in this state."""
     return any(block.state == state and not block.index.keys().isdisjoint(values) for block in tuple(_blocks))
@@ -191,7 +197,7 @@ def data_buffer(values: Sequence[Value]) -> memoryview | None:
         for block in reversed(tuple(_blocks)):
             its, is_alike = block.values, block.state == "stored" and len(block.values) == len(values)
             if its is values or (is_alike and all(map(is_, its, values))):  # a frozen one has the function's precision
-                return block.buffers.get("data")
+                return block.buffers["data"][0] if "data" in block.buffers else None
     return None
 
 
@@ -238,7 +244,7 @@ def _property(name: str) -> property:
         if table is not None and (number := table.number(self, name)) is not None:
             return number
         storage = _storage(self)
-        return storage.buffers[name][storage.index[self]] if storage else get_slot(self)
+        return storage.buffers[name][0][storage.index[self]] if storage else get_slot(self)
 
     def set(self: Value, to: Any) -> None:
         table = _thread.table

@@ -32,7 +32,7 @@ class LoopArguments(ctypes.Structure):
     """What the loop in C is called with; its declaration in loop.c documents the fields."""
 
     _fields_ = (
-        *((name, POINTER) for name in ("p", "g", "spare_g", "before", "indices", "programs", "bucket")),
+        *((name, POINTER) for name in ("p", "spare_p", "g", "spare_g", "indices", "programs", "bucket")),
         *((name, POINTER) for name in ("slot", "ranges", "order", "random", "rates", "losses")),
         *((name, ctypes.c_int64) for name in ("n", "n_programs", "n_ranges", "n_examples", "size")),
         *((name, ctypes.c_int64) for name in ("position", "steps", "taken")),
@@ -42,15 +42,14 @@ class LoopArguments(ctypes.Structure):
 def source(kernel: UpdateKernel, precision: Precision = DOUBLE) -> str:
     """The C of the loop."""
     update, head = kernel.c_source(precision)
-    options = {"CLIPS": int(kernel.clips), "CHANGED": 1 + kernel.n_changed}
     in_doubles = "" if precision == DOUBLE else definitions(head, DOUBLE, vectors=False)
     text = "\n".join([
-        *(f"#include <{name}.h>" for name in ("math", "stdint", "string")),
+        *(f"#include <{name}.h>" for name in ("math", "stdint")),
         PARTS["passes"],
         f"#define real double\n{in_doubles}\n#undef real" if in_doubles else "",
         f"typedef {precision.type} real;\n",
         definitions(update, precision, vectors=False),
-        spelling.source("loop.c", CALL=PARTS["call"], UPDATE=update, **options),
+        spelling.source("loop.c", CALL=PARTS["call"], UPDATE=update, CLIPS=int(kernel.clips)),
     ])  # fmt: skip
     return spelling.filled(text, PASSES=FOR_TILES, INTEGER=precision.integer)
 
@@ -59,8 +58,8 @@ class NativeLoop:
     """Takes steps in C, on numbers that live in its buffers while it is in use.
 
     The libraries of the compiled function compute the gradients. `_numbers` has the function's leaves, then their first
-    moments, and so on. The numbers of the parameters live there; those of constants are only read. `indices` are the
-    positions of the optimizer's parameters.
+    moments, and so on; then room for the next ones, with which a step takes turns, as with `_grads`. The numbers of the
+    parameters live there; those of constants are only read. `indices` are the positions of the optimizer's parameters.
     """
 
     def __init__(self, function: Any, optimizer: Optimizer, indices: Sequence[int]) -> None:
@@ -69,19 +68,20 @@ class NativeLoop:
         self._train: Any = None  # that loop, once a step has needed it
         n, n_trained, ranges = len(function.leaves), len(function.parameters), ranges_of(indices)
         before = [leaf.grad or 0.0 for leaf in function.leaves]  # or None before the first backward pass
-        grads, spare = precision.array(before, "the gradient of parameter"), precision.zeros(n)
+        grads = [precision.array(before, "the gradient of parameter"), precision.zeros(n)]
         data = precision.array([leaf.data for leaf in function.leaves], "parameter")
-        self._numbers = data + precision.zeros(n * len(optimizer.moments))
-        saved = precision.zeros(len(self._numbers))
-        self._data, self._grads, self._spare = (memoryview(each)[:n_trained] for each in (self._numbers, grads, spare))
+        data += precision.zeros(n * len(optimizer.moments))
+        self._numbers = [data, data[:]]
+        self._data, self._grads = ([memoryview(each)[:n_trained] for each in of] for of in (self._numbers, grads))
         places = ([k * n + i for i in indices] for k in range(1, len(optimizer.moments) + 1))
         moments = [Moments(self._numbers, precision, each) for each in places]
         self._moments = dict(zip(optimizer.moments, moments, strict=True))
+        (p, spare_p), (g, spare_g) = map(address, self._numbers), map(address, grads)
         self._arguments = LoopArguments(
-            p=address(self._numbers), g=address(grads), spare_g=address(spare), before=address(saved),
-            ranges=address(ranges), n=n, n_ranges=len(ranges) // 2, n_examples=1, size=1,
+            p=p, spare_p=spare_p, g=g, spare_g=spare_g, ranges=address(ranges), n=n, n_ranges=len(ranges) // 2,
+            n_examples=1, size=1,
         )  # fmt: skip
-        self._address, self._kept = ctypes.addressof(self._arguments), (saved, ranges)  # the arguments point to these
+        self._address, self._ranges = ctypes.addressof(self._arguments), ranges  # to which the arguments point
         self._rates = self._losses = array("d")
         self._calls: list[Any] = []  # for each shape of the examples that are bound
         self._bound: tuple[Any, ...] = (None,)  # the sampler of these, and what else the arguments point to
@@ -138,7 +138,7 @@ class NativeLoop:
     def update(self, gradients: "array[float]") -> bool:
         """Take a step along these gradients. Returns False if it fails; then only the gradients have changed."""
         self._prepare()
-        self._grads[:] = gradients[: len(self._grads)]
+        self._grads[0][:] = gradients[: len(self._grads[0])]
         return bool(self._run([self._optimizer.learning_rate], None))  # on no examples, since none are bound
 
     def _prepare(self) -> None:
@@ -149,8 +149,9 @@ class NativeLoop:
             self._take_over()
         if constants := self._function.constants:
             numbers = self._function.precision.array([constant.data for constant in constants], "constant")
-            n = len(self._data)
-            self._numbers[n : n + len(numbers)] = numbers
+            n = len(self._data[0])
+            for buffer in self._numbers:
+                buffer[n : n + len(numbers)] = numbers
 
     def _bind(self, sampler: Sampler) -> None:
         """Let the next steps be on these examples."""
@@ -184,15 +185,17 @@ class NativeLoop:
         for i, rate in enumerate(rates):
             self._rates[i] = rate
         arguments.steps, arguments.taken = n, attributes["steps"]
-        gradients = arguments.g
+        p, g = arguments.p, arguments.g
         with self._storage.lock, random_state(rng) if rng else NO_STATE as arguments.random:
             try:
                 done = self._train(self._address)
             finally:  # also on a Ctrl-C, which Python notices when C has taken the steps
                 attributes["steps"] = arguments.taken
-                if arguments.g != gradients:
-                    self._grads, self._spare = self._spare, self._grads
-                    self._storage.buffers["grad"] = self._grads
+                if arguments.p != p:
+                    self._numbers.reverse()
+                    self._data.reverse()
+                if arguments.g != g:
+                    self._grads.reverse()
         return self._losses[:done]
 
 
@@ -215,17 +218,17 @@ def random_state(rng: Any) -> Iterator[int]:
 
 
 class Moments(Sequence[float]):
-    """A moment at some places of a buffer, in the order of the optimizer's parameters: usually also the buffer's."""
+    """A moment at some places of the first buffer, in the order of the optimizer's parameters: usually the buffer's."""
 
-    def __init__(self, numbers: Any, precision: Precision, places: Sequence[int]) -> None:
-        self._numbers, self._precision, self._places = numbers, precision, places
+    def __init__(self, buffers: Sequence[Any], precision: Precision, places: Sequence[int]) -> None:
+        self._buffers, self._precision, self._places = buffers, precision, places
 
     def __len__(self) -> int:
         return len(self._places)
 
     def __getitem__(self, i: Any) -> Any:
-        places: Any = self._places[i]
-        return [self._numbers[place] for place in places] if isinstance(i, slice) else self._numbers[places]
+        places, numbers = self._places[i], self._buffers[0]
+        return [numbers[place] for place in places] if isinstance(i, slice) else numbers[places]
 
     def __setitem__(self, i: Any, to: Any) -> None:
         places, numbers = (self._places[i], to) if isinstance(i, slice) else ([self._places[i]], [to])
@@ -233,7 +236,8 @@ class Moments(Sequence[float]):
         if len(checked) != len(places):
             raise ValueError(f"expected {len(places)} moments, not {len(checked)}")
         for place, number in zip(places, checked, strict=True):
-            self._numbers[place] = number
+            for buffer in self._buffers:  # also in the next ones, since a step may leave it as it is
+                buffer[place] = number
 
     def __eq__(self, other: object) -> bool:
         return bool(self[:] == other)

@@ -70,7 +70,7 @@ class UpdateKernel:
         for k, (place, id) in enumerate(zip(places, self.results, strict=True)):
             lines.append(f"const real r{k} = {name(id)};")
             if k <= self.n_changed:  # the others are moments that stay as they are
-                lines += [f"before{place[1:]} = x{k + (k > 0)};", f"{place} = r{k};"]
+                lines.append(f"next{place[1:]} = r{k};")
                 lines += [f"failed |= r{k} - r{k} != 0;"] * (k > 0 and precision != DOUBLE)
         before = self.computed(partial(self.name, literal=DOUBLE.literal), templates(vectors=False), head=True)
         head = "".join(f"    {line}\n" for line in self._lines("double", before))

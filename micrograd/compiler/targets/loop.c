@@ -5,9 +5,9 @@ typedef struct {
     call *c; /* with the arguments of all examples, and room for the losses of a batch and for temporaries */
 } program;
 typedef struct {
-    real *p;                   /* the parameters, followed by their moments */
+    real *p, *spare_p;         /* the parameters, followed by their moments; room for the next ones, which becomes p,
+                                  and already has what no step changes */
     real *g, *spare_g;         /* the gradients of the latest step; room for the next gradients, which becomes g */
-    real *before;              /* the parameters and moments as the latest step read them */
     int64_t *indices;            /* room for the indices of a batch's examples within the batch of their program */
     const program *programs;     /* one for each shape of examples; none if gradients and losses are given */
     const int64_t *bucket, *slot; /* of each example: its program, and its index in the batch of that program */
@@ -102,14 +102,14 @@ static double losses(const job *t, const int64_t *batch, int64_t n)
     return failed ? NAN : sum;
 }
 
-static void swap_gradients(job *t)
+static void swap(real **numbers, real **spare)
 {
-    real *g = t->g;
-    t->g = t->spare_g;
-    t->spare_g = g;
+    real *first = *numbers;
+    *numbers = *spare;
+    *spare = first;
 }
 
-/* Updates the parameters, or if that fails, none of them. */
+/* Computes the next parameters and moments. Returns whether that succeeds. */
 static int updated(const job *t, double rate, double taken)
 {
     double sum = 0.0;
@@ -117,16 +117,10 @@ static int updated(const job *t, double rate, double taken)
         for (int64_t r = 0; r < t->n_ranges; r++)
             sum += squares(t->g + t->ranges[2 * r], t->ranges[2 * r + 1]);
     int whole = isfinite(sum) != 0;
-    int64_t r = 0;
-    for (; whole && r < t->n_ranges; r++) {
+    for (int64_t r = 0; whole && r < t->n_ranges; r++) {
         int64_t first = t->ranges[2 * r], many = t->ranges[2 * r + 1];
-        whole = update(t->p + first, t->g + first, t->before + first, t->n, many, rate, taken, sqrt(sum));
+        whole = update(t->p + first, t->g + first, t->spare_p + first, t->n, many, rate, taken, sqrt(sum));
     }
-    for (; !whole && r--;)
-        for (int64_t k = 0; k < CHANGED; k++) {
-            int64_t first = k * t->n + t->ranges[2 * r];
-            memcpy(t->p + first, t->before + first, sizeof(real) * (size_t)t->ranges[2 * r + 1]);
-        }
     return whole;
 }
 
@@ -142,14 +136,15 @@ int64_t train(job *t)
         }
         int64_t left = t->n_examples - t->position, n = t->size < left ? t->size : left;
         if (t->n_programs) {
-            swap_gradients(t);
+            swap(&t->g, &t->spare_g);
             t->losses[s] = losses(t, t->order ? t->order + t->position : 0, n) / (double)n;
         }
         if (!isfinite(t->losses[s]) || !updated(t, t->rates[s], (double)(t->taken + s))) {
             if (t->n_programs)
-                swap_gradients(t);
+                swap(&t->g, &t->spare_g);
             break;
         }
+        swap(&t->p, &t->spare_p);
         t->position += n;
     }
     t->taken += s;

@@ -25,7 +25,7 @@ def value(request):
 @contextmanager
 def stored(value):
     data = array("d", [value.data])
-    with redirect.held("stored", [value], data=memoryview(data), grad=memoryview(array("d", [0.5]))):
+    with redirect.held("stored", [value], data=[memoryview(data)], grad=[memoryview(array("d", [0.5]))]):
         data[0] = 2.5  # a step in C
         yield
 
@@ -111,7 +111,7 @@ def test_a_value_is_copied_as_what_it_is_whatever_begins_or_ends_meanwhile(value
 def test_no_value_is_stored_twice(value):
     other = Value(3.0)
     with stored(value):
-        zeros = memoryview(array("d", [0.0, 0.0]))
+        zeros = [memoryview(array("d", [0.0, 0.0]))]
         with pytest.raises(ValueError, match="another training block in C holds a parameter of this function"):
             redirect.held("stored", [other, value], data=zeros, grad=zeros).__enter__()
         assert type(other) is Value
