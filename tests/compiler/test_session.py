@@ -468,6 +468,17 @@ def test_what_no_step_changes_stays_as_it_was_assigned_after_any_number_of_steps
             assert (line.b.data, other.data, optimizer.velocity[:]) == (0.1 * k, 3.0 + k, [float(k)])
 
 
+def test_moments_stay_as_they_are_while_the_rule_does_not_change_them(c_line):
+    found = []
+    for line in Line("python"), c_line:
+        with line.block as step:
+            for momentum in (0.9, 0.9, 0.9, 0.0, 0.0, 0.0, 0.9, 0.9):
+                line.optimizer.momentum = momentum
+                loss = step([1.0, 2.0, 3.0], [2.0, 1.0, 0.5])
+                found.append(pytest.approx([loss, *line.optimizer.velocity]))
+    assert found[8:] == [each.expected for each in found[:8]]
+
+
 def losses_of(line, y):
     """The losses of four steps of gradient descent for the weight."""
     w, b, found = line.w.data, line.b.data, []

@@ -111,6 +111,7 @@ class NativeLoop:
         text = source(UpdateKernel(self._optimizer), self._function.precision)
         if text != self._text:
             self._text, self._train = text, None
+            self._numbers[1][:] = self._numbers[0]  # also moments that only the rule so far has changed
             self._wait = start_build(text)  # while this thread traces for other shapes, and builds other libraries
         self._known = dict(attributes)
 
