@@ -11,7 +11,7 @@ from typing import Any
 
 from micrograd.compiler.ir import Kernel, Switch
 from micrograd.compiler.passes.hoist import FAR
-from micrograd.compiler.passes.roll import Part, advancing, part, reroll
+from micrograd.compiler.passes.roll import Bases, Part, advancing, numbered, part, reroll
 from micrograd.compiler.passes.vectorize import Block, Layout, LoopSteps, by_level, copies, pitch_of
 
 
@@ -24,9 +24,8 @@ def in_tables(blocks: Sequence[Block], layout: Layout, results: Sequence[int], l
 def _switch(parts: Sequence[Part]) -> Switch:
     """A switch with a case for each shape. What adds to the sums "d", in "g" so far, is apart from what adds to "g"."""
     kinds = [(shape, *[number >= FAR for number in numbers]) for shape, numbers in parts]
-    cases: dict[Any, list[tuple[int, ...]]] = {}
+    rows: dict[Any, list[Bases]] = {}
     for kind, (_, numbers) in zip(kinds, parts, strict=True):
-        cases.setdefault(kind, []).append(numbers)
-    order = {kind: i for i, kind in enumerate(cases)}
-    bodies = tuple([(advancing(kind[0], rows),) for kind, rows in cases.items()])
-    return Switch(tuple(map(order.__getitem__, kinds)), bodies)
+        rows.setdefault(kind, []).append(numbers)
+    cases = tuple([(advancing(kind[0], its),) for kind, its in rows.items()])
+    return Switch(tuple(numbered(kinds)), cases)

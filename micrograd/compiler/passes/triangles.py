@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from operator import sub
 from typing import Any
 
-from micrograd.compiler.ir import Loop, Ref, of_round, refs, replace
+from micrograd.compiler.ir import Loop, of_round, refs
 from micrograd.compiler.passes.roll import advancing, part
 
 FEWEST_ROWS = 4  # of different lengths, and loops that become one
@@ -65,20 +65,7 @@ def _round(step: Any, i: int, depth: int) -> tuple[Any, ...]:
 
 def _joined(alike: Sequence[Any], depth: int) -> Sequence[Any]:
     """One loop in place of these, if they are enough, and the rounds of loops inside differ."""
-    firsts = [_inner_rounds(_round(step, 0, depth)) for step in alike] if len(alike) >= FEWEST_ROWS else []
-    if not any(len({*rounds}) > 1 for rounds in zip(*firsts, strict=True)):
+    if len(alike) < FEWEST_ROWS or len({part(_round(step, 0, depth))[0] for step in alike}) == 1:
         return alike
     rounds = [part(_round(step, i, depth), varies=True) for step in alike for i in range(step.rounds if depth else 1)]
     return [Loop(len(rounds), advancing(rounds[0][0], [bases for _, bases in rounds]))]
-
-
-def _inner_rounds(body: Sequence[Any]) -> list[Ref]:
-    """The numbers of rounds of the loops in a body, as references without an array."""
-    found: list[Ref] = []
-
-    def noted(ref: Ref) -> Ref:
-        found.extend([ref] * (not ref.array))
-        return ref
-
-    replace(tuple(body), noted, varies=True)
-    return found
