@@ -138,6 +138,12 @@ def start(terms: Sequence[Any]) -> Ref:
     return start(first.body) if isinstance(first, Loop) else Ref("=-inf" if first.sign == ">" else "=-0.0")
 
 
+def adding(target: Ref, terms: "Sequence[Term | Loop]") -> Assign:
+    """A step that adds terms to a number, or compares them with it and keeps the largest."""
+    sign = ">" if start(terms).array == "=-inf" else "+"
+    return Assign(target, Sum((Term(sign, (target,)), *terms)))
+
+
 def is_variable(ref: Ref) -> bool:
     """Whether this is a variable, such as v0, or sum0 in which a sum is added up, instead of an element of an array."""
     return ref.array.startswith(("v", "sum"))

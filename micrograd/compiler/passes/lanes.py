@@ -16,8 +16,8 @@ from micrograd.compiler.ir import (
     Skip,
     Step,
     Sum,
-    Switch,
     Term,
+    adding,
     innermost,
     refs,
     replace,
@@ -43,9 +43,8 @@ def with_sums(kernel: Sequence[Step]) -> Kernel:
         match step:
             case Assign(total, Sum((*first, Loop(rounds, terms) as loop))) if _can_join(first, loop):
                 begun.append(Assign(total, Sum(tuple(first)) if first else start(terms)))
-                inside = total._replace(strides=(0,))
-                steps.append(Loop(rounds, (Assign(inside, Sum((Term("+", (inside,)), *terms))),)))
-                apart[steps[-1]] = Assign(total, Sum((Term("+", (total,)), loop)))
+                steps.append(Loop(rounds, (adding(total._replace(strides=(0,)), terms),)))
+                apart[steps[-1]] = adding(total, [loop])
             case _:
                 steps.append(step)
     return [*begun, *[apart.get(step, step) for step in join(steps, (), _may_add_up)]] if begun else steps
@@ -81,9 +80,8 @@ def in_lanes(kernel: Sequence[Step]) -> Kernel:
 
 def _strips(loop: Loop, uses: Mapping[str, Sequence[Use]]) -> Kernel:
     """A loop as one over strips, and one over the few rounds left; or as it is, if it is short or its order matters."""
-    if not (loop.parallel or _may_add_up(loop, least=1)):
-        return [loop]
-    if any(isinstance(step, Skip | Switch) for step, _ in innermost(loop)):
+    may_run = loop.parallel or _may_add_up(loop, least=1)
+    if not may_run or any(isinstance(step, Skip) for step, _ in innermost(loop)):
         return [loop]
     short = replace(loop, partial(_in_one_place, rounds=loop.rounds, uses=uses))
     steps = [(step, rounds) for step, rounds in innermost(short) if not step.target.strides[0]]
@@ -102,7 +100,7 @@ def _strips(loop: Loop, uses: Mapping[str, Sequence[Use]]) -> Kernel:
         target, size = Ref(array, low, (1,)), high + 1 - low
         part = _part(target)
         found.insert(0, Loop(PARTS * size, (Assign(Ref(part.array, part.base, (1,)), Ref("=-0.0", 0, (0,))),)))
-        found.append(Loop(size, (Assign(target, Sum((Term("+", (target,)), Loop(PARTS, (Term("+", (part,)),))))),)))
+        found.append(Loop(size, (adding(target, [Loop(PARTS, (Term("+", (part,)),))]),)))
     return found
 
 
@@ -122,10 +120,11 @@ def _in_lanes(step: Any, own: set[str], lanes: int, depth: int = 1) -> Iterator[
 
     The intermediate results of a round are in its `own` arrays.
     """
+    lane = partial(_lane, own=own, lanes=lanes, depth=depth)
     if isinstance(step, Loop):
         yield step._replace(body=tuple([of for each in step.body for of in _in_lanes(each, own, lanes, depth + 1)]))
     elif step.target.strides[0] or step.target.array in own:
-        yield Loop(lanes, (replace(step, partial(_lane, own=own, lanes=lanes, depth=depth)),))
+        yield Loop(lanes, (replace(step, lane),))
     else:
         terms, part, inside = list[Term](), _part(step.target), step.target._replace(strides=(*step.target.strides, 0))
         for term in step.value.terms:
@@ -133,13 +132,9 @@ def _in_lanes(step: Any, own: set[str], lanes: int, depth: int = 1) -> Iterator[
                 yield from _in_lanes(Loop(term.rounds, (Assign(inside, Sum(term.body)),)), own, lanes, depth)
             elif term.factors != (step.target,):
                 terms.append(term)
-        each = [
-            replace(term, partial(_lane, own=own, lanes=lanes, depth=depth, first=first))
-            for first in range(0, lanes, PARTS)
-            for term in terms
-        ]
+        each = [replace(term, partial(lane, first=first)) for first in range(0, lanes, PARTS) for term in terms]
         if each:
-            yield Loop(PARTS, (Assign(part, Sum((Term("+", (part,)), *each))),))
+            yield Loop(PARTS, (adding(part, each),))
 
 
 def _lane(ref: Ref, own: set[str], lanes: int, depth: int, first: int = 0) -> Ref:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from micrograd.compiler.frontend.tracer import Slice
-from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Skip, Step, Sum, Term, replace
+from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Skip, Step, Sum, adding, replace
 from micrograd.compiler.passes.expressions import Column, Node, length
 from micrograd.compiler.passes.fuse import fuse
 from micrograd.compiler.passes.roll import reroll
@@ -155,8 +155,7 @@ class _Rounds:
         if not isinstance(step, Accumulate):
             return step
         assert isinstance(step.value, Sum)
-        target = step.target._replace(array=f"{self.prefix}a")
-        return Assign(target, Sum((Term("+", (target,)), *step.value.terms)))
+        return adding(step.target._replace(array=f"{self.prefix}a"), step.value.terms)
 
 
 def _copies(to: Slice, column: Column, layout: Layout) -> Iterator[Step]:

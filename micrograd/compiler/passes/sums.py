@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count, groupby
 from typing import Any
 
-from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Step, Sum, Switch, Term, start
+from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Step, Sum, Switch, Term, adding, start
 
 LONG = 8  # terms of a statement: with 60, a sum of 60 takes 7% longer in lanes, and its line is unreadable
 
@@ -56,7 +56,7 @@ def _added(variable: Ref, statements: Sequence[tuple[Term, ...] | Loop], dots: b
     """Steps that add terms and loops of terms to a variable."""
     for part in statements:
         if not isinstance(part, Loop):
-            yield Assign(variable, Sum((Term(">" if part[0].sign == ">" else "+", (variable,)), *part)))
+            yield adding(variable, part)
         elif dots and isinstance(part.rounds, int) and is_dot(part):
             (sign, factors) = part.body[0]
             operands = sorted([_operand(factor, part.rounds) for factor in factors], key=_is_row)  # number, then row
