@@ -364,7 +364,9 @@ class _Merger:
             self._close(line, [(REDUCTIONS[op], (self._column(operands[0]),))])
             return
         n_conditions = len(operands) if op in ("and", "or") else op == "where"
-        parts = tuple([self._operand(of, decides=i < n_conditions) for i, of in enumerate(operands)])
+        parts: Any = operands
+        if n_conditions or not self.conditions.keys().isdisjoint(operands):
+            parts = tuple([self._operand(of, decides=i < n_conditions) for i, of in enumerate(operands)])
         tree = Call(self._special(op, operands), parts)
         if op not in CONDITIONS:
             self._add_node(line, tree)
@@ -397,12 +399,14 @@ class _Merger:
         return line
 
 
-def _form(part: Any, operands: list[int]) -> Any:
+def _form(tree: Call, operands: list[int]) -> Call:
     """A tree whose lines are appended to `operands`, with their positions in their place."""
-    if isinstance(part, Call):
-        return Call(part.op, tuple([_form(inner, operands) for inner in part.operands]))
-    operands.append(part)
-    return len(operands) - 1
+    parts: list[Any] = []
+    for part in tree.operands:
+        parts.append(_form(part, operands) if type(part) is Call else len(operands))
+        if type(part) is not Call:
+            operands.append(part)
+    return Call(tree.op, tuple(parts))
 
 
 def _size(value: Any) -> int:
