@@ -223,6 +223,8 @@ class Moments(Sequence[float]):
 
     def __init__(self, buffers: Sequence[Any], precision: Precision, places: Sequence[int]) -> None:
         self._buffers, self._precision, self._places = buffers, precision, places
+        end = places[0] + len(places)
+        self._all = slice(places[0], end) if places == [*range(places[0], end)] else None  # if they are neighbours
 
     def __len__(self) -> int:
         return len(self._places)
@@ -236,9 +238,12 @@ class Moments(Sequence[float]):
         checked = self._precision.array(numbers, "moment")
         if len(checked) != len(places):
             raise ValueError(f"expected {len(places)} moments, not {len(checked)}")
-        for place, number in zip(places, checked, strict=True):
-            for buffer in self._buffers:  # also in the next ones, since a step may leave it as it is
-                buffer[place] = number
+        for buffer in self._buffers:  # also in the next ones, since a step may leave it as it is
+            if self._all and i == slice(None):  # one by one, 7,500 would take 1 ms
+                buffer[self._all] = array(buffer.typecode, checked)
+            else:
+                for place, number in zip(places, checked, strict=True):
+                    buffer[place] = number
 
     def __eq__(self, other: object) -> bool:
         return bool(self[:] == other)
