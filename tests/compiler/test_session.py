@@ -8,6 +8,7 @@ import pickle
 import random
 import re
 import signal
+import sys
 import threading
 from array import array
 from contextlib import ExitStack, nullcontext, suppress
@@ -477,6 +478,37 @@ def test_moments_stay_as_they_are_while_the_rule_does_not_change_them(c_line):
                 loss = step([1.0, 2.0, 3.0], [2.0, 1.0, 0.5])
                 found.append(pytest.approx([loss, *line.optimizer.velocity]))
     assert found[8:] == [each.expected for each in found[:8]]
+
+
+@pytest.mark.parametrize("when", range(1, 8))
+def test_parameters_moments_and_count_are_those_of_the_same_step_after_ctrl_c(c_line, when):
+    other, lines = Line("python"), 0
+
+    def interrupt(frame, event, _):
+        nonlocal lines
+        lines += event == "line" and frame.f_code.co_name == "_follow"
+        if lines == when:
+            lines += 1
+            raise KeyboardInterrupt
+        return interrupt
+
+    with other.block as step:
+        step([1.0, 2.0], [2.0, 3.0])
+
+    def interrupted():
+        before = sys.gettrace()
+        with c_line.block as step:
+            sys.settrace(interrupt)
+            try:
+                step([1.0, 2.0], [2.0, 3.0])
+            finally:
+                sys.settrace(before)
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    (data, grads, found), (its_data, its_grads, expected) = c_line.state(), other.state()
+    assert (data, grads) == (pytest.approx(its_data), pytest.approx(its_grads))
+    assert (found["steps"], found["velocity"]) == (expected["steps"], pytest.approx(expected["velocity"]))
 
 
 def losses_of(line, y):

@@ -23,6 +23,7 @@ from micrograd.compiler.stepping import Sampler
 from micrograd.compiler.targets import spelling
 from micrograd.compiler.targets.c_runtime import FOR_TILES, PARTS, definitions
 from micrograd.optim import Optimizer, check_moments
+from micrograd.support.signals import finish
 
 NO_STATE = nullcontext()  # of a generator
 TRAIN = ctypes.CFUNCTYPE(ctypes.c_int64, POINTER)  # arguments
@@ -77,6 +78,8 @@ class NativeLoop:
         moments = [Moments(self._numbers, precision, each) for each in places]
         self._moments = dict(zip(optimizer.moments, moments, strict=True))
         (p, spare_p), (g, spare_g) = map(address, self._numbers), map(address, grads)
+        pairs = ("p", p, self._numbers), ("p", p, self._data), ("g", g, self._grads)
+        self._turns = [(name, first, pair, pair[:]) for name, first, pair in pairs]
         self._arguments = LoopArguments(
             p=p, spare_p=spare_p, g=g, spare_g=spare_g, ranges=address(ranges), n=n, n_ranges=len(ranges) // 2,
             n_examples=1, size=1,
@@ -178,26 +181,26 @@ class NativeLoop:
         Where no examples are bound, the gradients are given, and the losses are 0. `rng` shuffles the examples for each
         new epoch.
         """
-        n, arguments, attributes = len(rates), self._arguments, vars(self._optimizer)
+        n, arguments = len(rates), self._arguments
         self._train = self._train or TRAIN(("train", self._wait()))
         if n > len(self._rates):
             self._rates, self._losses = array("d", rates), array("d", rates)
             arguments.rates, arguments.losses = address(self._rates), address(self._losses)
         for i, rate in enumerate(rates):
             self._rates[i] = rate
-        arguments.steps, arguments.taken = n, attributes["steps"]
-        p, g = arguments.p, arguments.g
+        arguments.steps, arguments.taken = n, self._optimizer.steps
         with self._storage.lock, random_state(rng) if rng else NO_STATE as arguments.random:
             try:
                 done = self._train(self._address)
             finally:  # also on a Ctrl-C, which Python notices when C has taken the steps
-                attributes["steps"] = arguments.taken
-                if arguments.p != p:
-                    self._numbers.reverse()
-                    self._data.reverse()
-                if arguments.g != g:
-                    self._grads.reverse()
+                finish(self._follow)
         return self._losses[:done]
+
+    def _follow(self) -> None:
+        """Count the steps that C has taken, and put the buffers with the latest numbers first."""
+        vars(self._optimizer)["steps"] = self._arguments.taken
+        for name, first, pair, before in self._turns:
+            pair[:] = before if getattr(self._arguments, name) == first else before[::-1]
 
 
 def ranges_of(indices: Sequence[int]) -> "array[int]":
