@@ -11,7 +11,6 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
 from micrograd import scalar
@@ -30,6 +29,7 @@ Activation = str | Callable[[Value], Value]
 NAMES = ("tanh", "relu", "leaky_relu", "sigmoid", "softplus", "gelu", "silu")
 ACTIVATIONS: dict[str, Callable[[Value], Value]] = {name: getattr(Value, name) for name in NAMES}
 ACTIVATIONS["linear"] = Value.__pos__  # +v is v
+SHOWN = 12  # modules in the text of a Module
 
 if TYPE_CHECKING:
     from micrograd.losses import Output
@@ -89,13 +89,17 @@ class Module(NotebookDisplay):
                 raise TypeError(f"{name}: {error}") from None
         set_data([*parameters.values()], numbers)
 
-    @recursive_repr()
     def __repr__(self) -> str:
         paths: dict[int, str] = {}
         parts = [part for part in walk(_members(self), (Value, Module), paths) if isinstance(part, Module)]
-        inside = "".join(f"{paths[id(part)]}: {part!r}, " for part in parts)
-        n = len(self.parameters())
-        return f"{type(self).__name__}({inside}{n} parameter{'s' * (n != 1)})"
+        # Only the name of one that has no text of its own: modules may hold each other
+        texts = [
+            repr(part) if type(part).__repr__ is not Module.__repr__ else type(part).__name__ for part in parts[:SHOWN]
+        ]
+        texts = [f"{paths[id(part)]}: {text}" for part, text in zip(parts, texts, strict=False)]
+        n = len(Module.parameters(self))
+        texts += ["..."] * (len(parts) > SHOWN) + [f"{n} parameter{'s' * (n != 1)}"]
+        return f"{type(self).__name__}({', '.join(texts)})"
 
     def __getstate__(self) -> Any:
         """What copy and pickle take: computed Values detached, since their histories hold closures."""

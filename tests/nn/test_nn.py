@@ -209,11 +209,25 @@ def test_a_module_of_your_own_shows_the_modules_in_it_by_their_paths():
         def __init__(self):
             self.scale, self.layers, self.me = Value(1.0), [Layer(2, 3), Layer(3, 1)], self
 
-    inside = "layers.0: Layer(2 -> 3, tanh), layers.1: Layer(3 -> 1, tanh), me: ..., 14 parameters"
+    inside = "layers.0: Layer(2 -> 3, tanh), layers.1: Layer(3 -> 1, tanh), me: Net, 14 parameters"
     assert repr(Net()) == f"Net({inside})"
     one = Module()
     one.weight = Value(1.0)
     assert [repr(module) for module in (Module(), one)] == ["Module(0 parameters)", "Module(1 parameter)"]
+
+
+def test_the_text_of_a_module_is_short_however_many_modules_it_holds_and_whatever_these_hold():
+    class Unit(Module):
+        def __init__(self, others):
+            self.others = others
+
+        def parameters(self):
+            yield Value(0.0)
+
+    units = []
+    units.extend(Unit(units) for _ in range(20))
+    shown = ", ".join(f"others.{i}: Unit" for i in range(12))
+    assert repr(units[0]) == f"Unit({shown}, ..., 0 parameters)"
 
 
 # Embeddings
