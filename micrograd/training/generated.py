@@ -4,7 +4,6 @@ Generated code repeats what the model and its loss did when they were traced. So
 first: only if they do the same each time, generated code takes the steps.
 """
 
-import copy
 import logging
 import math
 import pickle
@@ -27,9 +26,8 @@ from micrograd.compiler.stepping import Engine, Loop, Sampler
 from micrograd.core.errors import users_line
 from micrograd.engine import Value
 from micrograd.nn import Embedding, Module, Neuron, walk
-from micrograd.support.arrays import is_array
 from micrograd.support.collector import gc_paused
-from micrograd.support.signals import set_back
+from micrograd.support.signals import finish, set_back
 
 log = logging.getLogger("micrograd")
 
@@ -84,6 +82,7 @@ def generated(stack: ExitStack, model: Any, engine: Engine, backend: Backend, sa
                 line = users_line(error.__cause__ or error)
                 trial.why = f"the model cannot be compiled: {error}" + ("" if line in str(error) else f" ({line})")
     stack.close()
+    finish(trial.undo)
     if trial.why:
         log.warning("training eagerly, since %s", trial.why)
     return engine
@@ -109,7 +108,7 @@ def _restored(*parts: Any) -> Iterator[Callable[[], bytes]]:
     kinds = random.Random, getattr(numpy, "RandomState", ()), getattr(numpy, "BitGenerator", ())
     parts = tuple(part for part in parts if not isinstance(part, PARTS))
     inside = chain(parts, *[vars(part).values() for part in parts if hasattr(part, "__dict__")])  # of no Module, too
-    found = [getattr(each, "bit_generator", each) for each in inside]
+    found = [each.bit_generator if hasattr(type(each), "bit_generator") else each for each in inside]
     own: list[Any] = [x for x in found if isinstance(x, kinds) and not isinstance(x, random.SystemRandom)]
     of_each = [(x.__getstate__, x.__setstate__) for x in own] + [(random.getstate, random.setstate)]
     of_each += [(numpy.get_state, numpy.set_state)] if hasattr(numpy, "get_state") else []
@@ -129,29 +128,36 @@ def numbers_of(model: Any) -> list[Any]:
 
 
 def _has_numbers(part: Any) -> bool:
-    return is_array(part) and part.dtype.kind in "biuf"
+    """Whether this is an array of numbers, or one of NumPy's numbers."""
+    numpy: Any = sys.modules.get("numpy")
+    kinds = getattr(numpy, "ndarray", ()), getattr(numpy, "generic", ())
+    return isinstance(part, kinds) and part.dtype.kind in "biuf"
 
 
 def held_by(model: Any) -> list[tuple[Any, Any]]:
     """The attributes, lists, dicts and arrays of a model, each with a copy to `put_back`; Values with their numbers."""
-    found = [vars(part) if isinstance(part, Module) else part for part in walk(model, PARTS)]
+    found: list[Any] = [vars(part) if isinstance(part, Module) else part for part in walk(model, PARTS)]
     return [
-        (held, held.data if isinstance(held, Value) else copy.copy(held))
+        (held, held.data if isinstance(held, Value) else dict(held) if isinstance(held, dict) else [*held])
         for held in found
-        if isinstance(held, (Value, dict, list, deque)) or (_has_numbers(held) and held.flags.writeable)
-    ]
+        if isinstance(held, (Value, dict, list, deque))
+    ] + [(held, held.copy()) for held in found if _has_numbers(held) and held.flags.writeable]
 
 
 def put_back(held: Any, before: Any) -> None:
-    """Put back what a dict, a list, an array or a Value held before."""
+    """Put back what a dict, a list, an array or a Value held before, even if a subclass adds in another way."""
     if isinstance(held, Value):
         set_back([held], [before])
-    elif is_array(held):
-        held[...] = before
-    else:
+    elif isinstance(held, dict):
+        dict.clear(held)
+        dict.update(held, before)
+    elif isinstance(held, deque):
         held.clear()
-        add = held.update if isinstance(held, dict) else held.extend
-        add(before)
+        held.extend(before)
+    elif isinstance(held, list):
+        held[:] = before
+    else:
+        held[...] = before
 
 
 class Trial:
@@ -159,27 +165,34 @@ class Trial:
 
     `why` says why compiled code must not repeat a call: the loss of an example is not the same each time, or the model
     draws random numbers, even if they change no loss before weights of 0 have learned; or it changes numbers that it
-    keeps, in which case all that it keeps is set back.
+    keeps.
     """
 
     @gc_paused()
     def __init__(self, engine: Engine, states: Callable[[], bytes], model: Any) -> None:
-        kept = held_by(model)
         self.why, self._engine = "", engine
+        self._kept, self._data = held_by(model), self._parameters()
         self.fails = False  # for one of the examples
         self._first: dict[int, float] = {}  # the first loss of each example
         start = time.perf_counter()
         for i in range(len(engine.data)):
-            self.call(i)
-            before = states(), numbers_of(model)
-            for _ in range(CALLS - 1):
+            found = []
+            for _ in range(CALLS):
                 self.call(i)
-            if (states(), numbers_of(model)) != before:  # after a call that sets them, the next leaves them the same
+                found.append((states(), numbers_of(model), self._parameters()))
+            if any(each != found[0] for each in found):  # the first call may set them, and the next leave them the same
                 self.why = self.why or CHANGES
             each = (time.perf_counter() - start) / (i + 1)
             if each * (i + 2) > SECONDS:  # the next example would take too long
                 break
-        for held, before in kept if self.why else ():
+
+    def _parameters(self) -> list[Any]:
+        return [parameter.data for parameter in self._engine.all_parameters]
+
+    def undo(self) -> None:
+        """Set back the parameters, and all that the model keeps."""
+        set_back(self._engine.all_parameters, self._data)
+        for held, before in self._kept:
             put_back(held, before)
 
     def call(self, i: int, tolerance: float = 0.0) -> None:

@@ -3,7 +3,7 @@
 import copy
 import random
 import sys
-from collections import Counter
+from collections import Counter, deque
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -26,6 +26,7 @@ class Network(nn.Module):
         self.between, self.rng, self.calls, self.mean, self.kept = between, random.Random(1), 0, 0.0, []
         self.means, self.counts, self.running = np.zeros(3), {}, Value(0.0).detach()
         self.numpy, self.legacy = np.random.default_rng(1), np.random.RandomState(1)
+        self.numbers = deque()
 
     def __call__(self, x):
         return self.above(self.between(self, self.below([x])))
@@ -91,6 +92,34 @@ def running_mean_in_a_value(model, hidden):
     return hidden
 
 
+def weights_that_decay(model, hidden):
+    for weight in model.below.parameters():
+        weight.data *= 0.99
+    return hidden
+
+
+def a_sign_for_later(model, hidden):
+    model.calls = 1 - model.calls
+    return hidden
+
+
+class Counts(dict):
+    """Adds what it is updated with to its counts, and has its keys as attributes."""
+
+    __getattr__ = dict.__getitem__
+
+    def update(self, other):
+        for key, count in other.items():
+            self[key] = self.get(key, np.int64(0)) + count
+
+
+def counts_of_numpy_for_later(model, hidden):
+    model.counts = model.counts or Counts()
+    model.counts.update({"calls": 1})
+    model.numbers.append(1.0)
+    return hidden
+
+
 def rarely(model, hidden):
     """Return other numbers from the fourth call on: the one that is traced."""
     model.calls += 1
@@ -102,8 +131,7 @@ def unless_traced(model, hidden):
 
 
 OF_MEANS = [running_mean, running_mean_of_values, running_mean_for_later, means_for_later, running_mean_in_a_value]
-
-
+OF_MEANS += [weights_that_decay, a_sign_for_later, counts_of_numpy_for_later]
 OF_NOISE = [dropout, dropout_by_numpy, noise_of_its_own, noise_by_numpy]
 OF_OTHERS = [unless_traced, rarely, counter_in_a_dict, begun_at_first]
 
@@ -254,6 +282,15 @@ def test_what_a_model_holds_since_its_first_calls_is_what_it_has_trained_with(he
         history = fit(model, losses.mse_loss, [[1.0], [1.0, 2.0]], [1.0, 2.0], epochs=3, backend=way, progress=False)
         found.append((model.held, model.w.data, *history.losses))
     assert close(*found), found
+
+
+def test_what_a_model_that_cannot_be_compiled_keeps_is_set_back_before_the_engine_trains_it(caplog):
+    def highest(model, hidden):
+        model.mean = max(model.mean, scalar.innermost(hidden[0]))
+        return [h - model.mean for h in hidden]
+
+    assert close(*[setting(highest).run(way) for way in ("eager", "auto")])
+    assert "the model cannot be compiled" in caplog.text
 
 
 def in_another_thread(model, hidden):
