@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from micrograd import scalar
 from micrograd.core.errors import shown
 from micrograd.engine import Value, promote
-from micrograd.reductions import candidate_indices, dot, exponentials, logsumexp_of, mean, sum
+from micrograd.reductions import as_row, candidates, dot, exponentials, logsumexp_of, mean, sum
 from micrograd.support.trees import flat, leaves
 from micrograd.support.validation import as_list, by_position, is_sized, number, plain, positive
 
@@ -149,6 +149,8 @@ def cross_entropy(
 def cross_entropy_node(logits: Any, target: Any, hit: Any, spread: Sequence[float]) -> Value:
     """The cross-entropy of a target: `hit` at the true class plus, unless it is empty, `spread` at all classes."""
     nodes = promote(*logits)
+    if type(target) is not int and not spread:
+        nodes = as_row(nodes)
     _, differences, powers, total = exponentials(nodes)
     mass = reduce(operator.add, spread, hit)
     data = hit * (scalar.log(total) - scalar.take(differences, target))
@@ -161,8 +163,8 @@ def cross_entropy_node(logits: Any, target: Any, hit: Any, spread: Sequence[floa
             node.grad += share * power  # the gradient is softmax(logits), minus 1 at the target
         for node, of_class in zip(nodes, spread, strict=False):
             node.grad -= grad * of_class
-        for i in candidate_indices(target, len(nodes)):
-            nodes[i].grad -= scalar.where(target == i, grad * hit, 0)
+        for i, node in candidates(nodes, target):
+            node.grad += scalar.where(target == i, -(grad * hit), 0)
 
     loss = nodes[0]._node(data, nodes, "cross_entropy", _backward)
     loss._constants = {"target": target, "hit": hit, "spread": spread}

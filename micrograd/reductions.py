@@ -46,7 +46,7 @@ def sum(values: Iterable[Any], *others: Any) -> Value:
     operands = promote(*_as_tuple("sum", values, *others))
     if not operands:
         return Value(0.0)
-    operands = _as_row(operands)
+    operands = as_row(operands)
 
     def _backward(grad: Any) -> None:
         for operand in operands:
@@ -60,7 +60,7 @@ def mean(values: Iterable[Any], *others: Any) -> Value:
     operands = promote(*_as_tuple("mean", values, *others))
     if not operands:
         raise ValueError("mean() needs at least one value")
-    n, operands = len(operands), _as_row(operands)
+    n, operands = len(operands), as_row(operands)
 
     def _backward(grad: Any) -> None:
         share = grad / n
@@ -79,7 +79,7 @@ def logsumexp(values: Iterable[Any], *others: Any) -> Value:
     operands = promote(*_as_tuple("logsumexp", values, *others))
     if not operands:
         raise ValueError("logsumexp() needs at least one value")
-    operands = _as_row(operands)
+    operands = as_row(operands)
     largest, _, powers, total = exponentials(operands, infinite=True)
     return logsumexp_of(operands, largest, powers, total)
 
@@ -148,7 +148,7 @@ def _extreme(name: str, extreme: Callable[..., Any], is_beaten_by: Callable[...,
     operands = promote(*values)
     if len(operands) == 2:
         return getattr(Value, name)(*operands)  # type: ignore[no-any-return]
-    operands = _as_row(operands)
+    operands = as_row(operands)
     numbers = [operand.data for operand in operands]
     is_nested = any(isinstance(number, Value) for number in numbers)
     data = _extreme(name, extreme, is_beaten_by, numbers) if is_nested else extreme(numbers)
@@ -196,7 +196,7 @@ def take(values: Sequence[Any], index: Any) -> Any:
     index = scalar.as_index(index, len(values))
     if active_levels and type(index) is int and scalar.is_number(values[index]):
         values = promote(*values)  # the number becomes a constant at the level of the others
-    return _take({i: values[i] for i in candidate_indices(index, len(values))}, index)
+    return _take(dict(candidates(values, index)), index)
 
 
 def _take(candidates: dict[int, Any], index: Any) -> Any:
@@ -220,9 +220,11 @@ def _take(candidates: dict[int, Any], index: Any) -> Any:
     return operands[0]._node(data, operands, "take", _backward)
 
 
-def candidate_indices(index: Any, size: int) -> Sequence[int]:
-    """The indices that an index may turn out to be: itself, or all of them if it is traced."""
-    return (index,) if type(index) is int else range(size)
+def candidates(values: Sequence[Any], index: Any) -> list[tuple[Any, Any]]:
+    """What an index may turn out to be, each with its value: itself, or all if it is traced; of a row, all as rows."""
+    if type(index) is int:
+        return [(index, values[index])]
+    return [(values[0].positions, values[0])] if hasattr(values[0], "positions") else [*enumerate(values)]
 
 
 def _as_tuple(op: str, values: Iterable[Any], *others: Any) -> tuple[Any, ...]:
@@ -235,7 +237,7 @@ def _as_tuple(op: str, values: Iterable[Any], *others: Any) -> tuple[Any, ...]:
     return tuple(values)
 
 
-def _as_row(operands: tuple[Value, ...]) -> tuple[Value, ...]:
+def as_row(operands: tuple[Value, ...]) -> tuple[Value, ...]:
     """The operands; if they are traced, possibly as a single one, whose number is the row of all their numbers."""
     number = operands[0].data
     return number.as_rows(operands)[0] if type(number) is not float and hasattr(number, "as_rows") else operands

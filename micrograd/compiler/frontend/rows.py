@@ -73,6 +73,10 @@ class RowSymbol:
             return reduce(add, [Symbol(trace, line) for line in trace.operands[self.id]])
         return Symbol(trace, trace.row("sum", (self.id,)))
 
+    def items(self) -> list[Symbol]:
+        """The numbers, one by one."""
+        return [self.trace.item(self.id, i) for i in range(self.trace.size(self.id))]
+
     def largest(self, _: Any) -> Symbol:
         """The largest of the numbers."""
         return Symbol(self.trace, self.trace.row("max", (self.id,)))
@@ -163,6 +167,12 @@ class Row(Value):
 
     def _node(self, *operation: Any) -> Any:
         return self.values[0]._node(*operation)
+
+    @property
+    def positions(self) -> RowSymbol:
+        """The row of the indices of its values."""
+        trace = self.data.trace
+        return RowSymbol(trace, trace.stack(tuple(map(trace.id, range(len(self.values))))))
 
     @property
     def grad(self) -> Any:

@@ -97,7 +97,7 @@ class Symbol:
             return Symbol(self.trace, self.trace.row("take_at", (self.id, values.id)))
         if any(isinstance(value, Value) for value in values):
             return reductions.take(values, self)
-        return self.trace.record("take", (self, *values))
+        return self.trace.record("take", (self, *(values[0].items() if hasattr(values[0], "items") else values)))
 
     def largest(self, numbers: Sequence[Any]) -> Any:
         """The largest of some numbers; this is one of them."""

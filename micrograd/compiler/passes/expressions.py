@@ -248,10 +248,12 @@ class _Merger:
 
     def add_row(self, line: int, place: Slice | None = None) -> None:
         """The node of a combination: its items, or what is added to a slice."""
-        columns = tuple(map(self._column, self._trace.operands[line]))
-        n, (base, step) = length(columns[1]), (place.base, place.step) if place else (-1, 1)
+        of, constants, n = self._trace.operands[line], self._trace.constants, self._trace.size(line)
+        pairs = zip(of[::2], of[1::2], strict=True)
+        terms = [(row,) if constants.get(number) == 1 else (number, row) for number, row in pairs]
+        columns, (base, step) = tuple(map(self._column, chain(*terms))), (place.base, place.step) if place else (-1, 1)
         lines = () if place else tuple(map(self.items[line].get, range(n)))
-        self.nodes.append(Node(line, (("+", 2),) * (len(columns) // 2), columns, base, step, n, lines))
+        self.nodes.append(Node(line, tuple([("+", len(term)) for term in terms]), columns, base, step, n, lines))
 
     def add_items(self, row: int) -> None:
         """Turn the items that are terms of a sum into products, and remove them from the row's items."""

@@ -11,7 +11,7 @@ from unittest.mock import ANY
 import pytest
 
 import micrograd
-from micrograd import Value, dot, functional, logsumexp, losses, maximum, minimum, scalar, take, where
+from micrograd import Value, dot, functional, logsumexp, losses, maximum, minimum, scalar, scan, take, where
 from micrograd.compiler.frontend.graph import Graph, traced
 from micrograd.compiler.frontend.rows import SHORTEST_SUM
 from micrograd.compiler.frontend.tracer import Trace
@@ -196,6 +196,28 @@ def test_the_largest_of_many_numbers_is_one_operation() -> None:
     graph = graph_of(lambda xs: losses.cross_entropy([w * x for w, x in zip(ws, xs, strict=True)], 2), ([1.0] * 5,), ws)
     assert graph.trace.ops.count("max") == 1
     assert not {">", "where"} & {*graph.trace.ops}
+
+
+def test_a_cross_entropy_computes_whole_rows() -> None:
+    rows = [values(3) for _ in range(5)]
+    parameters = [weight for row in rows for weight in row]
+
+    def loss(x: Any, following: Any) -> Any:
+        return losses.cross_entropy([dot(row, x) for row in rows], following)
+
+    def weighted(x: Any, following: Any) -> Any:
+        return losses.cross_entropy([dot(row, x) for row in rows], following, weight=[1.0, 2.0, 0.5, 0.0, 3.0])
+
+    def in_rounds(x: Any, following: Any) -> Any:
+        def step(total: Any, factor: Any) -> tuple[Any, None]:
+            return total + loss([number * factor for number in x], following), None
+
+        return scan(step, Value(0.0), [0.5 + i for i in range(8)])[0]
+
+    trace = graph_of(loss, ([1.0, 2.0, 3.0], 2), parameters).trace
+    assert [trace.ops.count(op) for op in ("exp", "==", "where")] == [1, 1, 1]
+    for function in (loss, weighted, in_rounds):
+        check(function, ([0.1, -0.2, 0.3], 2.0), parameters)
 
 
 def test_weights_that_are_looked_up_and_multiplied_are_scattered_to() -> None:
