@@ -522,6 +522,17 @@ def test_gradcheck_accepts_what_is_right_or_off_by_no_more_than_allowed(f, x, op
 
 
 REPLACING = [own(lambda x, s=s: x * s, lambda x, s=s: s, lambda before, grad, s: grad * s) for s in (0.0, 3.0, -1e9)]
+
+
+def half_a_square(x):
+    """Its closure computes with x where it needs x.data."""
+
+    def _backward(grad):
+        x.grad += grad * x
+
+    return Value(x.data * x.data / 2, (x,), "half a square", _backward)
+
+
 SHARES = [lambda grad: 1, abs, lambda grad: grad * grad, lambda grad: grad > 0, lambda grad: grad**3]
 
 
@@ -530,6 +541,7 @@ SHARES = [lambda grad: 1, abs, lambda grad: grad * grad, lambda grad: grad > 0, 
     (lambda x: cube(lambda x: 2 * x * x)(x[1]), [np.array([1.0, 2.0])], r"with respect to inputs\[0\]\[1\] is 8.0"),
     *[(cube(lambda x, y=y: y), 1.0, rf"with respect to inputs\[0\] is {y}") for y in (math.nan, math.inf)],
     (own(lambda x: math.inf + x, lambda x: 0.0), 1.0, "is 0.0, but .* gives nan: a relative error of nan"),
+    (half_a_square, 2.0, "^a gradient is a Value: write each _backward with data, as in"),
     (scalar.relu, 0.0, "is 0.0, but the central difference gives 0.5"),
     *[
         (lambda x, ys, f=f: [x, f(ys[0]) + x], [1.0, [0.5]], r"1\]\[0\] is .* not added to what .* `x.grad \+= ")
