@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )  # fmt: skip
     seconds = time.perf_counter() - start
     share = accuracy([model(x) for x in test_xs], test_ys)
-    print(f"{share:.2%} are read correctly, the target being {options.target:.0%}, after {seconds:.1f} s")
+    print(f"{share:.2%} are read correctly after {seconds:.1f} s; the target is {options.target:.0%}")
     return 0 if share >= options.target else 1
 
 

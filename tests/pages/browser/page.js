@@ -8,7 +8,7 @@ function start() {
   worker?.terminate();
   ready = false;
   waiting.length = 0;
-  state.textContent = "Python is being loaded; reading can begin.";
+  state.textContent = "Loading Python; you can start reading.";
   worker = new Worker("worker.js", { type: "module" });
   worker.onmessage = ({ data }) => {
     if (data.ready) {
