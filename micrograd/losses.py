@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from micrograd import scalar
 from micrograd.core.errors import shown
 from micrograd.engine import Value, promote
-from micrograd.reductions import as_row, candidates, dot, exponentials, logsumexp_of, mean, sum
+from micrograd.reductions import as_row, candidate_indices, dot, exponentials, logsumexp_of, mean, sum
 from micrograd.support.trees import flat, leaves
 from micrograd.support.validation import as_list, by_position, is_sized, number, plain, positive
 
@@ -148,9 +148,8 @@ def cross_entropy(
 
 def cross_entropy_node(logits: Any, target: Any, hit: Any, spread: Sequence[float]) -> Value:
     """The cross-entropy of a target: `hit` at the true class plus, unless it is empty, `spread` at all classes."""
-    nodes = promote(*logits)
-    if type(target) is not int and not spread:
-        nodes = as_row(nodes)
+    each = promote(*logits)
+    nodes: Any = each if type(target) is int or spread else as_row(each)
     _, differences, powers, total = exponentials(nodes)
     mass = reduce(operator.add, spread, hit)
     data = hit * (scalar.log(total) - scalar.take(differences, target))
@@ -163,10 +162,13 @@ def cross_entropy_node(logits: Any, target: Any, hit: Any, spread: Sequence[floa
             node.grad += share * power  # the gradient is softmax(logits), minus 1 at the target
         for node, of_class in zip(nodes, spread, strict=False):
             node.grad -= grad * of_class
-        for i, node in candidates(nodes, target):
-            node.grad += scalar.where(target == i, -(grad * hit), 0)
+        if nodes is not each:
+            nodes[0].send_at(target, -(grad * hit))
+            return
+        for i in candidate_indices(target, len(nodes)):
+            nodes[i].grad -= scalar.where(target == i, grad * hit, 0)
 
-    loss = nodes[0]._node(data, nodes, "cross_entropy", _backward)
+    loss: Value = nodes[0]._node(data, nodes, "cross_entropy", _backward)
     loss._constants = {"target": target, "hit": hit, "spread": spread}
     return loss
 

@@ -196,7 +196,7 @@ def take(values: Sequence[Any], index: Any) -> Any:
     index = scalar.as_index(index, len(values))
     if active_levels and type(index) is int and scalar.is_number(values[index]):
         values = promote(*values)  # the number becomes a constant at the level of the others
-    return _take(dict(candidates(values, index)), index)
+    return _take({i: values[i] for i in candidate_indices(index, len(values))}, index)
 
 
 def _take(candidates: dict[int, Any], index: Any) -> Any:
@@ -220,11 +220,9 @@ def _take(candidates: dict[int, Any], index: Any) -> Any:
     return operands[0]._node(data, operands, "take", _backward)
 
 
-def candidates(values: Sequence[Any], index: Any) -> list[tuple[Any, Any]]:
-    """What an index may turn out to be, each with its value: itself, or all if it is traced; of a row, all as rows."""
-    if type(index) is int:
-        return [(index, values[index])]
-    return [(values[0].positions, values[0])] if hasattr(values[0], "positions") else [*enumerate(values)]
+def candidate_indices(index: Any, size: int) -> Sequence[int]:
+    """The indices that an index may turn out to be: itself, or all of them if it is traced."""
+    return (index,) if type(index) is int else range(size)
 
 
 def _as_tuple(op: str, values: Iterable[Any], *others: Any) -> tuple[Any, ...]:

@@ -169,12 +169,6 @@ class Row(Value):
         return self.values[0]._node(*operation)
 
     @property
-    def positions(self) -> RowSymbol:
-        """The row of the indices of its values."""
-        trace = self.data.trace
-        return RowSymbol(trace, trace.stack(tuple(map(trace.id, range(len(self.values))))))
-
-    @property
     def grad(self) -> Any:
         """The sum of the gradients sent to the row and not yet passed on; a number, if each was one number for all."""
         return self._sum
@@ -197,13 +191,13 @@ class Row(Value):
             value.grad += gradient
 
     def send_at(self, index: Any, grad: Any) -> None:
-        """Pass a gradient on to the value at this index."""
+        """Send a gradient to the value at this index."""
         trace = self.data.trace
-        if "scatter" in trace.kept:
+        if self.place and "scatter" in trace.kept:
             self.scatters.append(trace.row("scatter", (index.id, trace.id(grad), self.data.id)))
         else:
-            for i, value in enumerate(self.values):
-                value.grad += scalar.where(index == i, grad, 0)
+            positions = RowSymbol(trace, trace.stack(tuple(map(trace.id, range(len(self.values))))))
+            self.grad += scalar.where(index == positions, grad, 0)
 
 
 class Rows:
