@@ -28,7 +28,8 @@ function chooser(stack) {
   input.oninput = () => {
     if (!(input.value >= 1 && input.value <= most)) return;
     stack.chosen = Math.floor(input.value) - 1;
-    update();
+    if (isDone(there())) update();
+    else go(step > n ? first + end - there() : there() - first + 1); // to where the step is that example's
   };
   stack.input = input;
   return html("label", {}, "Example ", input, ` of ${most} `);

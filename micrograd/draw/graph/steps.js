@@ -7,6 +7,10 @@ const isKnown = i => i < first || i - first < step || isTrying;
 const reached = () => first + end - step; // backward: this node and those after it have passed their gradients on
 const hasPassed = i => i >= reached();
 const now = () => (step === 0 ? -1 : step <= n ? first + step - 1 : Math.min(root, reached()));
+const isDone = i => i === now() || (step > n ? hasPassed(i) : isKnown(i));
+// The Value that stands where this step's does in the chosen example; and the one of the two that the words are about.
+const there = () => shown(standIn(now(), false), [...stacks.keys()].reverse());
+const told = () => (isDone(there()) ? there() : now());
 const share = (user, i) => operands(user).reduce((sum, k, place) => (k === i ? sum + C[user][place] : sum), 0);
 
 // As far as it is known at this step; undefined before its first contribution, and for a constant.
@@ -19,7 +23,7 @@ function gradient(i) {
 
 // What happens at this step: a title, and further lines.
 function sentence() {
-  const i = now();
+  const i = told();
   if (i < 0)
     return n
       ? ["Start", "The inputs and weights are given. Step forward to compute each operation, and then, backward, each gradient."]

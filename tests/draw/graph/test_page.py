@@ -403,6 +403,34 @@ def test_the_examples_of_a_mean_are_shown_one_at_a_time_and_followed_step_by_ste
     assert shown == {"1", "2", "3", "4"}
 
 
+def test_the_words_follow_the_example_that_the_reader_chooses(visit):
+    root = loss()
+    tab = visit(root)
+    values, first = values_of(root), tab.evaluate("first")
+    of_example = {i: k for i, (k, _) in tab.evaluate("[...stacks[0].examples]") if i >= first}
+    tab.keyboard.press("End")
+    last = tab.evaluate("step")
+    shares = set()
+    for chosen in (3, 2, 4, 1):
+        tab.fill("#examples input", str(chosen))
+        assert tab.evaluate("step") == last  # all examples are done
+        assert tab.inner_text("#title").startswith(f"Example {chosen}, backward: ")
+        told = tab.evaluate("told()")
+        assert of_example[told] == chosen - 1
+        assert close(number(re.search(r"= (\S+)$", tab.inner_text("#title"))[1]), values[told].grad, 1e-3)
+        assert tab.inner_text("#sentence").endswith("These are the gradients that backward() left.")
+        shares.add(tuple(tab.locator(".share").all_text_contents()))
+    assert len(shares) == 4
+    for step in range(last + 1):
+        for chosen in "3241":
+            tab.evaluate(f"go({step})")
+            tab.fill("#examples input", chosen)
+            assert tab.input_value("#examples input") == chosen
+            words, at = tab.inner_text("#title"), tab.evaluate("now()")
+            assert words.startswith(f"Example {chosen}, ") == (at in of_example), words
+            assert tab.evaluate("isDone(told())")
+
+
 def test_buttons_the_slider_and_play_step_too(visit):
     tab = visit(neuron())
     for button, step in (("forward", 1), ("last", 5), ("back", 4), ("first", 0)):
