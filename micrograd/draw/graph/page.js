@@ -22,6 +22,7 @@ document.addEventListener("keydown", event => {
   if (event.key === "Escape" && opened.length) fold(opened.at(-1));
 });
 find(".controls").append(html("output", { id: "result" })); // in sight wherever the page and the drawing are scrolled
+at("result").style.width = `${nameOf(root).length + 12}ch`; // whatever number comes, nothing on the page moves
 at("weights").hidden = !graph.views.some(([, , , edges]) => edges.some(([, , , , , weight]) => weight != null));
 window.addEventListener("resize", render);
 render();

@@ -623,6 +623,19 @@ def test_which_way_a_number_moves_is_asked_before_it_is_shown(visit, answer):
 # What a reader sees of it
 
 
+@pytest.mark.parametrize("size", [(1280, 800), (980, 700), (390, 844)])
+def test_the_result_has_its_room_before_it_is_known(visit, size):
+    root = network()
+    root.label = "a_loss_of_twenty_four_let"
+    tab = visit(root, viewport={"width": size[0], "height": size[1]})
+    start = tab.locator("#drawing").bounding_box()
+    tab.click("#last")
+    assert tab.locator("#drawing").bounding_box() == start
+    assert tab.locator("#result").bounding_box()["height"] < 30  # one line
+    assert tab.evaluate("document.documentElement.scrollWidth") <= size[0]
+    assert tab.evaluate("at('result').scrollWidth <= at('result').clientWidth")
+
+
 def test_on_a_phone_details_appear_over_the_page_beside_their_card_and_the_output_is_in_view(visit):
     tab = visit(loss(), "#step=1000", viewport={"width": 390, "height": 844}, has_touch=True)
     card = tab.locator(".card").last
