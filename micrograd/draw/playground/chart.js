@@ -13,17 +13,18 @@ function roundNumbers(low, high, most) {
 
 function lossTicks(low, high, isLog) {
   if (!isLog) return roundNumbers(low, high, 4);
-  if (high - low < 1) return roundNumbers(10 ** low, 10 ** high, 4).map(Math.log10);
-  const found = [];
-  for (let power = Math.floor(low); power <= high; power++)
-    for (const factor of high - low > 3 ? [1] : [1, 2, 5]) {
-      const x = Math.log10(factor) + power;
-      if (x >= low && x <= high) found.push(x);
-    }
-  return found.filter((_, i) => i % Math.ceil(found.length / 5) === 0);
+  for (const factors of [[1], [1, 2, 5], [1, 1.5, 2, 3, 5, 7]]) {
+    const found = [];
+    for (let power = Math.floor(low); power <= high; power++)
+      for (const factor of factors) found.push(Math.log10(factor) + power);
+    const within = found.filter((x) => x >= low && x <= high);
+    if (within.length > 3 || (within.length === 3 && factors.length > 1)) return within.filter((_, i) => i % Math.ceil(within.length / 6) === 0);
+  }
+  return roundNumbers(10 ** low, 10 ** high, 6).map(Math.log10);
 }
 
-// Draws lines of {name, style, points}, each point a number of steps and a loss, and marks some numbers of steps.
+// Draws lines of {name, style, points}, each point a number of steps and a loss, and marks some numbers of steps. Returns
+// whether the axis of losses is logarithmic.
 function drawChart(place, lines, marked = []) {
   const width = Math.max(240, place.clientWidth), height = 150, { left, right, top, bottom } = EDGES;
   const drawn = lines.map((line) => ({ ...line, points: line.points.filter(([, y]) => Number.isFinite(y)) }));
@@ -53,4 +54,5 @@ function drawChart(place, lines, marked = []) {
   const picture = svg("svg", { class: "mg-chart", viewBox: `0 0 ${width} ${height}`, role: "img" }, ...parts);
   picture.setAttribute("aria-label", lines.map(({ name, points }) => `${name}: ${points.length ? text(points.at(-1)[1]) : "none"}`).join(", "));
   place.replaceChildren(picture);
+  return isLog && ys.length > 0;
 }

@@ -210,9 +210,9 @@
     });
     const words = [html("span", { className: "plus" }, "— training")];
     if (hasHeld) words.push(" · ", html("span", { className: "minus" }, "– – validation"));
+    if (drawChart(find("#chart"), lines, scalpels[now.model].history.map(({ step }) => step))) words.push(" · logarithmic axis");
     if (lines[0].style === "soft") words.push(" · grey: the other models");
     find("#legend").replaceChildren(...words);
-    drawChart(find("#chart"), lines, scalpels[now.model].history.map(({ step }) => step));
   }
 
   function showWhere() {

@@ -60,6 +60,17 @@ def test_random_numbers_are_those_of_python(tmp_path):
 
 
 @needs_node
+def test_the_axis_of_losses_has_labels_near_both_of_its_ends(tmp_path):
+    ranges = [(low / 20, low / 20 + span / 20) for low in range(-60, 20) for span in range(6, 120)]
+    script = (SOURCES / "chart.js").read_text()
+    script += f"const results = {json.dumps(ranges)}.map(range => lossTicks(...range, true));"
+    for (low, high), ticks in zip(ranges, in_node(tmp_path, script), strict=True):
+        assert (2 if high - low < 0.5 else 3) <= len(ticks) <= 6
+        assert ticks[0] - low <= 0.5 * (high - low)
+        assert high - ticks[-1] <= 0.5 * (high - low)
+
+
+@needs_node
 def test_data_sets_are_those_of_python(tmp_path):
     script = "".join((SOURCES / name).read_text() for name in ("random.js", "data.js"))
     calls = [f"{name}(7, 0.1, new Random(3))" for name in ("moons", "circles", "spirals")]
