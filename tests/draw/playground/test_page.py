@@ -805,6 +805,13 @@ def test_each_part_of_a_lesson_starts_from_how_the_page_opens(shown):
     held = "await micrograd.hold('out.w0'); await micrograd.setWeight('out.w0', 9); await micrograd.switchOff('h1[1]');"
     after(tab, f"{held} await micrograd.choose({{hidden: '2'}}); {held} await micrograd.train(200);")
     assert "You said: Yes. So." in tab.inner_text("#lesson")
+def test_buttons_of_a_lesson_that_lead_nowhere_look_like_it(shown):
+    tab = shown(lesson=[ASK, ASK])
+    look = "getComputedStyle(document.querySelectorAll('#lesson button')[{}])"
+    looks = [tab.evaluate(f"[{look.format(i)}.opacity, {look.format(i)}.cursor]") for i in (0, 1)]
+    assert looks == [["0.4", "default"], ["1", "pointer"]]
+
+
     tab.click("#play")
     tab.click("text=Next")
     until(tab, "document.querySelector('#code').textContent === '' && micrograd.batchSize === Infinity")
