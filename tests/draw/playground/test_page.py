@@ -873,6 +873,20 @@ def test_other_inputs_have_a_table_of_predictions(shown):
     assert min(tab.evaluate(room)) >= 0
     assert tab.locator(".inside").all_inner_texts()[16:] == ["0"] * 7  # biases, after the inputs
     assert not tab.is_visible("#plane")
+def test_embedded_it_shows_the_whole_name_of_the_network(shown):
+    look = {"viewport": {"width": 640, "height": 400}}
+    models = {"one": model_of((2, 4, 1), output="sigmoid"), "two": model_of()}
+    tab = shown(models, losses.mse_loss, fragment="#embed", browser=look)
+    head = "document.querySelector('#network-name')"
+    assert tab.inner_text("#network-name") == "MLP(2 -> 4 tanh -> 1 sigmoid, 17 parameters)"
+    assert tab.evaluate(f"[{head}.scrollWidth <= {head}.clientWidth, getComputedStyle({head}).overflow]") == [
+        True,
+        "visible",
+    ]
+    root = "document.documentElement"
+    assert tab.evaluate(f"[{root}.scrollWidth, {root}.scrollHeight]") == [640, 400]
+
+
     said = [max(range(3), key=[v.data for v in model(x)].__getitem__) for x in xs[:20]]
     assert [int(cell.split()[0]) for cell in tab.locator("#table td:last-child").all_inner_texts()] == said
     tab.click("#forward")
