@@ -54,7 +54,8 @@ function scripting({ inTurn, now, states, models, scalpels, content, choices, re
     release: (name) => cutByName("held", name, false),
     async setWeight(name, to) {
       require(Number.isFinite(to), `a weight is a finite number, not ${to}`);
-      return (await request({ weight: [scalpels[now.model].numberOf("held", name), to] })).loss;
+      const scalpel = scalpels[now.model], weight = scalpel.numberOf("held", name);
+      return (await (scalpel.held.has(weight) ? cut("held", weight, true, to) : request({ weight: [weight, to] }))).loss;
     },
     async setParameters(numbers) {
       const parameters = Float64Array.from(numbers), expected = models[now.model].names.length;

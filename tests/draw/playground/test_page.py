@@ -674,6 +674,14 @@ def test_units_are_switched_off_and_weights_dragged_and_held_and_the_history_tel
     assert history.first.inner_text() == "Step 40: h1[0].w0 learns again."
 
 
+def test_a_held_weight_that_a_script_sets_is_held_at_its_new_number(shown):
+    tab = shown()
+    after(tab, "await micrograd.hold('h1[1].w1'); await micrograd.train(3); await micrograd.setWeight('h1[1].w1', 2);")
+    assert tab.locator("#history li").all_inner_texts() == ["Step 3: h1[1].w1 is held at 2. Let it learn"]
+    after(tab, "await micrograd.release('h1[1].w1'); await micrograd.setWeight('h1[1].w1', 3);")
+    assert tab.locator("#history li").all_inner_texts() == ["Step 3: h1[1].w1 learns again."]
+
+
 def test_saved_models_are_read_by_load(shown, tmp_path):
     tab = shown()
     after(tab, "await micrograd.train(10);")
