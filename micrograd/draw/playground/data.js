@@ -80,10 +80,21 @@ class Examples {
     return this.changed();
   }
 
-  // What a link says about the examples: nothing if the reader has edited them.
+  // What a link says about the examples: the data set and, once the reader has edited its points, each of them.
   get address() {
-    const { name, noise, n } = this;
-    return name === "edited" ? {} : { data: name, noise, ...(name === "yours" ? {} : { n }) };
+    const { name, noise, n, origin, points } = this;
+    if (name === "edited") return { ...origin, points: points.flat().map((x) => +x.toPrecision(6)).join("_") };
+    return { data: name, noise, ...(name === "yours" ? {} : { n }) };
+  }
+
+  // The points of the data set have become others: by the reader, or from a link. Returns whether they can be shown.
+  edit(points) {
+    const isFine = ([x, y, target]) => Number.isFinite(x + y + target) && (!this.kinds.length || this.kinds.includes(target));
+    if (!points.every(isFine)) return false;
+    if (this.name !== "edited") this.origin = this.address;
+    Object.assign(this, { name: "edited", points });
+    this.show();
+    return true;
   }
 
   show() {

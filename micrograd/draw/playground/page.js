@@ -163,8 +163,7 @@
   const plane = isPlane && new Plane(find("#plane"), {
     kinds, height,
     edited: () => {
-      examples.name = "edited";
-      examples.show();
+      examples.edit(examples.points);
       sendExamples();
     },
     pointed: (place) => {
@@ -210,8 +209,8 @@
     });
     const words = [html("span", { className: "plus" }, "— training")];
     if (hasHeld) words.push(" · ", html("span", { className: "minus" }, "– – validation"));
-    if (drawChart(find("#chart"), lines, scalpels[now.model].history.map(({ step }) => step))) words.push(" · logarithmic axis");
     if (lines[0].style === "soft") words.push(" · grey: the other models");
+    if (drawChart(find("#chart"), lines, scalpels[now.model].history.map(({ step }) => step))) words.push(" · logarithmic axis");
     find("#legend").replaceChildren(...words);
   }
 
@@ -325,20 +324,38 @@
     await open(0);
     await reset(null);
   }
-  // Applies the settings in the address or in a part of a lesson. A setting that cannot be applied stays as it is.
+  // Applies the settings in the address or in a part of a lesson. The page says which ones it cannot apply.
   async function follow(address) {
-    const parts = new URLSearchParams(address), data = parts.get("data");
-    for (const name of ["rate", "batch", "decay"])
-      if (parts.has(name)) try { set(name, Number(parts.get(name))); } catch { /* it stays */ }
+    const parts = new URLSearchParams(address), left = new Set(parts.keys()), data = parts.get("data");
     const number = (name, least, most, other) => {
-      const given = Number(parts.get(name));
-      return parts.has(name) && given >= least && given <= most ? given : other;
+      const given = parts.get(name) ? Number(parts.get(name)) : NaN, isFine = given >= least && given <= most;
+      if (isFine) left.delete(name);
+      return isFine ? given : other;
     };
+    left.delete("embed");
+    for (const name of ["rate", "batch", "decay"])
+      if (parts.get(name)) try { set(name, Number(parts.get(name))); left.delete(name); } catch { /* it stays */ }
     for (const [name, labels] of content.choices)
-      if (labels.includes(parts.get(name))) await choices.change({ [name]: parts.get(name) });
-    if (isPlane && Object.hasOwn(content.sets, data))
+      if (labels.includes(parts.get(name))) {
+        await choices.change({ [name]: parts.get(name) });
+        left.delete(name);
+      }
+    if (isPlane && Object.hasOwn(content.sets, data)) {
       await examples.open(data, number("noise", 0, 0.5, content.sets[data][0]), Math.round(number("n", 1, 10000, content.sets[data][1])));
-    if (/^\d{1,15}$/.test(parts.get("seed") ?? "")) await reset(+parts.get("seed"));
+      left.delete("data");
+    }
+    const numbers = parts.get("points")?.split("_").filter(Boolean).map(Number) ?? [];
+    const points = Array.from({ length: Math.ceil(numbers.length / 3) }, (_, i) => numbers.slice(3 * i, 3 * i + 3));
+    if (isPlane && parts.has("points") && points.length <= 10000 && examples.edit(points)) {
+      await examples.changed();
+      left.delete("points");
+    }
+    if (/^\d{1,15}$/.test(parts.get("seed") ?? "")) {
+      await reset(+parts.get("seed"));
+      left.delete("seed");
+    }
+    const words = [...left].map((name) => `${name}=${parts.get(name)}`.slice(0, 40)).join(", ");
+    if (words) notice(`The address has settings that this page cannot apply: ${words.slice(0, 400)}.`, true);
   }
 
   function save() {

@@ -719,6 +719,44 @@ def test_a_link_restores_seed_settings_and_data(shown, tmp_path, opened):
     assert other.evaluate("micrograd.learningRate") == 0.01
 
 
+def test_a_link_takes_along_the_points_that_the_reader_edits(shown, tmp_path, opened):
+    tab = shown(validation=data.moons(10, 0.1, rng=2))
+    tab.click("[data-name=circles]")
+    tab.locator("#plane").focus()
+    for key in ("Enter", "Shift+ArrowLeft", "Enter", "Shift+ArrowUp", "Shift+ArrowUp", "Enter"):
+        tab.keyboard.press(key)
+    assert count_of(tab) == 103
+    after(tab, "await micrograd.step();")
+    tab.click("#link")
+    fragment = tab.evaluate("location.hash")
+    assert len(fragment) < 3000
+    again = opened(tmp_path / "playground.html", fragment)
+    again.wait_for_selector("html[data-ready]")
+    assert count_of(again) == 103
+    drawn(again)
+    first, validation = re.search(r"loss (\S+) · validation (\S+)", status(again)).groups()
+    after(tab, "await micrograd.reset();")
+    assert f"loss {first} · validation {validation} " in status(tab)
+    assert again.is_hidden("#notice")
+    again.click("#link")
+    assert again.evaluate("location.hash") == fragment
+    for points in ("0_1", "0_1_7", "0_1_x", "0_Infinity_1"):
+        tab = shown(fragment=f"#points={points}")
+        assert tab.inner_text("#notice") == f"The address has settings that this page cannot apply: points={points}."
+        assert count_of(tab) == 20
+
+
+def test_a_link_with_settings_that_cannot_be_applied_says_so(shown):
+    tab = shown(Network, choices=FEW, fragment="#rate=abc&hidden=99&data=foo&batch=5&embed")
+    words = "The address has settings that this page cannot apply: rate=abc, hidden=99, data=foo."
+    assert tab.inner_text("#notice") == words
+    assert tab.evaluate("micrograd.batchSize") == 5
+    tab.evaluate("location.hash = '#rate=0.3&activation=relu&data=moons&noise=0.2&n=30&seed=3'")
+    until(tab, "document.querySelector('#seed').value === '3'")
+    drawn(tab)
+    assert tab.is_hidden("#notice")
+
+
 def test_layers_units_and_activations_are_chosen_by_clicks_keys_and_scripts(shown, tmp_path, opened):
     tab = shown(Network, choices=FEW, optimizer=lambda p: optim.SGD(p, 0.1))
     assert tab.locator(".unit").count() == 2 + 1
@@ -767,6 +805,13 @@ def test_layers_units_and_activations_are_chosen_by_clicks_keys_and_scripts(show
     ]
 
 
+def test_buttons_of_a_lesson_that_lead_nowhere_look_like_it(shown):
+    tab = shown(lesson=[ASK, ASK])
+    look = "getComputedStyle(document.querySelectorAll('#lesson button')[{}])"
+    looks = [tab.evaluate(f"[{look.format(i)}.opacity, {look.format(i)}.cursor]") for i in (0, 1)]
+    assert looks == [["0.4", "default"], ["1", "pointer"]]
+
+
 def test_a_lesson_asks_before_it_lets_the_page_train(shown):
     parts = [
         {**ASK, "choice": {"hidden": "4"}, "rate": 0.5, "data": "xor", "after": "<b>It does.</b>"},
@@ -813,13 +858,6 @@ def test_each_part_of_a_lesson_starts_from_how_the_page_opens(shown):
     held = "await micrograd.hold('out.w0'); await micrograd.setWeight('out.w0', 9); await micrograd.switchOff('h1[1]');"
     after(tab, f"{held} await micrograd.choose({{hidden: '2'}}); {held} await micrograd.train(200);")
     assert "You said: Yes. So." in tab.inner_text("#lesson")
-def test_buttons_of_a_lesson_that_lead_nowhere_look_like_it(shown):
-    tab = shown(lesson=[ASK, ASK])
-    look = "getComputedStyle(document.querySelectorAll('#lesson button')[{}])"
-    looks = [tab.evaluate(f"[{look.format(i)}.opacity, {look.format(i)}.cursor]") for i in (0, 1)]
-    assert looks == [["0.4", "default"], ["1", "pointer"]]
-
-
     tab.click("#play")
     tab.click("text=Next")
     until(tab, "document.querySelector('#code').textContent === '' && micrograd.batchSize === Infinity")
@@ -833,6 +871,20 @@ def test_buttons_of_a_lesson_that_lead_nowhere_look_like_it(shown):
         assert after(tab, PARAMETERS) == numbers_of(Network([size], activation))
         assert (status(tab)[:7], tab.inner_text("#history")) == ("Step 0 ", "")
     assert tab.locator("#chart .mg-line").count() == 1
+
+
+def test_embedded_it_shows_the_whole_name_of_the_network(shown):
+    look = {"viewport": {"width": 640, "height": 400}}
+    models = {"one": model_of((2, 4, 1), output="sigmoid"), "two": model_of()}
+    tab = shown(models, losses.mse_loss, fragment="#embed", browser=look)
+    head = "document.querySelector('#network-name')"
+    assert tab.inner_text("#network-name") == "MLP(2 -> 4 tanh -> 1 sigmoid, 17 parameters)"
+    assert tab.evaluate(f"[{head}.scrollWidth <= {head}.clientWidth, getComputedStyle({head}).overflow]") == [
+        True,
+        "visible",
+    ]
+    root = "document.documentElement"
+    assert tab.evaluate(f"[{root}.scrollWidth, {root}.scrollHeight]") == [640, 400]
 
 
 @pytest.mark.parametrize("is_plane", [True, False])
@@ -881,20 +933,6 @@ def test_other_inputs_have_a_table_of_predictions(shown):
     assert min(tab.evaluate(room)) >= 0
     assert tab.locator(".inside").all_inner_texts()[16:] == ["0"] * 7  # biases, after the inputs
     assert not tab.is_visible("#plane")
-def test_embedded_it_shows_the_whole_name_of_the_network(shown):
-    look = {"viewport": {"width": 640, "height": 400}}
-    models = {"one": model_of((2, 4, 1), output="sigmoid"), "two": model_of()}
-    tab = shown(models, losses.mse_loss, fragment="#embed", browser=look)
-    head = "document.querySelector('#network-name')"
-    assert tab.inner_text("#network-name") == "MLP(2 -> 4 tanh -> 1 sigmoid, 17 parameters)"
-    assert tab.evaluate(f"[{head}.scrollWidth <= {head}.clientWidth, getComputedStyle({head}).overflow]") == [
-        True,
-        "visible",
-    ]
-    root = "document.documentElement"
-    assert tab.evaluate(f"[{root}.scrollWidth, {root}.scrollHeight]") == [640, 400]
-
-
     said = [max(range(3), key=[v.data for v in model(x)].__getitem__) for x in xs[:20]]
     assert [int(cell.split()[0]) for cell in tab.locator("#table td:last-child").all_inner_texts()] == said
     tab.click("#forward")
