@@ -263,7 +263,7 @@ def check_out(out: Any, shape: tuple[Any, ...], code: str) -> None:
     if not trees.is_regular(shape):
         raise ValueError(f"out cannot have the shape of the results, {shape}: leave it out, for nested lists")
     came = f"an array of {out.dtype.str!r} and shape {out.shape}" if is_array else shown(out)
-    expected = f"a C-contiguous NumPy array of {code!r} to write to, such as numpy.empty({shape}, {code!r})"
+    expected = f"a writable, aligned C-contiguous NumPy array of {code!r}, such as numpy.empty({shape}, {code!r})"
     raise (ValueError if is_array else TypeError)(f"out is {came}: expected {expected}")
 
 
