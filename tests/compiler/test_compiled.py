@@ -130,8 +130,8 @@ def test_an_array_may_be_overwritten_by_its_own_results(backend):
     (np.zeros(4), ValueError, r"out is an array of '<f8' and shape \(4,\): .*such as numpy.empty\(\(3,\), 'd'\)"),
     (np.zeros((3, 1)), ValueError, r"shape \(3, 1\)"),
     (np.zeros(6)[::2], ValueError, r"expected a writable, aligned C-contiguous"),
-    (np.broadcast_to(np.zeros(3), (3,)), ValueError, "to write to"),
-    (np.frombuffer(bytearray(25), "d", 3, 1), ValueError, "to write to"),  # no number is aligned
+    (np.broadcast_to(np.zeros(3), (3,)), ValueError, "a writable, aligned"),
+    (np.frombuffer(bytearray(25), "d", 3, 1), ValueError, "a writable, aligned"),  # no number is aligned
 ])  # fmt: skip
 def test_an_array_that_results_do_not_fit_into_is_refused(out, error, message):
     fast = micrograd.compile(lambda x: 2 * x, (1.0,), backend="python")
@@ -215,7 +215,7 @@ def test_gradients_are_written_into_arrays(backend):
         assert fast.value_and_grad(2.0, b, argnum=1, out=out[1])[1] is out[1]
         out[1][:] = np.nan
     for wrong, error in ((np.empty(3), ValueError), (np.empty(2, "f"), ValueError), ([0.0, 0.0], TypeError)):
-        with pytest.raises(error, match=r"expected a writable, aligned C-contiguous NumPy array of 'd'.*numpy.empty\(\(2,\), 'd'\)"):
+        with pytest.raises(error, match=r"C-contiguous NumPy array of 'd'.*numpy.empty\(\(2,\), 'd'\)"):
             fast.value_and_grad(2.0, [3.0, 0.0], argnum=1, out=wrong)
     for one in out[1], out[1:]:
         with pytest.raises(TypeError, match=r"expected a tuple of 2 arrays, one for each gradient"):
