@@ -269,10 +269,11 @@ def _slopes(function: Function, xs: list[Any], i: int) -> list[tuple[float, floa
 
 
 def _limit(steps: list[float], differences: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The limit of central differences at decreasing steps, each with its rounding error, and how much it may be off.
+    """The limit of central differences at decreasing steps, and how much it may be off. Each has its rounding error.
 
-    Differences are a series in even powers of the step. The extrapolation that converged best counts, or the last one
-    that converged to all digits, or to four against those before: large steps may miss what the function does near x.
+    Differences are a series in even powers of the step. The limit is the extrapolation that converged best. Large steps
+    may miss what the function does near x, so a later one counts instead if it converged to all digits, or to four that
+    contradict the ones before.
     """
     limit, least, row = math.nan, math.inf, list[float]()
     for n, (difference, rounding) in enumerate(differences):

@@ -92,7 +92,7 @@ class Module(NotebookDisplay):
     def __repr__(self) -> str:
         paths: dict[int, str] = {}
         parts = [part for part in walk(_members(self), (Value, Module), paths) if isinstance(part, Module)]
-        # Only the name of one that has no text of its own: modules may hold each other
+        # A module without a text of its own is only named, since modules may hold each other
         texts = [
             repr(part) if type(part).__repr__ is not Module.__repr__ else type(part).__name__ for part in parts[:SHOWN]
         ]

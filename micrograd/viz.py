@@ -123,7 +123,7 @@ def save_playground(
 
 
 def _require_kind(path: str | os.PathLike[str], kind: str, other: str = "") -> None:
-    """Raise an error if this is no name, or that of another kind of file; `other` says how to draw that kind."""
+    """Raise an error unless this names a file of this kind; `other` says how to draw another kind."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path is {shown(path)}: expected the name of a file, such as 'drawing{kind}'")
     file = Path(path)

@@ -58,7 +58,7 @@ def run_task(token: str, kept: Any, do: Any, arguments: Sequence[Any]) -> tuple[
 
 
 class Workers:
-    """The workers of an executor, `n` as far as it tells. They keep a program, perhaps with examples."""
+    """The workers of an executor: `n`, or one per processor if it tells no number. They keep what tasks need."""
 
     def __init__(self, executor: Any, *kept: Any) -> None:
         require_attributes("executor", executor, ["submit"], "an executor, such as a ProcessPoolExecutor")
@@ -67,7 +67,7 @@ class Workers:
         self.n = next(filter(None, counts), os.cpu_count() or 1)
 
     def results(self, tasks: Iterable[Task]) -> Iterator[Any]:
-        """The results of the tasks, in order; a few are submitted early. Raises a task's error, or BrokenExecutor."""
+        """The results of the tasks, in order; a few are submitted ahead. Raises a task's error, or BrokenExecutor."""
         coming, submitted, ahead = iter(tasks), deque[tuple[Task, Any]](), PREFETCH * self.n
         try:
             while True:
@@ -93,7 +93,7 @@ class Workers:
 
 
 def _asked(call: Callable[..., Any], *arguments: Any) -> Any:
-    """What the executor or a future of its answers. Raises BrokenExecutor if it fails, or was shut down."""
+    """What a call of the executor or of a future returns. Raises BrokenExecutor if it fails, or was shut down."""
     try:
         return call(*arguments)
     except Exception as error:

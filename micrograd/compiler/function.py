@@ -203,7 +203,7 @@ class Function:
 
     @gc_paused()  # until the graph is freed
     def _traced(self, shapes: Shapes) -> Graph:
-        """The function traced for arguments of these shapes. Raises ShapeError if it does not take them."""
+        """The function traced for arguments of these shapes. Raises ShapeError if it takes no such arguments."""
         try:
             with notice("tracing the function"):
                 found: list[Value] = []

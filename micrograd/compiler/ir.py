@@ -231,7 +231,7 @@ def replace(part: Any, change: Callable[[Ref], Any], varies: bool = False) -> An
 
 
 def of_round(body: Any, i: int, depth: int) -> Any:
-    """The body of a loop at this depth as it is in round i, without that loop; constants have no strides."""
+    """Round i of the loop with this body at this depth, as steps outside that loop. References to constants stay."""
 
     def fixed(ref: Ref) -> Ref:
         array, base, strides = ref

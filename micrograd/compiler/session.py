@@ -136,7 +136,7 @@ class Training:
     def _check_parameters(self, *, at_end: bool = False) -> None:
         """Raise an error if the optimizer has other parameters than at first, or a step would change frozen ones.
 
-        Only `at_end` are all items of the same list compared, which would take longer than a step.
+        If the list is the same, its items are compared only `at_end`, since that takes longer than a step.
         """
         now, first = self._optimizer.parameters, self._parameters
         if len(now) != len(first) or ((at_end or now is not self._list) and not all(map(is_, now, first))):

@@ -103,11 +103,11 @@ def entered(stack: ExitStack, engine: Engine, backend: Backend, sampler: Sampler
 
 @contextmanager
 def _restored(*parts: Any) -> Iterator[Callable[[], bytes]]:
-    """After the block, set back the random generators among the parts, and global ones. Yields what gets the states."""
+    """After the block, set back the generators of the parts and the global ones. Yields what reads their states."""
     numpy: Any = sys.modules.get("numpy.random")
     kinds = random.Random, getattr(numpy, "RandomState", ()), getattr(numpy, "BitGenerator", ())
     parts = tuple(part for part in parts if not isinstance(part, PARTS))
-    inside = chain(parts, *[vars(part).values() for part in parts if hasattr(part, "__dict__")])  # of no Module, too
+    inside = chain(parts, *[vars(part).values() for part in parts if hasattr(part, "__dict__")])  # of any class
     found = [each.bit_generator if hasattr(type(each), "bit_generator") else each for each in inside]
     own: list[Any] = [x for x in found if isinstance(x, kinds) and not isinstance(x, random.SystemRandom)]
     of_each = [(x.__getstate__, x.__setstate__) for x in own] + [(random.getstate, random.setstate)]
@@ -121,14 +121,14 @@ def _restored(*parts: Any) -> Iterator[Callable[[], bytes]]:
 
 
 def numbers_of(model: Any) -> list[Any]:
-    """The numbers that a model keeps; those of an array as bytes."""
+    """The numbers that a model keeps; an array as its bytes."""
     parts = [part.data if isinstance(part, Value) else part for part in walk(model, PARTS)]
     parts = [part.tobytes() if _has_numbers(part) else part for part in parts]
     return [part for part in parts if isinstance(part, (int, float, bytes))]
 
 
 def _has_numbers(part: Any) -> bool:
-    """Whether this is an array of numbers, or one of NumPy's numbers."""
+    """Whether this is a NumPy array of numbers, or a NumPy number."""
     numpy: Any = sys.modules.get("numpy")
     kinds = getattr(numpy, "ndarray", ()), getattr(numpy, "generic", ())
     return isinstance(part, kinds) and part.dtype.kind in "biuf"
@@ -145,7 +145,7 @@ def held_by(model: Any) -> list[tuple[Any, Any]]:
 
 
 def put_back(held: Any, before: Any) -> None:
-    """Put back what a dict, a list, an array or a Value held before, even if a subclass adds in another way."""
+    """Put back what a dict, a list, an array or a Value held before, not by methods that a subclass may override."""
     if isinstance(held, Value):
         set_back([held], [before])
     elif isinstance(held, dict):
@@ -163,9 +163,9 @@ def put_back(held: Any, before: Any) -> None:
 class Trial:
     """Calls of the model and its loss by the engine, on each example several times in a row, as many as fit in SECONDS.
 
-    `why` says why compiled code must not repeat a call: the loss of an example is not the same each time, or the model
-    draws random numbers, even if they change no loss before weights of 0 have learned; or it changes numbers that it
-    keeps.
+    `why` says why compiled code must not repeat a call: the loss of an example differs from call to call; the model
+    draws random numbers, even if these change no loss while the weights that multiply them are 0; or it changes numbers
+    that it keeps.
     """
 
     @gc_paused()
@@ -180,7 +180,7 @@ class Trial:
             for _ in range(CALLS):
                 self.call(i)
                 found.append((states(), numbers_of(model), self._parameters()))
-            if any(each != found[0] for each in found):  # the first call may set them, and the next leave them the same
+            if any(each != found[0] for each in found):  # between calls: the first may set them
                 self.why = self.why or CHANGES
             each = (time.perf_counter() - start) / (i + 1)
             if each * (i + 2) > SECONDS:  # the next example would take too long

@@ -73,6 +73,6 @@ class Progress(AbstractContextManager["Progress"]):
 
 
 def _clock(seconds: float) -> str:
-    """A time as minutes and seconds, from an hour on with the hours before them."""
+    """A time as minutes and seconds; from an hour on, as hours, minutes and seconds."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"

@@ -82,8 +82,9 @@ class _Thread(threading.local):
 class Block:
     """Values that are in a state within a block, and the `buffers` with their numbers, if the block has any.
 
-    Of the buffers for a name, the first has the numbers; in training, another is room for the next ones, and they take
-    turns. Number i belongs to `values[i]`. Code that writes to a buffer holds the `lock`; C, for a whole step.
+    Each name has a list of buffers. The first holds the numbers; in training, a second one receives the next numbers,
+    and the two take turns. Number i belongs to `values[i]`. Code that writes to a buffer holds the `lock`; C, for a
+    whole step.
     """
 
     def __init__(self, state: str, values: Sequence[Value], buffers: dict[str, Sequence[memoryview]]) -> None:
@@ -98,7 +99,7 @@ class Block:
             SINGLE.check(f"{name} of a parameter in training", to)
         try:
             with self.lock:
-                for buffer in buffers:  # also in the next ones, since a step may leave it as it is
+                for buffer in buffers:  # in both, since a step may not write this number
                     buffer[i] = to
         except (TypeError, ValueError, OverflowError) as error:
             came = f"{name} of the parameter {self.values[i]!r:.80} is set to an object of type {type(to).__name__}"
@@ -176,7 +177,7 @@ def held(state: str, values: Sequence[Value], **buffers: Sequence[memoryview]) -
 
 
 def _bits(block: Block) -> memoryview:
-    """The bits of its data, which tell 0.0 from -0.0."""
+    """The bits of its data: unlike the numbers, they tell 0.0 from -0.0."""
     data = block.buffers.get("data", [memoryview(b"")])[0]
     return data.cast("B").cast("i" if data.itemsize == SINGLE.size else "q")
 
@@ -229,7 +230,7 @@ def stand_in(kind: Any, **members: Any) -> Any:
 
 def _storage(value: Value) -> Block | None:
     """The block whose buffers have the numbers of a Value."""
-    for block in tuple(_blocks):  # in half the time that a generator takes
+    for block in tuple(_blocks):  # a generator takes twice as long
         if block.state == "stored" and value in block.index:
             return block
     return None

@@ -6,7 +6,7 @@ values. So the closure of `dot` sends one product to a Row instead of one to eac
 visits rows, not weights:
 
     data += w.data * x.data     a "dot" of two rows
-    w.grad += grad * x.data     a term of a "combination": of rows, each times a number
+    w.grad += grad * x.data     a term of a "combination", a sum of rows that each have a factor
     scalar.exp(x.data - y)      a row of as many numbers
     operand.grad += grad        one number for all values, if nothing else is added
 
@@ -35,8 +35,8 @@ SHORTEST_SUM = 4  # products in a dot: with 3, tracing 100 bodies in space takes
 """With 8, a GPT of numbers, whose heads have 4, takes 1.1 times as long to compile."""
 SHORTEST_ROW = 3  # values: a shorter row saves next to nothing
 PASSED_ON, SUMS, ALL = set[str](), {"combination"}, {"combination", "scatter"}
-"""The operations whose results a Row keeps: none, since closures may read gradients midway; within a loop; in the last
-backward pass, where `take` sends numbers to slices of parameters."""
+"""The operations whose results a Row keeps: usually none, since closures may read gradients midway; SUMS within a loop;
+ALL in the last backward pass, where `take` sends numbers to slices of parameters."""
 
 
 class RowSymbol:
@@ -58,7 +58,7 @@ class RowSymbol:
         return start + self * 1.0  # type: ignore[no-any-return]
 
     def sum(self, terms: Any) -> "RowSum":
-        """Terms for a row of this size: a sum, another row, or a number for all."""
+        """The terms as a sum of rows of this size: they are one already, a row, or a number for all values."""
         if type(terms) is RowSum:
             return terms
         if type(terms) is RowSymbol:
@@ -102,7 +102,7 @@ RowSymbol.__rand__ = _map("and", swapped=True)  # type: ignore[attr-defined]
 
 
 class RowSum:
-    """A sum of rows, each times a number: `lines` has both for each term. Once all are added, it is a `line` itself."""
+    """A sum of rows that each have a factor. `lines` has the factor and the row of each; `line` records their sum."""
 
     __slots__ = ("lines", "trace")
 
@@ -143,7 +143,7 @@ class Row(Value):
     """Several Values as one operand. `place` is their slice of the parameters, if they are one.
 
     It adds up the gradients that operations in its trace's `kept` send to it, and passes on all others at once.
-    `scatters` has the lines of numbers sent to one of its values.
+    `scatters` has a line for each number that was sent to only one of its values.
     """
 
     __slots__ = ("_sum", "place", "scatters", "values")
@@ -244,7 +244,7 @@ class Rows:
         if {*map(type, numbers)} != {Symbol}:
             return None
         row = self._stacks.get(tuple([number.id for number in numbers]))
-        if row is None or not all(map(is_, row.values, values)):  # to hash arguments takes longer
+        if row is None or not all(map(is_, row.values, values)):  # hashing the arguments takes longer
             lines = tuple(map(trace.id, numbers))
             if not trace.constants.keys().isdisjoint(lines) or not CONDITIONS.isdisjoint([trace.ops[i] for i in lines]):
                 return None
@@ -252,7 +252,7 @@ class Rows:
         return row
 
     def added(self) -> list[tuple[Slice, int]]:
-        """The slices of the parameters' gradients to which rows are added, and their lines."""
+        """The slices of the parameters' gradients to which rows are added, and the lines of these rows."""
         rows = [(place, row) for row in self._slices.values() if (place := row.place) and place.base < self._n_trained]
         sums = [(place, row.data.sum(row.grad).line) for place, row in rows if type(row.grad) is not int]
         return sorted([*sums, *[(place, line) for place, row in rows for line in row.scatters]])

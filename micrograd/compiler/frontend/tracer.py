@@ -12,10 +12,10 @@ What starts there may be -0.0 where the engine has 0.0, except in the gradients 
 trace of finite numbers also drops products with 0.0, and additions of them. Only the sign of a zero may change.
 
 Many numbers may be one operand, a row: a "slice" of an array, or a "stack" of lines. A "dot" adds up the products of
-two rows, "sum" adds up the numbers of one, and "max" is the largest of them. A "combination" adds up rows, each times a
-number. A "scatter" is a row like another, with a number at an index and 0 elsewhere. An "item" is one number of a row
-that was computed, and "take_at" is the number of a slice at an index. Any other operation on rows, or on rows and
-numbers, is elementwise and gives a row. rows.py says which operands become rows.
+two rows, "sum" adds up the numbers of one, and "max" is the largest of them. A "combination" adds up rows that each
+have a factor. A "scatter" is as long as another row, and has a number at an index and 0 elsewhere. An "item" is one
+number of a row that was computed, and "take_at" is the number of a slice at an index. Any other operation on rows, or
+on rows and numbers, is elementwise and gives a row. rows.py says which operands become rows.
 """
 
 import math

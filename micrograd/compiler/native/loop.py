@@ -58,9 +58,10 @@ def source(kernel: UpdateKernel, precision: Precision = DOUBLE) -> str:
 class NativeLoop:
     """Takes steps in C, on numbers that live in its buffers while it is in use.
 
-    The libraries of the compiled function compute the gradients. `_numbers` has the function's leaves, then their first
-    moments, and so on; then room for the next ones, with which a step takes turns, as with `_grads`. The numbers of the
-    parameters live there; those of constants are only read. `indices` are the positions of the optimizer's parameters.
+    The libraries of the compiled function compute the gradients. `_numbers` are two buffers: one with the latest
+    numbers of the function's leaves, then of their first moments, and so on, and one for the next numbers. They take
+    turns, and so do `_grads`. The parameters' numbers live there; those of constants are only read. `indices` are the
+    positions of the optimizer's parameters.
     """
 
     def __init__(self, function: Any, optimizer: Optimizer, indices: Sequence[int]) -> None:
@@ -114,7 +115,7 @@ class NativeLoop:
         text = source(UpdateKernel(self._optimizer), self._function.precision)
         if text != self._text:
             self._text, self._train = text, None
-            self._numbers[1][:] = self._numbers[0]  # also moments that only the rule so far has changed
+            self._numbers[1][:] = self._numbers[0]  # since the new rule may leave moments as they are
             self._wait = start_build(text)  # while this thread traces for other shapes, and builds other libraries
         self._known = dict(attributes)
 
@@ -222,7 +223,7 @@ def random_state(rng: Any) -> Iterator[int]:
 
 
 class Moments(Sequence[float]):
-    """A moment at some places of the first buffer, in the order of the optimizer's parameters: usually the buffer's."""
+    """A moment: numbers at some places of the first buffer, in the order of the optimizer's parameters."""
 
     def __init__(self, buffers: Sequence[Any], precision: Precision, places: Sequence[int]) -> None:
         self._buffers, self._precision, self._places = buffers, precision, places
@@ -241,7 +242,7 @@ class Moments(Sequence[float]):
         checked = self._precision.array(numbers, "moment")
         if len(checked) != len(places):
             raise ValueError(f"expected {len(places)} moments, not {len(checked)}")
-        for buffer in self._buffers:  # also in the next ones, since a step may leave it as it is
+        for buffer in self._buffers:  # in both, since a step may not write these
             if self._all and i == slice(None):  # one by one, 7,500 would take 1 ms
                 buffer[self._all] = array(buffer.typecode, checked)
             else:

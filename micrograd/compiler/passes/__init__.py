@@ -20,7 +20,7 @@ from micrograd.compiler.passes.vectorize import Layout, Place, by_level, copies,
 
 ORDERS = ("level", "trace", "tables")  # which are tried while a kernel is long
 """Without trace order, the Hessian of predators has 8 times as many lines of C; without tables, LU of 30 has 5."""
-MANY_CONSTANTS = 8  # above which they are in a table: with 32, a GPT of 9 tokens has 750 lines, not 725
+MANY_CONSTANTS = 8  # above which they are kept in a table: with 32, a GPT of 9 tokens has 750 lines, not 725
 MANY_LINES = 1000  # of a kernel, above which the other order is tried, too; a program with more expressions is long
 FEW_LOOPS = 0.1  # lines per expression, above which most are outside loops
 SMALL_BLOCKS = 2  # average number of like operations on a level, below which a program counts as sequential

@@ -1,4 +1,4 @@
-"""Lanes: the rounds of a loop that may run in any order, many at a time, for code that computes one example.
+"""Lanes: if the rounds of a loop may run in any order, many run at a time, in code that computes one example.
 
 A strip of rounds is a loop over lanes inside each step, from which a compiler makes vectors.
 """
@@ -58,7 +58,7 @@ def _can_join(first: Sequence[Any], others: Loop) -> bool:
 
 
 def _may_add_up(loop: Loop, least: int = 0) -> bool:
-    """Whether compilers make vectors of a loop whose rounds share only sums, and `least` steps or more add to these."""
+    """Whether compilers make vectors of a loop whose rounds share only sums, to which at least `least` steps add."""
     if not is_of_vectors(loop):
         return False
     others = tuple([step for step in loop.body if not _adds(step)])
@@ -66,7 +66,7 @@ def _may_add_up(loop: Loop, least: int = 0) -> bool:
 
 
 def in_lanes(kernel: Sequence[Step]) -> Kernel:
-    """The kernel with the rounds of loops that run in any order in lanes: each step takes a strip of rounds at a time.
+    """The kernel with loops whose rounds may run in any order in lanes: each step computes a strip of rounds at a time.
 
     A result that another step of the round reads then has a number for each lane. A sum has PARTS partial sums, which
     are added up after the loop.
@@ -138,7 +138,7 @@ def _in_lanes(step: Any, own: set[str], lanes: int, depth: int = 1) -> Iterator[
 
 
 def _lane(ref: Ref, own: set[str], lanes: int, depth: int, first: int = 0) -> Ref:
-    """A reference as it reads in a loop over lanes inside `depth` loops, which starts at the lane `first`."""
+    """A reference in a loop over lanes, inside `depth` loops; the loop starts at the lane `first`."""
     if not ref.strides:
         return ref
     k = lanes if ref.array in own else 1

@@ -34,9 +34,9 @@ class Product(NamedTuple):
 def split(kernel: Sequence[Step], sizes: Sequence[int]) -> tuple[Kernel, list[Product], int]:
     """What the kernel computes for each example, the products, and how many numbers in "block" they read of each.
 
-    If b reads one argument (they have these `sizes`), it is not copied: with copies, a step of 784-128-10 takes 1.04
-    times as long. Without products in between, loops join: a number is copied where it is computed, and 200 examples of
-    64-100-10 take 0.95 of the time.
+    `sizes` are those of the arguments. If b reads only one of these, it is not copied: with copies, a step of
+    784-128-10 takes 1.04 times as long. Without products in between, loops join: a number is copied where it is
+    computed, and 200 examples of 64-100-10 take 0.95 of the time.
     """
     left: Kernel = []
     products: list[Product] = []

@@ -5,8 +5,8 @@ typedef struct {
     call *c; /* with the arguments of all examples, and room for the losses of a batch and for temporaries */
 } program;
 typedef struct {
-    real *p, *spare_p;         /* the parameters, followed by their moments; room for the next ones, which becomes p,
-                                  and already has what no step changes */
+    real *p, *spare_p;         /* the parameters, followed by their moments; room for the next ones, which becomes p:
+                                  what no step changes is there already */
     real *g, *spare_g;         /* the gradients of the latest step; room for the next gradients, which becomes g */
     int64_t *indices;            /* room for the indices of a batch's examples within the batch of their program */
     const program *programs;     /* one for each shape of examples; none if gradients and losses are given */

@@ -1,5 +1,5 @@
-/* Computes the next numbers of n parameters, each followed after `all` numbers by its moments. Returns 1, or 0 if a
-   parameter is infinite or NaN afterwards, or an operation failed: then the old ones are still there. */
+/* Computes the next numbers of n parameters and of their moments, which follow each parameter `all` numbers apart.
+   Returns 1, or 0 if a parameter would be infinite or NaN, or if an operation failed. The old numbers stay. */
 static int update(
     const real *restrict p, const real *restrict g, real *restrict next, int64_t all, int64_t n, double rate,
     double steps, double norm)
