@@ -79,7 +79,8 @@ class Module(NotebookDisplay):
         parameters = dict(self.named_parameters())
         missing, unknown = parameters.keys() - state.keys(), state.keys() - parameters.keys()
         if missing or unknown:
-            names = f"missing: {shown(sorted(missing))}, unknown: {shown(sorted(unknown, key=str))}"
+            some = [[*map(shown, sorted(each, key=str)[:3])] + ["..."] * (len(each) > 3) for each in (missing, unknown)]
+            names = "missing: [{}], unknown: [{}]".format(*map(", ".join, some))
             raise ValueError(f"the state belongs to a different module: {names}")
         numbers = []
         for name in parameters:
