@@ -346,7 +346,7 @@ class Compiled(Function):
         of = self.precision if precision is None else named(precision)
         graph, numbers = self._to_export(of)
         check_constants(graph, of)
-        return export_c(graph, numbers, stem, of)
+        return export_c(graph, numbers, stem, of, [parameter.label for parameter in self.parameters])
 
     def _to_export(self, of: Precision = DOUBLE) -> tuple[Graph, Sequence[float]]:
         """The graph, with the numbers of all Values but parameters as constants; and the parameters' numbers."""

@@ -4,7 +4,8 @@ import json
 import re
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import Graph
@@ -21,12 +22,12 @@ HEADER, MODULE = parts("header.h"), parts("module.js")
 
 
 def export_c(
-    graph: Graph, parameters: Sequence[float], stem: str = "model", precision: Precision = DOUBLE
+    graph: Graph, parameters: Sequence[float], stem: str = "model", precision: Precision = DOUBLE, labels: Any = ()
 ) -> tuple[str, str]:
     """The text of a header, and the rest of a source file with that stem.
 
-    The public names begin with the stem: `model_parameters`, an initialised array, `model_forward` and
-    `model_backward`. Raises ValueError if names in C cannot.
+    The public names begin with the stem: `model_parameters`, an initialised array with the `labels` as comments,
+    `model_forward` and `model_backward`. Raises ValueError if names in C cannot.
     """
     name = _checked(stem)
     writers = {"forward": c.Writer(program(graph, graph.ends("forward")), "file", precision)}
@@ -40,7 +41,8 @@ def export_c(
         head = f"void {name}_{kind}(const real *p, const real *x, {takes})"
         bodies.append(writer.source(f"{kind}_one") + "\n".join([*block(head, lines), ""]))
     body = "\n".join(bodies)
-    numbers = ",\n".join(f"    {precision.literal(number)}" for number in parameters) or "    0 /* there are none */"
+    literals = zip_longest(map(noted, labels), map(precision.literal, parameters), fillvalue="")
+    numbers = ",\n".join(f"    {note}{literal}" for note, literal in literals) or "    0 /* there are none */"
     array = f"const real {name}_parameters[] = {{\n{numbers}\n}};\n"
     start = f"\n#include <math.h>\n\n{PARTS['no_patterns']}\ntypedef {precision.type} real;\n\n{array}\n"
     header = filled(
@@ -116,6 +118,12 @@ def arguments(graph: Graph, line: str) -> str:
         place = f"x[{first}] to x[{end - 1}]" if n > 1 else f"x[{first}]"
         text += (line.format(place, k) + of_shape(shape)) * (n > 0)
     return text
+
+
+def noted(label: Any) -> str:
+    """A label as a comment, which no label may end; nothing for an empty one."""
+    text = ascii(str(label)[:80])[1:-1].replace("*", r"\x2a")
+    return text and f"/* {text} */ "
 
 
 def of_shape(shape: Shape) -> str:

@@ -137,6 +137,22 @@ def test_the_exported_weights_are_those_of_now_to_the_last_bit():
     assert "    0.7,\n" in fast.c_source
 
 
+@needs_compiler
+def test_labels_stand_beside_the_weights_and_end_no_comment(tmp_path):
+    labels = ["rate of decay", "", "*/ int i; /*", "\u03b8\n??/", "\\", "/", "*", "x" * 99]
+    p = [Value(float(i), label=label) for i, label in enumerate(labels)]
+    fast = micrograd.compile(lambda x: micrograd.sum(p) * x, (1.0,), parameters=p)
+    lines = fast.c_source.partition("model_parameters[] = {\n")[2].splitlines()
+    assert lines[:5] == [
+        "    /* rate of decay */ 0.0,",
+        "    1.0,",
+        r"    /* \x2a/ int i; /\x2a */ 2.0,",
+        r"    /* \u03b8\n??/ */ 3.0,",
+        r"    /* \\ */ 4.0,",
+    ]
+    assert run_exported(fast, tmp_path, [1.0], 1, len(p), differentiable=True)[0] == sum(range(8))
+
+
 def exported(directory, name, factor=2.0):
     w = Value(factor)
     fast = micrograd.compile(lambda x: (w * x).sigmoid() * x, (1.0,), parameters=[w], backend="python")
