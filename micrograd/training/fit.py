@@ -33,7 +33,7 @@ Pair = tuple[Sequence[Any], Sequence[Any]]
 ORDER = ", as in fit(model, loss, xs, ys)"
 NONE, CALL = type(None), ["__call__"]
 KINDS: dict[str, tuple[Any, ...]] = {
-    "model": ((), [*CALL, "parameters"], f"a Module, or an object with parameters() to call on an input{ORDER}"),
+    "model": ((), [*CALL, "parameters"], f"a model with parameters() and __call__ (not forward), as an MLP{ORDER}"),
     "loss": ((), CALL, f"a function of a prediction and its target, such as losses.mse_loss{ORDER}"),
     "optimizer": (NONE, ["step", "zero_grad", "learning_rate"], "an optimizer, such as optim.Adam(model.parameters())"),
     "schedule": (NONE, CALL, "a function from the number of steps to a learning rate, such as optim.constant(0.1)"),

@@ -324,6 +324,11 @@ def test_a_parameter_with_a_number_of_numpy_trains_in_pythons_precision():
     assert type(model.w.data) is float
 
 
+class Forward(nn.Module):
+    def forward(self, x):
+        return x
+
+
 @pytest.mark.parametrize(("options", "kind", "message"), [
     ({"model": type("Fixed", (Line,), {"parameters": lambda self: []})()}, ValueError, "no parameters"),
     ({"xs": [], "ys": []}, ValueError, "xs is empty"),
@@ -342,7 +347,8 @@ def test_a_parameter_with_a_number_of_numpy_trains_in_pythons_precision():
     ({"loss": lambda p, y: p.detach() ** 2}, ValueError, "the loss does not depend on the parameters"),
     ({"xs": dict(enumerate(XS))}, TypeError, "xs is of type dict: expected a list or an array$"),
     ({"ys": set(range(12))}, TypeError, "ys is of type set"),
-    ({"model": mse_loss}, TypeError, "model is <function mse_loss.*>: expected a Module, or an object with param"),
+    ({"model": mse_loss}, TypeError, r"model is <function mse_loss.*>: expected a model with parameters\(\) and __c"),
+    ({"model": Forward()}, TypeError, r"^model is Forward\(0 parameters\): expected .* __call__ \(not forward\), "),
     ({"model": mse_loss, "loss": mlp()}, TypeError, r"^model is .*, as in fit\(model, loss, xs, ys\)$"),
     ({"loss": XS, "ys": mse_loss}, TypeError, r"^loss is .*mse_loss, as in fit\(model, loss, xs, ys\)$"),
     ({"loss": "mse"}, TypeError, "loss is 'mse': expected a function of a prediction and its target, such as loss"),
