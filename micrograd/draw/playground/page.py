@@ -141,6 +141,8 @@ def boundary(loss: Any, kinds: list[float]) -> float:
 
 def _trained(model: Any, loss: Any, table: Any, optimizer: Any) -> tuple[dict[str, Any], str]:
     """What the page has to know about a model, and its JavaScript."""
+    expected = "a Module with __call__ or, together with choices=..., a function that makes one"
+    require_attributes("model", model, ["__call__", "parameters"], expected)
     parameters = list(model.parameters())
     if not 0 < len(parameters) <= WEIGHTS:
         raise ValueError(f"{model!r:.80} has {len(parameters):,} parameters: a playground trains from 1 to {WEIGHTS:,}")

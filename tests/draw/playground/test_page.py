@@ -250,12 +250,26 @@ def test_a_page_of_500_weights_has_less_than_200_kilobytes(tmp_path):
     assert save(tmp_path, model_of((2, 20, 20, 1))).stat().st_size < 200_000
 
 
+class Empty(nn.Module):
+    __call__ = abs
+
+
 def test_what_cannot_be_played_with_is_refused(tmp_path, monkeypatch):
     sgd = optim.SGD(model_of().parameters(), 0.1)
     for arguments, kind, message in [
-        ({"model": nn.Module()}, ValueError, "has 0 parameters: a playground trains from 1 to 20,000"),
+        ({"model": Empty()}, ValueError, "has 0 parameters: a playground trains from 1 to 20,000"),
         ({"model": model_of((2, 200, 200))}, ValueError, "has 40,800 parameters: a playground trains from 1 to 20,000"),
         ({"model": {"a": model_of(), "b": 3}}, TypeError, "^model 'b' is 3: expected a Module"),
+        (
+            {"model": lambda hidden: model_of()},
+            TypeError,
+            "^model is <fun.*: expected a Module.* with choices=..., a f",
+        ),
+        (
+            {"model": nn.MLP},
+            TypeError,
+            "^model is <class .*: expected a Module with __call__ or, together with choices",
+        ),
         ({"xs": [], "ys": []}, ValueError, "xs is empty: expected at least one example"),
         ({"ys": YS[1:]}, ValueError, "xs and ys must have the same length"),
         ({"xs": [*XS[1:], [1.0, math.nan]]}, ValueError, r"^example 19 is \(\[1.0, nan\], .*: a playground needs fini"),
