@@ -892,6 +892,9 @@ def test_embedded_it_shows_the_whole_name_of_the_network(shown):
     models = {"one": model_of((2, 4, 1), output="sigmoid"), "two": model_of()}
     tab = shown(models, losses.mse_loss, fragment="#embed", browser=look)
     head = "document.querySelector('#network-name')"
+    narrow = shown(models, losses.mse_loss, fragment="#embed", browser={"viewport": {"width": 390, "height": 400}})
+    button, words = (narrow.locator(place).bounding_box() for place in ("#play", "#status"))
+    assert button["x"] + button["width"] <= words["x"]
     assert tab.inner_text("#network-name") == "MLP(2 -> 4 tanh -> 1 sigmoid, 17 parameters)"
     assert tab.evaluate(f"[{head}.scrollWidth <= {head}.clientWidth, getComputedStyle({head}).overflow]") == [
         True,
