@@ -293,8 +293,9 @@ def parts_of(nodes: Iterable[Node], layout: Layout) -> list[Part]:
 
 
 def _made_of(node: Node, layout: Layout) -> Part:
-    """What the value of a node that is a number is made of, and the indices in these arrays: its form and the arrays of
-    its operands; of a longer sum, no form, but for each stretch the sign and what that is made of.
+    """What a node that is a number is made of, and the indices of its operands in their arrays.
+
+    Usually a form and these arrays; for a longer sum, no form, and for each stretch its sign and what it is made of.
     """
     if isinstance(node.form, Call) or all(type(column) is tuple and len(column) == 1 for column in node.columns):
         arrays, indices = zip(*map(layout.__getitem__, chain(*node.columns)), strict=True)
