@@ -123,7 +123,7 @@ def test_an_array_may_be_overwritten_by_its_own_results(backend):
 
 
 @pytest.mark.parametrize(("out", "error", "message"), [
-    ([0.0] * 3, TypeError, r"out is \[0.0, 0.0, 0.0\]: expected a writable, aligned C-contiguous NumPy array of 'd', such"),
+    ([0.0] * 3, TypeError, r"out is \[0.0, 0.0, 0.0\]: expected a writable, aligned C-contiguous NumPy array of 'd'"),
     (array("d", [0.0] * 3), TypeError, "out is array.*: expected"),
     (np.zeros(3, np.float32), ValueError, r"out is an array of '<f4' and shape \(3,\): expected"),
     (np.zeros(3, ">f8"), ValueError, "out is an array of '>f8'"),
