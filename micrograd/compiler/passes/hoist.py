@@ -13,7 +13,7 @@ If a factor is infinite and some examples add 0 times that factor, the gradient 
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import NamedTuple
 
 from micrograd.compiler.frontend.graph import Ends, Graph
@@ -98,20 +98,11 @@ def moved_lines(trace: Trace, varying: Sequence[int], needed: set[int], uniform:
 
 
 def _added_up(trace: Trace, moved: set[int], uniform: set[int]) -> tuple[list[int], Trace]:
-    """The numbers that the moved lines are computed from, and a trace in which their sums are leaves.
-
-    For a row, these are its items.
-    """
+    """The numbers that the moved lines are computed from, and a trace in which their sums are leaves."""
     read = {i for line in moved for i in trace.operands[line]}
     begun = {line for line, (array, _) in trace.leaves.items() if array == "g"}
-    lines = sorted(read - uniform - moved - begun)
-    trace.known["item"] = {(trace.operands[line][0], i): line for line, i in trace.items.items()}
-    rows = {row: tuple([trace.item(row, i).id for i in range(trace.size(row))]) for row in lines if trace.size(row)}
-    added = [*dict.fromkeys(chain(*rows.values(), (line for line in lines if line not in rows)))]
-    after = trace.reopened({line: ("d", i) for i, line in enumerate(added)})
-    for row, items in rows.items():
-        after.ops[row], after.operands[row] = "combination", (after.id(1.0), after.stack(items))
-    return added, after
+    added = sorted(read - uniform - moved - begun)
+    return added, trace.reopened({line: ("d", i) for i, line in enumerate(added)})
 
 
 def _uniform(graph: Graph, shared: Sequence[bool]) -> set[int]:
