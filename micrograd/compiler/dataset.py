@@ -6,7 +6,6 @@ through the protocols that these share. An array of such numbers is used where i
 
 import ctypes
 import math
-import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, MappingView, Sequence, Set
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.support import trees, validation
-from micrograd.support.arrays import are_plain
+from micrograd.support.arrays import are_plain, numpy_class
 from micrograd.support.trees import Shape, as_lists, shape_of, size
 
 Shapes = tuple[Shape, ...]
@@ -216,7 +215,7 @@ def _column(batch: Any, axis: Any, precision: Precision) -> tuple[Shape, int, An
     An argument that all examples share has one row.
     """
     is_shared = axis is None
-    is_array = type(batch) is getattr(sys.modules.get("numpy"), "ndarray", None)
+    is_array = type(batch) is numpy_class("ndarray")
     if is_array and is_native(batch, precision.code) and batch.size and (is_shared or batch.shape):
         n, *shape = (1, *batch.shape) if is_shared else batch.shape  # in a third of the time of the way below
         return tuple(shape), n, batch.reshape(-1)

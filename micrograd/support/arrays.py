@@ -7,10 +7,14 @@ from typing import Any
 PLAIN = frozenset((float, int))
 
 
+def numpy_class(name: str) -> Any:
+    """A class of NumPy's, or () for isinstance if NumPy is not imported yet; another thread may be importing it."""
+    return getattr(sys.modules.get("numpy"), name, ())
+
+
 def is_array(x: Any) -> bool:
     """Whether this is a NumPy array; one without dimensions is a number."""
-    kind = getattr(sys.modules.get("numpy"), "ndarray", ())  # another thread may be importing it
-    return isinstance(x, kind) and bool(x.shape)
+    return isinstance(x, numpy_class("ndarray")) and bool(x.shape)
 
 
 def empty(shape: Sequence[int], code: str = "d") -> Any:

@@ -26,6 +26,7 @@ from micrograd.compiler.stepping import Engine, Loop, Sampler
 from micrograd.core.errors import users_line
 from micrograd.engine import Value
 from micrograd.nn import Embedding, Module, Neuron, walk
+from micrograd.support.arrays import numpy_class
 from micrograd.support.collector import gc_paused
 from micrograd.support.signals import finish, set_back
 
@@ -129,9 +130,7 @@ def numbers_of(model: Any) -> list[Any]:
 
 def _has_numbers(part: Any) -> bool:
     """Whether this is a NumPy array of numbers, or a NumPy number."""
-    numpy: Any = sys.modules.get("numpy")
-    kinds = getattr(numpy, "ndarray", ()), getattr(numpy, "generic", ())
-    return isinstance(part, kinds) and part.dtype.kind in "biuf"
+    return isinstance(part, (numpy_class("ndarray"), numpy_class("generic"))) and part.dtype.kind in "biuf"
 
 
 def held_by(model: Any) -> list[tuple[Any, Any]]:
@@ -180,7 +179,7 @@ class Trial:
             for _ in range(CALLS):
                 self.call(i)
                 found.append((states(), numbers_of(model), self._parameters()))
-            if any(each != found[0] for each in found):  # between calls: the first may set them
+            if any(each != found[0] for each in found[1:]):  # between calls: the first may set them
                 self.why = self.why or CHANGES
             each = (time.perf_counter() - start) / (i + 1)
             if each * (i + 2) > SECONDS:  # the next example would take too long
