@@ -405,8 +405,10 @@ def _form(tree: Call, operands: list[int]) -> Call:
     """A tree whose lines are appended to `operands`, with their positions in their place."""
     parts: list[Any] = []
     for part in tree.operands:
-        parts.append(_form(part, operands) if type(part) is Call else len(operands))
-        if type(part) is not Call:
+        if type(part) is Call:
+            parts.append(_form(part, operands))
+        else:
+            parts.append(len(operands))
             operands.append(part)
     return Call(tree.op, tuple(parts))
 
