@@ -20,7 +20,7 @@ from micrograd.engine import Value
 from micrograd.reductions import dot, take
 from micrograd.support import files
 from micrograd.support.signals import set_data
-from micrograd.support.validation import Rng, count, generator, is_sized, require_attributes
+from micrograd.support.validation import Rng, count, counted, generator, is_sized, require_attributes
 
 __all__ = ["ACTIVATIONS", "MLP", "Embedding", "Layer", "Module", "Neuron", "load", "save"]
 
@@ -98,8 +98,7 @@ class Module(NotebookDisplay):
             repr(part) if type(part).__repr__ is not Module.__repr__ else type(part).__name__ for part in parts[:SHOWN]
         ]
         texts = [f"{paths[id(part)]}: {text}" for part, text in zip(parts, texts, strict=False)]
-        n = len(Module.parameters(self))
-        texts += ["..."] * (len(parts) > SHOWN) + [f"{n} parameter{'s' * (n != 1)}"]
+        texts += ["..."] * (len(parts) > SHOWN) + [counted(len(Module.parameters(self)), "parameter")]
         return f"{type(self).__name__}({', '.join(texts)})"
 
     def __getstate__(self) -> Any:
@@ -195,7 +194,7 @@ class MLP(Module):
 
     def __repr__(self) -> str:
         layers = "".join(f" -> {len(layer.neurons)} {_name(layer.neurons[0].activation)}" for layer in self.layers)
-        return f"MLP({len(self.layers[0].neurons[0].w)}{layers}, {len(self.parameters())} parameters)"
+        return f"MLP({len(self.layers[0].neurons[0].w)}{layers}, {counted(len([*self.parameters()]), 'parameter')})"
 
 
 class Embedding(Module):

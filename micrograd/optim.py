@@ -16,7 +16,7 @@ from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.support.signals import set_data
 from micrograd.support.trees import mapped, plain_numbers, replaced
-from micrograd.support.validation import as_list, count, flag, number, plain, positive, require_attributes
+from micrograd.support.validation import as_list, count, counted, flag, number, plain, positive, require_attributes
 
 __all__ = [
     "SGD", "Adam", "AdamW", "Optimizer", "RMSprop", "Schedule", "clip_grad_norm", "constant", "cosine", "exponential",
@@ -85,7 +85,7 @@ class Optimizer:
 
     def __repr__(self) -> str:
         options = "".join(f", {name}={getattr(self, name)!r}" for name in self._options)
-        return f"{type(self).__name__}({len(self.parameters)} parameters{options})"
+        return f"{type(self).__name__}({counted(len(self.parameters), 'parameter')}{options})"
 
     def rule(self) -> Update:
         """The function that the next step applies to each parameter.

@@ -14,6 +14,7 @@ from micrograd.draw.shell import standalone
 from micrograd.draw.training.charts import curves, sparkline
 from micrograd.engine import Value
 from micrograd.nn import Module
+from micrograd.support.validation import counted
 from micrograd.training.history import History
 
 MOST = 20_000  # Values in an automatic display
@@ -27,8 +28,8 @@ def bundle(thing: Any) -> Bundle:
         text = repr(thing)
         root = thing
         if isinstance(thing, Module):
-            n = len(thing.parameters())
-            text += f", {n} parameter{'s' * (n != 1)}" * ("parameter" not in text)
+            n = len([*thing.parameters()])
+            text += f", {counted(n, 'parameter')}" * ("parameter" not in text)
             root = at_zero(thing) if n <= MOST else None
         if isinstance(root, Value) and root._prev:  # a leaf has no graph
             picture = to_svg(root, limit=MOST)

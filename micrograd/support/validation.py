@@ -49,6 +49,11 @@ def count(name: str, value: Any, least: int = 1) -> int:
     return result
 
 
+def counted(n: int, thing: str) -> str:
+    """How many there are of a thing, in words."""
+    return f"{n} {thing}{'s' * (n != 1)}"
+
+
 def flag(name: str, value: Any) -> bool:
     """`value` as True or False. Raises ValueError if it is neither."""
     if not isinstance(found := plain(value), bool):
@@ -74,7 +79,7 @@ def positions(name: str, places: Any, n: int) -> tuple[int, ...]:
     """One or several positions among n arguments, from 0. Raises TypeError for anything else."""
     of_each = tuple(map(plain, places if isinstance(places, (list, tuple)) else (places,)))
     if not all(type(place) is int and -n <= place < n for place in of_each):
-        of = "1 argument" if n == 1 else f"{n} arguments"
+        of = counted(n, "argument")
         raise TypeError(f"{name} is {shown(places)}: expected the position of one of {of}, or a tuple of them")
     return tuple(place % n for place in of_each)
 

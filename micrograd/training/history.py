@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from micrograd.core.display import NotebookDisplay
+from micrograd.support.validation import counted
 
 
 @dataclass
@@ -45,7 +46,7 @@ class History(NotebookDisplay):
     def summary(self) -> str:
         """The outcome in words: "3 epochs, loss 0.7 to 0.2, lowest validation loss 0.3 in epoch 2"."""
         losses, validation = self.losses, self.validation_losses
-        words = f"{len(losses)} epoch{'s' * (len(losses) != 1)}"
+        words = counted(len(losses), "epoch")
         words += f", loss {losses[0]:.4g} to {losses[-1]:.4g}" if losses else ""
         words += " (it has grown)" if self.has_grown else ""
         if validation:

@@ -82,6 +82,16 @@ def test_text_is_always_there_and_tells_the_parameters():
     assert bundle(one)["text/plain"] == "Module(1 parameter)"
 
 
+def test_a_model_whose_parameters_are_a_generator_has_its_picture():
+    class Network(nn.MLP):
+        def parameters(self):
+            yield from super().parameters()
+
+    shown = bundle(Network(2, [1], rng=1))
+    assert shown["text/plain"] == "MLP(2 -> 1 linear, 3 parameters)"
+    assert shown["image/svg+xml"] == bundle(nn.MLP(2, [1], rng=1))["image/svg+xml"]
+
+
 # Histories
 
 

@@ -199,6 +199,9 @@ def test_a_network_reads_well_and_says_its_size():
     assert repr(MLP(2, [16, 16, 1], "relu")) == "MLP(2 -> 16 relu -> 16 relu -> 1 linear, 337 parameters)"
     assert repr(MLP(2, [3, 1])) == "MLP(2 -> 3 tanh -> 1 linear, 13 parameters)"
     assert repr(MLP(2, [3, 1], swish, "sigmoid")) == "MLP(2 -> 3 swish -> 1 sigmoid, 13 parameters)"
+    small = MLP(1, [1])
+    small.layers[0].neurons[0].b = Value(0.0).detach()
+    assert repr(small) == "MLP(1 -> 1 linear, 1 parameter)"
     assert repr(Layer(2, 4)) == "Layer(2 -> 4, tanh)"
     assert [repr(Neuron(2, of)) for of in ("relu", Value.tanh)] == ["Neuron(2, relu)", "Neuron(2, tanh)"]
     assert repr(Embedding(27, 16)) == "Embedding(27, 16)"
