@@ -61,7 +61,9 @@ function scripting({ inTurn, now, states, models, scalpels, content, choices, re
       const parameters = Float64Array.from(numbers), expected = models[now.model].names.length;
       require(parameters.length === expected, `${parameters.length} parameters for a model of ${expected}`);
       require(parameters.every(Number.isFinite), "parameters are finite numbers");
-      return (await request({ parameters })).loss;
+      let answer = await request({ parameters });
+      for (const weight of scalpels[now.model].held) answer = await cut("held", weight, true, parameters[weight]);
+      return answer.loss;
     },
   };
   const queued = ([name, call]) => [name, (...given) => inTurn(() => call(...given))];

@@ -294,6 +294,7 @@
     find("#network-part").hidden = !models[model].units.length;
     find("#network-name").textContent = models.length > 1 ? models[model].title : "Network";
     find("#count").textContent = models[model].names.length;
+    find("#rule").textContent = `Learning rate of ${models[model].optimizer}`;
     network.open(models[model], scalpels[model]);
     draw();
   }

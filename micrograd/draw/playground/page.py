@@ -164,6 +164,7 @@ def _trained(model: Any, loss: Any, table: Any, optimizer: Any) -> tuple[dict[st
         "starts": _starts(model, parameters),
         "names": named,
         "file": _file(model),
+        "optimizer": type(rule).__name__,
         "rate": rule.learning_rate,
     }
     training = _module(fast.js_source(optimizer=rule), OF_LOSS)
@@ -188,7 +189,7 @@ def _module(source: str, names: str) -> str:
 def _starts(model: Any, parameters: list[Value]) -> list[float | None]:
     """How each parameter was drawn: uniformly up to a limit, or NORMAL; None if unknown: it then stays as it is."""
     starts: dict[int, float] = {}
-    parts = walk(model) if isinstance(model, Module) else []
+    parts = walk(model if isinstance(model, Module) else getattr(model, "__dict__", {}))
     fan_out = {id(neuron): len(part.neurons) for part in parts if isinstance(part, Layer) for neuron in part.neurons}
     for part in parts:
         if isinstance(part, Neuron):

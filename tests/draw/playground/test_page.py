@@ -246,6 +246,22 @@ def test_arrays_and_models_that_are_no_modules_will_do(tmp_path):
     assert playground._file(Plain()) == {}
 
 
+def test_neurons_of_a_model_that_is_no_module_are_drawn_anew_by_reset(tmp_path):
+    class Plain:
+        def __init__(self):
+            self.layers, self.scale = [nn.Layer(2, 2, rng=1), nn.Neuron(2, rng=1)], Value(0.5)
+
+        def parameters(self):
+            return [*self.layers[0].parameters(), *self.layers[1].parameters(), self.scale]
+
+        def __call__(self, x):
+            return self.layers[1](self.layers[0](x)) * self.scale
+
+    [model] = content_of(save(tmp_path, Plain()).read_text())["models"]
+    limits = [math.sqrt(6 / (2 + fan_out)) for fan_out in (2, 1)]
+    assert model["starts"] == [*[limits[0], limits[0], 0] * 2, limits[1], limits[1], 0, None]
+
+
 def test_a_page_of_500_weights_has_less_than_200_kilobytes(tmp_path):
     assert save(tmp_path, model_of((2, 20, 20, 1))).stat().st_size < 200_000
 
@@ -692,6 +708,10 @@ def test_a_held_weight_that_a_script_sets_is_held_at_its_new_number(shown):
     tab = shown()
     after(tab, "await micrograd.hold('h1[1].w1'); await micrograd.train(3); await micrograd.setWeight('h1[1].w1', 2);")
     assert tab.locator("#history li").all_inner_texts() == ["Step 3: h1[1].w1 is held at 2. Let it learn"]
+    assert after(tab, "return micrograd.setParameters(micrograd.parameters().fill(4));") == tab.evaluate(
+        "micrograd.loss()"
+    )
+    assert tab.locator("#history li").all_inner_texts() == ["Step 3: h1[1].w1 is held at 4. Let it learn"]
     after(tab, "await micrograd.release('h1[1].w1'); await micrograd.setWeight('h1[1].w1', 3);")
     assert tab.locator("#history li").all_inner_texts() == ["Step 3: h1[1].w1 learns again."]
 
@@ -931,6 +951,7 @@ def test_models_are_chosen_and_compared(shown):
     after(tab, "await micrograd.train(30);")
     tab.wait_for_selector("#chart .soft")
     assert status(tab).startswith("Step 30 ")
+    assert tab.inner_text("#rule") == "Learning rate of Adam"
     assert tab.get_attribute("#chart svg", "aria-label").startswith("one neuron: 0.")
     assert tab.locator(".unit").count() == 2 + 3 + 1
 
