@@ -45,6 +45,7 @@ function dress(item, isActive, isPicked) {
     if (kind === "text") hold(word, words);
     if (words && (kind === "text" || of === 0)) heard.push(kind === "grad" ? `gradient ${words}` : words);
   });
+  item.tip.textContent = item.values.length ? graph.names[shown(item.values[0], item.inner)] : ""; // a label may be cut
   item.drawn.setAttribute("aria-label", heard.join(", ") || "a Value");
 }
 

@@ -149,6 +149,7 @@ function draw(item) {
     ...(item.isStacked ? [box(6), box(3)] : []),
     box(0),
   );
+  item.tip = g.appendChild(svg("title", {}));
   if (item.divider) g.append(svg("path", { class: "rule", d: `M${item.divider} 5v${height - 10}` }));
   item.words = item.slots.map(([x, y, anchor, look]) => svg("text", { x, y, "text-anchor": anchor, class: look }));
   g.append(...item.words);

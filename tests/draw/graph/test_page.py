@@ -347,6 +347,13 @@ def test_hostile_labels_and_numbers_are_shown_and_never_executed(visit):
     assert tab.evaluate("document.querySelectorAll('img, b[onclick]').length") == 0
 
 
+def test_the_whole_of_a_name_that_is_cut_appears_where_the_mouse_is(visit):
+    tab = visit(Value(2.0, label="the width of the table in metres") * 3)
+    card = tab.locator(".card").first
+    assert card.locator(".label").inner_html() == "the width of t…"
+    assert card.locator("title").inner_html() == "the width of the table in metres"
+
+
 @pytest.mark.parametrize(("scheme", "size"), [("light", (1280, 800)), ("dark", (390, 844))])
 @pytest.mark.parametrize("graph", [network, loss, hostile])
 def test_axe_finds_nothing_to_object_to(visit, axe, graph, scheme, size):
