@@ -101,6 +101,7 @@ class Jacobian:
     def __init__(self, f: Function, argnum: Argnum, *, is_symmetric: bool = False) -> None:
         derivatives.check_function(f, argnum)
         self.f, self.argnum, self.is_symmetric = f, argnum, is_symmetric
+        self.__name__ = "hessian" if is_symmetric else "jacobian"  # as the compiler's messages call it
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """The derivatives of the result, in its shape and then in that of the argument."""

@@ -61,7 +61,7 @@ class Function:
         require_floats([*self.leaves, *(promote(*flat(example_args)) if scalar.REGISTERED else ())])
         self._entries = Entries(function) if options.sparse else None
         self._function = on_arrays(self._entries or function, example_args)
-        self._name: str = getattr(self._function, "__name__", "function")
+        self._name: str = getattr(function, "__name__", type(function).__name__)
         self._code: dict[Shapes, Code] = {}
         self._axes = options.axes(len(example_args))
         self._products: dict[tuple[int, ...], Function] = {}  # of a vector and the jacobian, by argnums
@@ -205,7 +205,7 @@ class Function:
     def _traced(self, shapes: Shapes) -> Graph:
         """The function traced for arguments of these shapes. Raises ShapeError if it takes no such arguments."""
         try:
-            with notice("tracing the function"):
+            with notice(f"tracing {self._name}"):
                 found: list[Value] = []
                 n_trained = sys.maxsize if self._finds_parameters else len(self.parameters)
                 graph = traced(self._function, shapes, self.leaves, n_trained, self.options, found)

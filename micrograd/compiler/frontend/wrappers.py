@@ -26,7 +26,6 @@ def on_arrays(function: Callable[..., Any], example_args: Sequence[Any]) -> Call
     def given_arrays(*arguments: Any) -> Any:
         return function(*_with_arrays(list(arguments), kinds))
 
-    given_arrays.__name__ = getattr(function, "__name__", "function")
     return given_arrays
 
 

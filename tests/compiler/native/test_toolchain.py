@@ -398,7 +398,10 @@ def test_a_slow_trace_says_that_it_is_under_way_and_a_quick_one_nothing(monkeypa
         return x
 
     micrograd.compile(function, (1.0,), backend="python")
-    assert "still tracing the function" in caplog.text
+    assert "still tracing function" in caplog.text
+    caplog.clear()
+    micrograd.compile(micrograd.hessian(function), (1.0,), backend="python", sparse=True)
+    assert "still tracing hessian" in caplog.text
 
 
 AGAIN = """
