@@ -1,4 +1,1 @@
-"""Large graphs, long runs, failing machines and malicious files.
-
-`python -m tests.stress` lists what it can run; the tests run smaller versions of the same.
-"""
+"""Large graphs, long runs, and Ctrl-C at any moment: `python -m tests.stress interrupt` presses it as often as told."""

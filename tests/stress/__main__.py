@@ -1,20 +1,11 @@
-"""`python -m tests.stress interrupt` or `threads`."""
+"""`python -m tests.stress interrupt [TIMES]`."""
 
 import argparse
 
 from tests.stress import faults
 
-COMMANDS = {
-    "interrupt": (faults.interrupt, "Ctrl-C during fit", 1000, "times each"),
-    "threads": (faults.threads, "networks that learn at once", 8, "threads"),
-}
-
-parser = argparse.ArgumentParser(prog="python -m tests.stress")
-commands = parser.add_subparsers(required=True)
-for name, (run, summary, count, unit) in COMMANDS.items():
-    command = commands.add_parser(name, help=summary, description=summary)
-    command.add_argument("count", nargs="?", type=int, default=count, help=f"{unit} (default {count})")
-    command.set_defaults(run=run)
-arguments = parser.parse_args()
-for line in arguments.run(arguments.count):
+parser = argparse.ArgumentParser(prog="python -m tests.stress", description="Press Ctrl-C during fit.")
+parser.add_argument("command", choices=["interrupt"])
+parser.add_argument("times", nargs="?", type=int, default=1000, help="in each backend (default: %(default)s)")
+for line in faults.interrupt(parser.parse_args().times):
     print(line, flush=True)

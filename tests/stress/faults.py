@@ -160,12 +160,3 @@ def together(count: int, way: str) -> tuple[list[list[float]], list[list[float]]
             return alone, list(pool.map(train, range(count), [way] * count))
     finally:
         sys.setswitchinterval(interval)
-
-
-def threads(count: int) -> Iterator[str]:
-    """Compare threads with one thread, in each way to train. Raises AssertionError if they differ."""
-    for way in WAYS:
-        alone, at_once = together(count, way)
-        if at_once != alone or not gc.isenabled():
-            raise AssertionError(f"threads are in each other's way: {way}")
-        yield f"{count} networks at once, {way}: the same"

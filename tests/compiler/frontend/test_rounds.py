@@ -5,12 +5,14 @@ import random
 from functools import partial
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from micrograd import Value, compile, dot, grad, logsumexp, maximum, minimum, scan, take, where
 from micrograd.compiler import passes
 from tests.compiler.targets.test_export import run_exported
 from tests.fuzz import scans
-from tests.helpers import assert_as_engine, flat, needs_compiler, own
+from tests.helpers import assert_as_engine, flat, needs_compiler, own, random_examples
 from tests.javascript import exported, needs_node
 
 N = 12
@@ -363,9 +365,10 @@ def test_constant_xs_are_a_table_whatever_they_repeat(backend):
     assert fast(2.0) == close(function(2.0))
 
 
-def test_random_loops():
-    for index in range(40):
-        assert not scans.differences(scans.generate(0, index), "python")
+@given(st.integers(0, 2**32))
+@random_examples(40)
+def test_random_loops(index):
+    scans.check(scans.generate(index))
 
 
 def test_a_gradient_of_zeros_stays_in_its_loop():
