@@ -129,6 +129,13 @@ def eager(function, *args):
     return result.data, gradients[0] if len(args) == 1 else gradients
 
 
+def backward(fast, *batches):
+    """The mean over a batch and the gradients of all parameters, 0 before, by a compiled function."""
+    for parameter in fast.parameters:
+        parameter.grad = 0.0
+    return [fast.backward(*batches), *grads(fast.parameters)]
+
+
 def assert_as_engine(fast, function, *columns, tolerance=1e-12, start=0.0):
     """A compiled function gives what the engine does for a batch: the values, their mean and the gradients of it.
 

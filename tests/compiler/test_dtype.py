@@ -16,7 +16,7 @@ from micrograd.losses import cross_entropy
 from micrograd.nn import MLP
 from micrograd.optim import SGD, Adam, Optimizer
 from tests.compiler.targets.test_export import run_exported
-from tests.helpers import CompiledOperation, eager, flat, has_compiler
+from tests.helpers import CompiledOperation, backward, eager, flat, has_compiler
 from tests.operations import OPERATIONS
 
 pytestmark = [pytest.mark.skipif(not has_compiler(), reason="there is no C compiler here")]
@@ -70,13 +70,9 @@ def test_lanes_and_single_examples_agree_with_doubles(network, n):
     assert close(floats, values, 32)
     assert values != floats
     assert all(map(is_single, floats))
-    found = []
-    for fast in (double, single):
-        for parameter in model.parameters():
-            parameter.grad = 0.0
-        found.append((fast.backward(xs[:n], ys[:n]), [parameter.grad for parameter in model.parameters()]))
-    assert found[0][0] == pytest.approx(found[1][0], rel=1e-6)
-    assert close(found[1][1], found[0][1], 64)
+    (loss, *gradients), (float_loss, *floats) = (backward(fast, xs[:n], ys[:n]) for fast in (double, single))
+    assert float_loss == pytest.approx(loss, rel=1e-6)
+    assert close(floats, gradients, 64)
 
 
 @pytest.mark.parametrize(

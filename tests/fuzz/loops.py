@@ -28,6 +28,7 @@ from micrograd import Value, scalar
 from micrograd.compiler import CompilerError, passes
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.passes import lower, roll
+from tests.helpers import backward
 
 ROUNDS = (4, 4, 5, 6, 7, 9, 17, 1, 2)
 FEWEST, MOST = 20, 120  # lines that a nest carries out
@@ -231,9 +232,7 @@ def compiled(program: Program, way: Way) -> list[float]:
     ):
         fast = micrograd.compile(lambda x: run(program, x, ws, constants), (examples[0],), parameters=ws, backend="c")
         for count in (EXAMPLES, 1):
-            for p in ws:
-                p.grad = 0.0
-            found += [fast.backward(examples[:count]), *(p.grad for p in ws)]
+            found += backward(fast, examples[:count])
         _, by_x = fast.value_and_grad(examples[0])
     return [*found, *by_x]
 

@@ -13,6 +13,7 @@ import pytest
 import micrograd
 from micrograd import Value, data, dot, fit, losses, nn, optim
 from micrograd.training import History
+from tests.helpers import backward
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -40,12 +41,6 @@ class Net:
         return losses.mse_loss(self.model(x), y)
 
 
-def gradients(net, fast):
-    for parameter in fast.parameters:
-        parameter.grad = 0.0
-    return fast.backward(net.xs, net.ys), [parameter.grad for parameter in fast.parameters]
-
-
 # Compiled functions
 
 
@@ -56,7 +51,7 @@ def test_a_compiled_function_and_its_model_stay_together_and_do_all_that_they_di
     x, y = net.xs[0], net.ys[0]
     assert all(ours is theirs for ours, theirs in zip(fast.parameters, model.parameters(), strict=True))
     assert (fast.source, repr(fast)) == (net.fast.source, repr(net.fast))
-    assert gradients(net, fast) == gradients(net, net.fast)
+    assert backward(fast, net.xs, net.ys) == backward(net.fast, net.xs, net.ys)
     assert fast.value_and_grad(x, y) == net.fast.value_and_grad(x, y)
     assert fast.map(net.xs, net.ys) == net.fast.map(net.xs, net.ys)
     assert fast.check(x, y) is None

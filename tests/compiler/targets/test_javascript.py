@@ -13,7 +13,7 @@ import micrograd
 from micrograd import Value, dot, nn, optim, scalar, take, where
 from micrograd import sum as total
 from micrograd.compiler.targets import javascript
-from tests.helpers import assert_close, eager, flat, graphs, lookups, random_examples, run, softmaxes
+from tests.helpers import assert_close, backward, eager, flat, graphs, lookups, random_examples, run, softmaxes
 from tests.javascript import exported, in_node, needs_node
 from tests.operations import OPERATIONS
 from tests.optimizers import ROWS
@@ -38,14 +38,6 @@ def numbers_of(*batches):
     return [x for example in zip(*batches, strict=True) for x in flat(list(example))]
 
 
-def backward_of(fast, *batches):
-    """The mean over examples, and its gradient, by Python."""
-    for parameter in fast.parameters:
-        parameter.grad = 0.0
-    loss = fast.backward(*batches)
-    return [loss, *[parameter.grad for parameter in fast.parameters]]
-
-
 BACKWARD = """
 const g = new Float64Array(parameters.length);
 const loss = backward(parameters, {xs}, g);
@@ -55,7 +47,7 @@ const results = [loss, ...g];
 
 def assert_same_backward(tmp_path, fast, *batches, tolerance=1e-12):
     found = exported(tmp_path, fast, BACKWARD.format(xs=numbers_of(*batches)))
-    assert_close(found, backward_of(fast, *batches), tolerance)
+    assert_close(found, backward(fast, *batches), tolerance)
 
 
 # Operations
@@ -249,7 +241,7 @@ const results = [backward(parameters, xs, g, [5, 0, 5]), ...g.map(x => x - 1), v
 """
     some = [[column[i] for i in (5, 0, 5)] for column in (xs, ys)]
     found, of_inputs = exported(tmp_path, fast, script), fast.value_and_grad(xs[0], ys[0])
-    assert_close(found, [*backward_of(fast, *some), *flat(list(of_inputs))])
+    assert_close(found, [*backward(fast, *some), *flat(list(of_inputs))])
 
 
 @needs_node
