@@ -273,7 +273,6 @@ EXERCISES = {
         ((lambda f, x: (f(x + 1e-6) - f(x)) / 1e-6,), "on one side of x = 2.0 only"),
         ((lambda f, x: (f(x + 1e-13) - f(x - 1e-13)) / 2e-13,), "the rounding of the numbers drowns the difference"),
         ((lambda f, x: (f(x + 0.1) - f(x - 0.1)) / 0.2,), "gives 12.01, not 12, with a nudge of 0.1"),
-        ((lambda f, x: f(x + 1e-6) - f(x - 1e-6),), "not 12, with a nudge of 1e-06"),
         ((lambda f, x: (f(x + 1e-6) - f(x - 1e-6)) / 2 * 1e-6,), "is it multiplied by h?"),
     ],
     "accumulation": [
@@ -332,7 +331,6 @@ EXERCISES = {
         ("logit - largest", "logit - sum(logits) / 2", "softmax([2000.0, 0.0]) raises OverflowError: exp(1000.0)"),
         ("[power / total", "[power.data / total", "the gradient with respect to logits[0]"),
         (" - largest", "", "softmax([1000.0, 0.0]) raises OverflowError: exp(1000.0)"),
-        ((lambda logits: part_4.softmax([logits[0] - 0, *logits[1:]])[::-1],), "begins with 0.0985"),
     ],
     "spread": [
         ((part_4.spread,),),
@@ -366,13 +364,11 @@ EXERCISES = {
         ("grad.sum(axis=0)", "grad", "gets the gradients of a whole column"),
         ("b.grad += grad.sum(axis=0)", "b.grad = b.grad + grad", "x.grad has the shape (2, 3) and b.grad (2, 3): exp"),
         ("grad.sum(axis=0)", "grad[0]", "whose gradients are 1 and 10, is 1: expected 11"),
-        ("grad.sum(axis=0)", "grad.mean(axis=0)", "is 5.5: expected 11"),
         ("(axis=0)", "(axis=0) * [1, 0, 0]", "b.grad for column 1, whose gradients are 2 and"),
     ],
     "attention": [
         ((part_6.attend,),),
         ("zip(*values", "zip(*keys", "it is the values that are mixed"),
-        ("len(query)", "len(values[0])", "the result begins with"),
         ("dot(query", "dot([q.data for q in query]", "respect to query[0]"),
         (" / sqrt(len(query))", "", "that is without the square root"),
         ("sqrt(len(query))", "4", "the result begins with"),
@@ -382,7 +378,6 @@ EXERCISES = {
         ("len(query)", "dot(query, query).data", "the size of the query"),
         ((by_the_size_of_the_key,), "divided by the sizes of the keys"),
         ("dot(shares", "dot([1 / len(keys)] * len(keys)", "with equal shares"),
-        ("dot(shares", "dot(shares[::-1]", "the result begins with"),
     ],
     "cross_entropy": [
         ((part_4.cross_entropy,),),

@@ -8,10 +8,9 @@ import pytest
 
 import micrograd
 from micrograd import Value, logsumexp, mean, take
-from micrograd.compiler.frontend.graph import traced
 from micrograd.reductions import sum as total
-from micrograd.support.trees import shape_of
 from tests.helpers import assert_as_engine, eager, flat, needs_compiler, own
+from tests.kernels import graph_of
 
 WEIGHTS = [0.5, -1.0, 2.0, 2.0, 0.25, -3.0, 0.75, 1.5, -0.5, 1.0]
 
@@ -75,10 +74,9 @@ def test_special_numbers_in_a_row_give_the_engines_results(function: Any, times:
 def test_a_reduction_of_a_longer_row_has_no_more_operations(function: Any, of: str) -> None:
     def n_operations(n: int) -> int:
         ws = list(map(Value, range(n)))
-        graph = traced(lambda x: function(x if of == "arguments" else ws), list(map(shape_of, ([0.0] * n,))), ws)
-        trace = graph.trace
-        live = trace.live([*graph.ends("backward").lines, *graph.argument_gradients])
-        return sum(trace.ops[line] not in ("item", "stack") for line in live)
+        graph = graph_of(lambda x: function(x if of == "arguments" else ws), ([0.0] * n,), ws)
+        live = graph.trace.live([*graph.ends("backward").lines, *graph.argument_gradients])
+        return sum(graph.trace.ops[line] not in ("item", "stack") for line in live)
 
     assert n_operations(5) == n_operations(500)
 

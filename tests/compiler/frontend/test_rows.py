@@ -12,12 +12,11 @@ import pytest
 
 import micrograd
 from micrograd import Value, dot, functional, logsumexp, losses, maximum, minimum, scalar, scan, take, where
-from micrograd.compiler.frontend.graph import Graph, traced
 from micrograd.compiler.frontend.rows import SHORTEST_SUM
 from micrograd.compiler.frontend.tracer import Trace
 from micrograd.compiler.passes import program
-from micrograd.support.trees import shape_of
 from tests.helpers import assert_as_engine, eager, grads, own
+from tests.kernels import graph_of
 
 N = SHORTEST_SUM  # of products
 
@@ -25,11 +24,6 @@ N = SHORTEST_SUM  # of products
 def values(n: int) -> list[Value]:
     """Parameters."""
     return [Value(0.5 - 0.25 * i) for i in range(n)]
-
-
-def graph_of(function: Any, example: tuple[Any, ...], parameters: list[Value]) -> Graph:
-    """The traced function."""
-    return traced(function, list(map(shape_of, example)), parameters)
 
 
 def check(function: Any, example: tuple[Any, ...], parameters: list[Value]) -> None:
