@@ -39,20 +39,12 @@ def setting(between, **options):
 # What is not the same each time
 
 
-def dropout(model, hidden):
-    return [h * random.choice([0.0, 2.0]) for h in hidden]
-
-
-def dropout_by_numpy(model, hidden):
-    return [h * float(factor) for h, factor in zip(hidden, 2 * np.random.randint(2, size=3), strict=True)]
-
-
-def noise_of_its_own(model, hidden):
-    return [h + model.rng.gauss(0, 0.1) for h in hidden]
-
-
-def noise_by_numpy(model, hidden):
-    return [h + model.numpy.normal() + model.legacy.normal() for h in hidden]
+OF_NOISE = {
+    "dropout": lambda model, hidden: [h * random.choice([0.0, 2.0]) for h in hidden],
+    "dropout by NumPy": lambda model, hidden: [h * float(2 * np.random.randint(2)) for h in hidden],
+    "noise of its own": lambda model, hidden: [h + model.rng.gauss(0, 0.1) for h in hidden],
+    "noise by NumPy": lambda model, hidden: [h + model.numpy.normal() + model.legacy.normal() for h in hidden],
+}
 
 
 def running_mean(model, hidden):
@@ -132,11 +124,10 @@ def unless_traced(model, hidden):
 
 OF_MEANS = [running_mean, running_mean_of_values, running_mean_for_later, means_for_later, running_mean_in_a_value]
 OF_MEANS += [weights_that_decay, a_sign_for_later, counts_of_numpy_for_later]
-OF_NOISE = [dropout, dropout_by_numpy, noise_of_its_own, noise_by_numpy]
 OF_OTHERS = [unless_traced, rarely, counter_in_a_dict, begun_at_first]
 
 
-@pytest.mark.parametrize("between", [*OF_NOISE, *OF_MEANS, *OF_OTHERS])
+@pytest.mark.parametrize("between", [*OF_NOISE.values(), *OF_MEANS, *OF_OTHERS])
 def test_a_model_that_is_not_the_same_each_time_is_trained_eagerly(between, backend, caplog, monkeypatch):
     monkeypatch.setattr("micrograd.training.generated.SECONDS", 60.0)  # to try all examples on a busy machine
     found = []
@@ -178,10 +169,10 @@ def test_generators_in_what_is_no_module_are_set_back_too(model, backend, caplog
 
 def reseeded(model, hidden):
     random.seed(3), np.random.seed(3)
-    return dropout(model, dropout_by_numpy(model, hidden))
+    return OF_NOISE["dropout"](model, OF_NOISE["dropout by NumPy"](model, hidden))
 
 
-@pytest.mark.parametrize(("between", "is_compiled"), [*((each, False) for each in OF_NOISE), (reseeded, True)])
+@pytest.mark.parametrize(("between", "is_compiled"), [*((each, False) for each in OF_NOISE.values()), (reseeded, True)])
 def test_random_numbers_that_change_no_loss_yet_are_noticed_unless_they_are_the_same_each_time(
     between, is_compiled, backend, caplog
 ):
