@@ -1,7 +1,5 @@
 """Calls for one example: C reads large arrays where they lie, and what a call returns is new."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -61,8 +59,11 @@ def test_arguments_of_all_forms_take_turns_on_one_prepared_call(precision, backe
         for first in FORMS.values():
             for second in FORMS.values():
                 x, w = rng.integers(0, 2, (2, N)).astype(float)
-                found = fast(first(x), second(w))
+                arguments = first(x), second(w)
+                found = fast(*arguments)
                 assert np.array_equal(found, x * w + 1)
+                is_array = any(isinstance(argument, np.ndarray) for argument in arguments)
+                assert getattr(found, "dtype", list) == (fast.precision.code if is_array else list)
                 out = np.full(N, np.nan, fast.precision.code), np.full(N, np.nan, fast.precision.code)
                 value, (by_x, by_w) = loss.value_and_grad(first(x), second(w))
                 assert value == x @ w
@@ -79,14 +80,7 @@ def test_gradients_may_overwrite_what_they_are_computed_from(backend):
 
     fast = micrograd.compile(function, ([0.0] * N,) * 2, backend=backend)
     numbers = np.random.default_rng(1).normal(size=3 * N)
-    for x, w, out in [
-        (0, N, (0, N)),
-        (0, N, (N, 0)),
-        (0, 5, (2, 20)),
-        (0, N, (5, 24)),
-        (0, 0, (0, 20)),
-        (9, 0, (20, 8)),
-    ]:
+    for x, w, *out in (0, N, 0, N), (0, N, N, 0), (0, 5, 2, 20), (0, N, 5, 24), (0, 0, 0, 20), (9, 0, 20, 8):
         for _ in range(2):
             room = numbers.copy()
             x_now, w_now, *places = [room[at : at + N] for at in (x, w, *out)]
@@ -130,25 +124,20 @@ def test_results_are_new_at_each_call_and_the_engines_after_an_error(backend):
     assert fast(xs.tolist()) == found[0][0].tolist()
 
 
-def test_no_gradient_is_a_negative_zero(backend):
-    fast = micrograd.compile(lambda x, y: dot(x, [-b for b in y]), ([0.0] * N,) * 2, backend=backend)
-    _, gradients = fast.value_and_grad(np.zeros(N), np.zeros(N))
-    assert [math.copysign(1.0, number) for gradient in gradients for number in gradient] == [1.0] * 2 * N
-
-
 @pytest.mark.parametrize("n", [1, 3, 20])
 def test_a_loop_may_run_over_several_arguments(n, backend):
     def function(*rows):
-        return total((a * b).sin() for row in rows for a, b in zip(row, row[1:] + row[:1], strict=True))
+        return total(-(a * b).sin() for row in rows for a, b in zip(row, row[1:] + row[:1], strict=True))
 
     w = Value(0.0)  # so that parameters take part
     fast = micrograd.compile(lambda *rows: function(*rows) + w, ([0.0] * 3,) * n, backend=backend)
     x = np.random.default_rng(n).normal(size=(n, 3))
     y = np.roll(x, -1, 1)
-    slopes = np.cos(x * y)
+    slopes = -np.cos(x * y)
     expected = slopes * y + np.roll(slopes * x, 1, 1)
     value, gradients = fast.value_and_grad(*x.tolist(), argnum=tuple(range(n)))
-    assert close(value, np.sin(x * y).sum())
+    assert close(value, -np.sin(x * y).sum())
     assert np.allclose(gradients, expected, rtol=1e-13)
     some = (n - 1, 0)
     assert np.allclose(fast.value_and_grad(*x, argnum=some)[1], expected[[*some]], rtol=1e-13)
+    assert not np.signbit(fast.value_and_grad(*0.0 * x**2)[1]).any()

@@ -45,14 +45,6 @@ def test_a_derivative_that_does_not_exist_is_an_error_in_any_place_of_a_batch_an
         assert p.grad == 0.25
 
 
-def assert_trains_alike(model, loss, batch):
-    """With examples one by one, and as many at once as there are lanes."""
-    fast = micrograd.compile(loss, (batch[0],), parameters=model.parameters(), backend="c")
-    for examples in (batch, batch * 3):
-        assert_as_engine(fast, loss, examples)
-    return fast
-
-
 def library_text(fast, kind, tile, **options):
     """The C of a library for tiles of examples, or for one at a time if the tile is 0."""
     graph = fast._first_graph()
@@ -90,9 +82,12 @@ def test_long_rows_are_added_up_where_they_are_computed(of):
 @needs_compiler
 def test_a_large_network_is_rolled_into_loops():
     model, loss, batch = large(40, 30)
-    fast = assert_trains_alike(model, loss, batch)
+    fast = micrograd.compile(loss, (batch[0],), parameters=model.parameters(), backend="c")
+    for examples in (batch, batch * 3):  # one by one with dot, and as many at once as there are lanes
+        assert_as_engine(fast, loss, examples)
     assert "for (long i0 = 0;" in fast.c_source
     assert fast.c_source.count("\n") < len(model.parameters()) + 220
+    assert " = dot(sum" in library_text(fast, "backward", 0)
     assert_close([fast(batch[1])], [loss(batch[1]).data])
     assert_close(fast.value_and_grad(batch[1])[1], eager(loss, batch[1])[1])
 
@@ -187,14 +182,6 @@ def test_inputs_that_all_examples_share_are_read_once_for_all_lanes():
     apart = micrograd.compile(dot, (xs[0], xs[0]), backend="c", in_axes=(None, 0))
     sources = source, library_text(apart, "forward", 4, shared=(True, False))
     assert [("share(u + 0," in each, "gather(xs + 0," in each) for each in sources] == [(True, True), (True, False)]
-
-
-@needs_compiler
-def test_few_examples_are_computed_one_by_one_with_dot():
-    model, loss, batch = large(21, 11)
-    fast = assert_trains_alike(model, loss, batch[:3])
-    assert ("backward", 0) in fast._code[((21,),)]._libraries
-    assert " = dot(sum" in library_text(fast, "backward", 0)
 
 
 @needs_compiler
