@@ -5,6 +5,8 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+import numpy as np
+
 from micrograd import Backend, Value, fit, losses, nn, take
 from micrograd.data import moons
 from micrograd.optim import SGD, Optimizer
@@ -62,6 +64,7 @@ class Setting:
 
     def run(self, way):
         """All that can be seen afterwards: "eager", compiled to "python" or "c", or in "shards"."""
+        random.seed(5), np.random.seed(5)
         model, rng = self.model(), self.rng()
         optimizer = self.optimizer(model)
         error = history = None
@@ -77,7 +80,7 @@ class Setting:
         return {
             "error": error, "history": history and plain(history), "data": [parameter.data for parameter in every],
             "grad": [parameter.grad for parameter in every], "optimizer": optimizer.state_dict() if optimizer else None,
-            "rng": rng.getstate() if hasattr(rng, "getstate") else rng,
+            "rng": rng.getstate() if hasattr(rng, "getstate") else rng, "random": hash(random.getstate()),
             "kinds": [(type(parameter), type(parameter.data), type(parameter.grad)) for parameter in every],
             "lists": [name for name in vars(optimizer or rng) if isinstance(getattr(optimizer or rng, name), list)],
         }  # fmt: skip

@@ -18,6 +18,17 @@ function html(name, properties, ...children) {
   return made;
 }
 
+// Lets keys act wherever the reader is, unless that place has a use of its own for them.
+function connectKeys(actions) {
+  document.addEventListener("keydown", event => {
+    const isWithin = selector => event.target.closest?.(selector);
+    if (!actions[event.key] || event.altKey || event.ctrlKey || event.metaKey) return;
+    if (isWithin("input,select,textarea,canvas,.wide") || (event.key === " " && isWithin("button,summary,[role=button]"))) return;
+    event.preventDefault();
+    actions[event.key]();
+  });
+}
+
 // At most four significant digits, fewer where they would need more characters than there is room for.
 function text(x, room = 12) {
   if (Number.isNaN(x)) return "nan";

@@ -130,13 +130,9 @@ OF_OTHERS = [unless_traced, rarely, counter_in_a_dict, begun_at_first]
 @pytest.mark.parametrize("between", [*OF_NOISE.values(), *OF_MEANS, *OF_OTHERS])
 def test_a_model_that_is_not_the_same_each_time_is_trained_eagerly(between, backend, caplog, monkeypatch):
     monkeypatch.setattr("micrograd.training.generated.SECONDS", 60.0)  # to try all examples on a busy machine
-    found = []
-    for way in "eager", backend:
-        random.seed(1), np.random.seed(1)
-        found.append(setting(between).run(way))
+    same(setting(between), backend)  # the trial leaves nothing behind
     [message] = caplog.messages
     assert message.startswith((NOT_THE_SAME, "training eagerly, since the model draws"))
-    assert close(*found)  # the trial leaves nothing behind
 
 
 class Noise:
@@ -163,7 +159,7 @@ class Noisy(Line):
 
 @pytest.mark.parametrize("model", [Noise, Noisy])
 def test_generators_in_what_is_no_module_are_set_back_too(model, backend, caplog):
-    assert close(*[Setting(model, xs=XS, ys=YS).run(way) for way in ("eager", backend)])
+    same(Setting(model, xs=XS, ys=YS), backend)
     assert caplog.messages[0].startswith(NOT_THE_SAME)
 
 
@@ -182,11 +178,8 @@ def test_random_numbers_that_change_no_loss_yet_are_noticed_unless_they_are_the_
             weight.data = 0.0
         return model
 
-    found = []
-    for way in "eager", backend:
-        random.seed(1), np.random.seed(1)
-        found.append(Setting(begin, xs=XS, ys=YS, batch_size=2).run(way))
-    assert close(*found)
+    either = Setting(begin, xs=XS, ys=YS, batch_size=2)
+    assert close(*[either.run(way) | {"random": "set by each call of the model"} for way in ("eager", backend)])
     assert [message.startswith("training eagerly, since the model draws") for message in caplog.messages] == (
         [] if is_compiled else [True]
     )
@@ -199,11 +192,7 @@ def test_random_numbers_for_a_shape_that_was_not_tried_are_noticed(backend, capl
         def __call__(self, xs):
             return super().__call__(xs[0]) + sum(random.gauss(0, 0.1) * x for x in xs[1:])
 
-    found = []
-    for way in "eager", backend:
-        random.seed(1)
-        found.append(Setting(Noisy, xs=[[1.0], [2.0], [0.5, 1.0]], ys=XS[:3]).run(way))
-    assert close(*found)
+    same(Setting(Noisy, xs=[[1.0], [2.0], [0.5, 1.0]], ys=XS[:3]), backend)
     assert [message.startswith("training eagerly, since the model draws") for message in caplog.messages] == [True]
 
 
@@ -280,7 +269,7 @@ def test_what_a_model_that_cannot_be_compiled_keeps_is_set_back_before_the_engin
         model.mean = max(model.mean, scalar.innermost(hidden[0]))
         return [h - model.mean for h in hidden]
 
-    assert close(*[setting(highest).run(way) for way in ("eager", "auto")])
+    same(setting(highest), "auto")
     assert "the model cannot be compiled" in caplog.text
 
 

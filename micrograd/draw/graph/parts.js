@@ -69,19 +69,11 @@ function connectControls(last, show) {
     }, 900);
   };
   const moves = { first: () => go(0), back: () => go(current - 1), play, forward: () => go(current + 1), last: () => go(last) };
-  const keys = { Home: "first", ArrowLeft: "back", " ": "play", ArrowRight: "forward", End: "last" };
 
   slider.max = last;
   slider.oninput = () => go(slider.value);
   for (const id in moves) at(id).onclick = moves[id];
-  document.addEventListener("keydown", event => {
-    const isWithin = selector => event.target.closest?.(selector);
-    if (!keys[event.key] || event.altKey || event.ctrlKey || event.metaKey) return;
-    if (isWithin("input")) return; // which has its own use for these keys
-    if (event.key === " " && isWithin("button,[role=button]")) return;
-    event.preventDefault();
-    moves[keys[event.key]]();
-  });
+  connectKeys({ Home: moves.first, ArrowLeft: moves.back, " ": play, ArrowRight: moves.forward, End: moves.last });
   window.addEventListener("hashchange", () => {
     if (address() && +address() !== current) go(address());
   });

@@ -376,7 +376,6 @@
     set(name, now[name]);
     find(`#${name}`).onchange = (event) => set(name, Number(event.target.value));
   }
-  const keys = { Home: "first", " ": "play", ArrowRight: "forward" };
   find("#first").onclick = () => { const seed = readSeed(); if (seed !== undefined) reset(seed); };
   find("#play").onclick = () => (now.playing ? pause() : play());
   find("#forward").onclick = () => isReady() && step();
@@ -385,14 +384,8 @@
   find("#save").onclick = save;
   find("#link").onclick = link;
   find("#save-is").textContent = models[0].file.format ? "downloads what nn.load reads." : "downloads the state dict, as JSON.";
-  document.addEventListener("keydown", (event) => {
-    const isWithin = (selector) => event.target.closest?.(selector);
-    if (!keys[event.key] || event.altKey || event.ctrlKey || event.metaKey) return;
-    if (isWithin("input,select,textarea,canvas,.wide")) return; // which have their own use for these keys
-    if (event.key === " " && isWithin("button,summary")) return;
-    event.preventDefault();
-    find(`#${keys[event.key]}`).click();
-  });
+  const press = (id) => () => find(id).click();
+  connectKeys({ Home: press("#first"), " ": press("#play"), ArrowRight: press("#forward") });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); changed = true; wake(); });
   window.addEventListener("hashchange", () => location.hash !== linked && follow(location.hash.slice(1)));
   new ResizeObserver(() => { changed = true; wake(); }).observe(find("#chart"));
