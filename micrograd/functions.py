@@ -27,35 +27,29 @@ normal_density = constant(0.3989422804014327, lambda one: 1 / scalar.sqrt(8 * sc
 
 scalar.define("exp", math.exp, "e^x.")  # its method is written out in engine.py
 
-TEXTBOOK: dict[str, Callable[..., Any]] = {}
-"""By function name, the textbook pullback that pages show where the accurate one is harder to read."""
-
 
 class function:
     """A function of one number: an entry of the table below.
 
     `value` is either a function from `math`, for floats, or composed of functions of `scalar`, for any kind of number.
     A composed one can be compiled to languages that lack the function, unless `composed` is False. `pullback` takes g,
-    x, y and the constants; if it is hard to read, pages show `textbook` instead. `constants` takes the other arguments
-    of a call and returns, for each, its name, the number, and what to write to get its gradient. `domain` says, for
-    errors, where a value from `math` is defined: by default, for all finite numbers.
+    x, y and the constants. `constants` takes the other arguments of a call and returns, for each, its name, the number,
+    and what to write to get its gradient. `domain` says, for errors, where a value from `math` is defined: by default,
+    for all finite numbers.
     """
 
     arity = 1
 
     def __init__(
-        self, value: Callable[..., Any], pullback: Callable[..., Any], doc: str,
-        constants: Any = None, textbook: Callable[..., Any] | None = None, **options: Any,
-    ) -> None:  # fmt: skip
+        self, value: Callable[..., Any], pullback: Callable[..., Any], doc: str, constants: Any = None, **options: Any
+    ) -> None:
         self.value, self.pullback, self.doc, self.constants, self.name = value, pullback, doc, constants, ""
-        self.textbook, self.options = textbook, options
+        self.options = options
 
     def __set_name__(self, owner: type, name: str) -> None:
         if not self.name:  # other names are aliases
             self.name = name
             scalar.define(name, self.value, self.doc, arity=self.arity, **self.options)
-            if self.textbook:
-                TEXTBOOK[name] = self.textbook
         method = (self._of_constants if self.constants else self._method)(scalar.FUNCTIONS[self.name], self.name)
         method.__name__, method.__qualname__, method.__doc__ = self.name, f"Value.{self.name}", self.doc
         setattr(owner, name, method)
@@ -243,8 +237,7 @@ class Functions(Number):
     atan2 = function_of_two(
         math.atan2, lambda g, y, x, z: (g * (x / (r := scalar.hypot(x, y)) / r), -(g * (y / r / r))),
         "The angle of the point (x, y), as y.atan2(x), from -pi to pi; the derivatives are x / r^2 for y and -y / r^2 "
-        "for x, with r^2 = x^2 + y^2, and do not exist at (0, 0).",
-        textbook=lambda g, y, x, z: (g * (x / (x * x + y * y)), -(g * (y / (x * x + y * y)))))
+        "for x, with r^2 = x^2 + y^2, and do not exist at (0, 0).")
     hypot = function_of_two(math.hypot, lambda g, x, y, r: (g * (x / r), g * (y / r)),
         "sqrt(x^2 + y^2), even where a square overflows; the derivatives are x / r and y / r, and do not exist at "
         "(0, 0).")
@@ -252,7 +245,7 @@ class Functions(Number):
     sinh = function(math.sinh, lambda g, x, y: g * scalar.cosh(x), "The hyperbolic sine; the derivative is cosh(x).")
     cosh = function(math.cosh, lambda g, x, y: g * scalar.sinh(x), "The hyperbolic cosine; the derivative is sinh(x).")
     tanh = function(math.tanh, lambda g, x, y: g * tanh_slope(x, y),
-        "The hyperbolic tangent; the derivative is 1 - tanh(x)^2.", textbook=lambda g, x, y: g * (1 - y * y))
+        "The hyperbolic tangent; the derivative is 1 - tanh(x)^2.")
     asinh = function(math.asinh, lambda g, x, y: g / where(abs(x) < 1e150, scalar.sqrt(1 + _square(x)), abs(x)),
         "The inverse hyperbolic sine; the derivative is 1 / sqrt(1 + x^2).")
     acosh = function(math.acosh, lambda g, x, y: g / (scalar.sqrt(x - 1) * scalar.sqrt(x + 1)),

@@ -48,18 +48,11 @@ class Module(NotebookDisplay):
         return [part for part in walk(self) if isinstance(part, Value) and not (part._prev or part._is_constant)]
 
     def named_parameters(self) -> Iterator[tuple[str, Value]]:
-        """Each parameter once, with its path as its name: `("layers.0.neurons.3.w.1", Value)`, in a fixed order.
-
-        Raises ValueError if two have the same path, such as v and w in `{1: v, "1": w}`.
-        """
+        """Each parameter once, with its path as its name: `("layers.0.neurons.3.w.1", Value)`, in a fixed order."""
         paths: dict[int, str] = {}
-        taken = set[str]()
         for part in walk(self, paths=paths):
             if isinstance(part, Value) and not (part._prev or part._is_constant):
-                if (name := paths[id(part)]) in taken:
-                    raise ValueError(f"two parameters are named {name!r}: rename an attribute or a key")
-                taken.add(name)
-                yield name, part
+                yield paths[id(part)], part
 
     def zero_grad(self) -> None:
         """Set the gradient of each parameter to 0, since `backward` adds to it."""
@@ -79,8 +72,7 @@ class Module(NotebookDisplay):
         parameters = dict(self.named_parameters())
         missing, unknown = parameters.keys() - state.keys(), state.keys() - parameters.keys()
         if missing or unknown:
-            some = [[*map(shown, sorted(each, key=str)[:3])] + ["..."] * (len(each) > 3) for each in (missing, unknown)]
-            names = "missing: [{}], unknown: [{}]".format(*map(", ".join, some))
+            names = "missing: {}, unknown: {}".format(*[shown(sorted(each, key=str)) for each in (missing, unknown)])
             raise ValueError(f"the state belongs to a different module: {names}")
         numbers = []
         for name in parameters:

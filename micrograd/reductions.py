@@ -12,7 +12,6 @@ from micrograd import scalar
 from micrograd.core.errors import require_ordered, shown
 from micrograd.core.levels import active_levels
 from micrograd.engine import Value, promote
-from micrograd.functions import TEXTBOOK
 
 # without `sum`, since a star import would replace Python's
 __all__ = ["atan2", "dot", "hypot", "logsumexp", "maximum", "mean", "minimum", "take", "where"]
@@ -82,9 +81,6 @@ def logsumexp(values: Iterable[Any], *others: Any) -> Value:
     operands = as_row(operands)
     largest, _, powers, total = exponentials(operands, infinite=True)
     return logsumexp_of(operands, largest, powers, total)
-
-
-TEXTBOOK["logsumexp"] = lambda g, *xs_and_y: tuple([g * scalar.exp(x - xs_and_y[-1]) for x in xs_and_y[:-1]])
 
 
 def exponentials(operands: Sequence[Value], *, infinite: bool = False) -> tuple[Any, list[Any], list[Any], Any]:

@@ -28,7 +28,7 @@ from micrograd import Value, dot, maximum, mean, minimum, nn, promote, reduction
 from micrograd.core import errors
 from micrograd.core.errors import WHERE_HINT
 from micrograd.functional import grad, hessian, jacobian
-from micrograd.functions import TEXTBOOK, Functions
+from micrograd.functions import Functions
 from tests.operations import FUNCTIONS, FUSED, OPERATIONS, OPERATORS
 
 NAN, INF = math.nan, math.inf
@@ -860,15 +860,6 @@ def test_what_has_no_numbers_in_order_is_refused_by_operations_on_lists(items):
 def test_a_value_that_is_too_long_to_show_ends_in_dots_after_a_whole_item(value, text):
     assert errors.shown(value) == text
     assert len(text) <= 80
-
-
-@pytest.mark.parametrize("name", TEXTBOOK)
-def test_the_derivative_of_a_textbook_that_pages_show_is_the_engines(name):
-    xs = [Value(0.75), Value(-1.5)][: 1 if name == "tanh" else 2]
-    y = reductions.logsumexp(xs) if name == "logsumexp" else getattr(xs[0], name)(*xs[1:])
-    y.backward(3.0)
-    gradients = TEXTBOOK[name](3.0, *[x.data for x in xs], y.data)
-    assert [x.grad for x in xs] == pytest.approx([gradients] if name == "tanh" else [*gradients], rel=1e-14)
 
 
 @pytest.mark.parametrize("number", [2.0, 3, Fraction(1, 3)])

@@ -291,15 +291,6 @@ def test_what_is_shared_is_named_once_and_equal_values_are_not_the_same():
     assert names == ["encoder.w.0", "encoder.w.1", "encoder.b", "one", "other"]
 
 
-def test_two_parameters_of_one_name_are_refused():
-    model = Module()
-    model.table = {1: Value(1.0), "1": Value(2.0)}
-    for call in model.state_dict, lambda: model.load_state_dict({"table.1": 3.0}):
-        with pytest.raises(ValueError, match=r"two parameters are named 'table\.1': rename an attribute or a key"):
-            call()
-    assert len(model.parameters()) == 2
-
-
 def test_a_chain_of_modules_may_be_long_and_parts_shared_by_many_are_walked_once():
     top = bottom = Neuron(1)
     for _ in range(2000):
@@ -339,7 +330,7 @@ def test_a_state_goes_into_a_module_of_the_same_shape_and_is_a_copy():
     (lambda state: state.update(c=1.0), ValueError, r"missing: \[\], unknown: \['c'\]"),
     (lambda state: state.update({5: 1.0, "c": 1.0}), ValueError, r"unknown: \[5, 'c'\]"),
     (lambda state: state.clear(), ValueError, r"missing: \['b', 'w.0', 'w.1'\], unknown: \[\]$"),
-    (lambda state: state.update(dict.fromkeys(range(9), 1.0)), ValueError, r"unknown: \[0, 1, 2, ...\]$"),
+    (lambda state: state.update(dict.fromkeys(range(99), 1.0)), ValueError, r"unknown: \[0, 1, 10, 11, .*, \.\.\.$"),
     (lambda state: state.update(b="1.0"), TypeError, "^b: a Value holds a number"),
     (lambda state: state.update(b=[1.0]), TypeError, "^b: a Value holds a number"),
 ])  # fmt: skip

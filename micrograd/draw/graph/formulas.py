@@ -8,7 +8,6 @@ the engine alone.
 import operator
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from functools import reduce
 from typing import Any
 
 from micrograd import losses, reductions, scalar
@@ -20,7 +19,6 @@ from micrograd.compiler.targets.spelling import terms, total
 from micrograd.draw.graph.drawn import POWERS, SIGNS, operation_of
 from micrograd.draw.text import number
 from micrograd.engine import Value
-from micrograd.functions import TEXTBOOK
 
 MAX_OPERANDS = 16  # of an operation with formulas
 
@@ -31,15 +29,19 @@ def operation(value: Value) -> tuple[str, str, list[str]]:
     The JavaScript is two functions: the result for operands v, and their gradients for the gradient g of the result;
     of a user's own, it is `null`. Formulas have `{0}`, `{1}`, ... for the operands, and `{y}` for the result.
     """
-    if not operation_of(value):
+    op, n = operation_of(value), len(value._prev)
+    if not op:
         return "null", "", []
-    with closing(Trace()) as trace, closing(Trace(keeps_composed=True)) as slopes:
+    with closing(Trace()) as trace:
         result, gradients = _traced(trace, value, trace.leaf("seed"))
         code = f"[v=>{_function(trace, [result])},(v,g)=>{_function(trace, gradients)}]"
-        result, derivatives = _traced(slopes, value, 1, shown=True)
-    if len(value._prev) > MAX_OPERANDS or value._op == "cross_entropy":  # whose gradients are too long to read
+    if n > MAX_OPERANDS or op == "cross_entropy":  # whose gradients are too long to read
         return code, "", []
-    return code, _expression(slopes, result)[0], [_expression(slopes, line, result)[0] for line in derivatives]
+    if op in TEXTBOOK:
+        return code, *TEXTBOOK[op](range(n))
+    with closing(Trace(keeps_composed=True)) as trace:
+        result, gradients = _traced(trace, value, 1)
+    return code, _expression(trace, result)[0], [_expression(trace, line, result)[0] for line in gradients]
 
 
 def key(value: Value) -> tuple[Any, ...]:
@@ -63,12 +65,19 @@ CALLS: dict[str, Callable[..., Any]] = {
     "binary_cross_entropy": losses.binary_cross_entropy_with_logits,
     "cross_entropy": lambda *operands, **constants: losses.cross_entropy_node(operands, **constants),
 }
-# The values that pages show in place of an accurate one that is harder to read, as TEXTBOOK has the pullbacks.
-VALUES = {"logsumexp": lambda *xs: scalar.log(reduce(operator.add, map(scalar.exp, xs)))}
+# The formulas of operations that the engine computes in another way, which is accurate but harder to read.
+TEXTBOOK: dict[str, Callable[[range], tuple[str, list[str]]]] = {
+    "tanh": lambda places: ("tanh({0})", ["1 − {y}²"]),
+    "atan2": lambda places: ("atan2({0}, {1})", ["{1} ÷ ({1}² + {0}²)", "−({0} ÷ ({1}² + {0}²))"]),
+    "logsumexp": lambda places: (
+        f"log({' + '.join(map('exp({{{}}})'.format, places))})",
+        [*map("exp({{{}}} − {{y}})".format, places)],
+    ),
+}
 
 
-def _traced(trace: Trace, value: Value, seed: Any, *, shown: bool = False) -> tuple[int, list[int]]:
-    """The lines of an operation's result and of its operands' gradients, if `shown` in their textbook form."""
+def _traced(trace: Trace, value: Value, seed: Any) -> tuple[int, list[int]]:
+    """The lines of an operation's result and of its operands' gradients."""
     operands = [Value(trace.leaf("v", i)) for i in range(len(value._prev))]
     op, arguments, constants = value._op, list[Any](operands), _constants(value)
     if op == "**":
@@ -77,13 +86,8 @@ def _traced(trace: Trace, value: Value, seed: Any, *, shown: bool = False) -> tu
         arguments = [operands]
     call: Callable[..., Value] = CALLS.get(op) or getattr(reductions, op, None) or OPERATIONS[op]
     result = call(*arguments, **constants)
-    if not shown or result._op not in TEXTBOOK:
-        result._backward(seed)
-        return trace.id(result.data), [trace.id(operand.grad) for operand in operands]
-    numbers = [operand.data for operand in operands]
-    y = VALUES[result._op](*numbers) if result._op in VALUES else result.data
-    gradients = TEXTBOOK[result._op](seed, *numbers, y)
-    return trace.id(y), list(map(trace.id, gradients if isinstance(gradients, tuple) else (gradients,)))
+    result._backward(seed)
+    return trace.id(result.data), [trace.id(operand.grad) for operand in operands]
 
 
 def _function(trace: Trace, results: Sequence[int]) -> str:

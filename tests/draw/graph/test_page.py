@@ -13,8 +13,9 @@ from fractions import Fraction
 
 import pytest
 
-from micrograd import Value, dot, logsumexp, maximum, mean, nn, take, viz, where
+from micrograd import Value, dot, logsumexp, maximum, mean, nn, scalar, take, viz, where
 from micrograd import sum as total
+from micrograd.draw.graph.formulas import TEXTBOOK
 from micrograd.draw.network import names
 from tests.draw.graphs import expression, hostile, loss, network, neuron, recurrence, ten_thousand
 from tests.operations import OPERATIONS
@@ -126,6 +127,18 @@ def test_formulas_are_what_the_engine_computes(tmp_path):
     assert formulas(where(False, x, y)) == ["{1}", ["0", "1"]]
     assert formulas(take([x, y], 1)) == ["{0}", ["1"]]
     assert formulas(total([x] * 17)) == ["", []]
+
+
+@pytest.mark.parametrize("name", TEXTBOOK)
+def test_a_formula_of_a_textbook_gives_what_the_engine_computes(name):
+    xs = [Value(0.75), Value(-1.5)][: 1 if name == "tanh" else 2]
+    y = logsumexp(xs) if name == "logsumexp" else getattr(xs[0], name)(*xs[1:])
+    y.backward()
+    formula, slopes = TEXTBOOK[name](range(len(xs)))
+    spelled = [text.translate({ord("÷"): "/", ord("−"): "-", ord("²"): "**2"}) for text in (formula, *slopes)]
+    numbers = [f"({x.data})" for x in xs]
+    found = [eval(text.format(*numbers, y=y.data), vars(scalar)) for text in spelled]
+    assert found == pytest.approx([y.data, *[x.grad for x in xs]], rel=1e-14)
 
 
 @pytest.mark.parametrize(
