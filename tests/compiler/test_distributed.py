@@ -21,10 +21,10 @@ from queue import Empty, SimpleQueue
 import pytest
 
 import micrograd
-from micrograd import Backend, Value, data, dot, fit, losses, nn, optim
+from micrograd import Backend, Value, data, fit, losses, nn, optim
 from micrograd.compiler import distributed as workers
 from tests.helpers import has_compiler, wait_until
-from tests.trainings import Line, close, plain
+from tests.trainings import Line, Sums, close, plain
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -138,19 +138,9 @@ def test_real_processes_give_the_same_bits(method):
     assert there == trained(executor=Processes(2))
 
 
-class Sum(nn.Module):
-    """A multiple of the sum of however many inputs."""
-
-    def __init__(self):
-        self.w = Value(0.5)
-
-    def __call__(self, xs):
-        return dot([self.w] * len(xs), xs)
-
-
 def test_examples_of_several_shapes_are_shared_out(backend):
     xs = [[float(i)] * (1 + i // 4) for i in range(11)]
-    options = {"model": Sum, "xs": xs, "ys": [1.0] * 11, "backend": backend, "optimizer": lambda p: optim.SGD(p, 0.001)}
+    options = {"model": Sums, "xs": xs, "ys": [1.0] * 11, "backend": backend}
     assert_close(trained(executor=Processes(4), **options), trained(**options))
 
 

@@ -524,15 +524,8 @@ def test_gradcheck_accepts_what_is_right_or_off_by_no_more_than_allowed(f, x, op
 REPLACING = [own(lambda x, s=s: x * s, lambda x, s=s: s, lambda before, grad, s: grad * s) for s in (0.0, 3.0, -1e9)]
 
 
-def half_a_square(x):
-    """Its closure computes with x where it needs x.data."""
-
-    def _backward(grad):
-        x.grad += grad * x
-
-    return Value(x.data * x.data / 2, (x,), "half a square", _backward)
-
-
+half_a_square = helpers.own(lambda x: x * x / 2, lambda x, grad: x.grad + grad * x)
+"""Its closure computes with x where it needs x.data."""
 SHARES = [lambda grad: 1, abs, lambda grad: grad * grad, lambda grad: grad > 0, lambda grad: grad**3]
 
 

@@ -231,21 +231,16 @@ def test_nested_numbers_are_the_rows_and_columns_of_a_matrix_in_order(function, 
 MATRIX = ([1.0, 2.0],)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: micrograd.compile(lambda x: x, MATRIX, sparse=True), r"expected jacobian\(f\) or hessian\(f\)"),
-        (lambda: micrograd.compile(jacobian(chain), MATRIX).pattern, r"no pattern: compile .* with sparse=True"),
-        (
-            lambda: micrograd.compile(jacobian(chain), MATRIX, sparse=True).vjp(*MATRIX, [1.0]),
-            "for sparse=True",
-        ),
-        (
-            lambda: micrograd.compile(jacobian(chain), MATRIX, sparse=True)(list(map(Value, *MATRIX))),
-            "expected a real number, not Value",
-        ),
-    ],
-)
+def of_chain(**options):
+    return micrograd.compile(jacobian(chain), MATRIX, **options)
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: micrograd.compile(lambda x: x, MATRIX, sparse=True), r"expected jacobian\(f\) or hessian\(f\)"),
+    (lambda: of_chain().pattern, r"no pattern: compile .* with sparse=True"),
+    (lambda: of_chain(sparse=True).vjp(*MATRIX, [1.0]), "for sparse=True"),
+    (lambda: of_chain(sparse=True)(list(map(Value, *MATRIX))), "expected a real number, not Value"),
+])  # fmt: skip
 def test_what_is_no_matrix_or_needs_another_function_is_refused(call, message):
     with pytest.raises(TypeError, match=message):
         call()

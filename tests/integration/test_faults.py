@@ -26,9 +26,6 @@ def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-# Interrupted
-
-
 def test_ctrl_c_at_any_moment_leaves_nothing_half_done():
     """In a process of its own: a Ctrl-C may come while a tool that watches the tests holds a lock."""
     command = [sys.executable, "-m", "tests.stress", "interrupt", "15"]
@@ -37,9 +34,6 @@ def test_ctrl_c_at_any_moment_leaves_nothing_half_done():
     in_time = re.findall(r"^(\d+) of 15 in time", done.stdout, re.MULTILINE)
     assert len(in_time) == len(faults.BACKENDS)
     assert all(int(times) > 0 for times in in_time)
-
-
-# Threads
 
 
 @pytest.mark.parametrize("way", faults.WAYS)
@@ -51,9 +45,6 @@ def test_eight_threads_that_train_eight_networks_get_the_numbers_of_one(way):
     assert at_once == alone
     assert len(set(map(tuple, alone))) == 8
     assert gc.isenabled()
-
-
-# A full disk
 
 
 @needs_compiler

@@ -28,18 +28,9 @@ def name(page):
 def follow(page, directory):
     """Do what the page tells in a directory; pairs of what it says is printed, and what is."""
     (directory / "python").symlink_to(sys.executable)
-    settings = {
-        "env": {
-            **os.environ,
-            "PATH": f"{directory}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
-            "XDG_CACHE_HOME": str(directory / "cache"),
-        },
-        "cwd": directory,
-        "capture_output": True,
-        "text": True,
-        "timeout": 120,
-    }
+    search = f"{directory}{os.pathsep}{os.environ['PATH']}"
+    own = {"PATH": search, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(directory / "cache")}
+    settings = {"env": os.environ | own, "cwd": directory, "capture_output": True, "text": True, "timeout": 120}
     done = None
     for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
         if block["file"]:

@@ -67,9 +67,6 @@ def test_ten_steps_agree_with_pytorch(kind, options):
     assert numbers(ours) != START
 
 
-# Closed forms
-
-
 @pytest.mark.parametrize(
     ("kind", "options", "start", "gradients", "expected"),
     [
@@ -95,9 +92,6 @@ def test_a_parameter_that_is_shared_is_changed_once():
     p.grad = 1.0
     SGD(iter([p, p]), 0.25).step()
     assert p.data == 0.75
-
-
-# A step that fails
 
 
 @every_option

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import micrograd
-from micrograd import Value, dot, fit, losses, nn, optim, scalar
+from micrograd import Value, fit, losses, nn, optim, scalar
 from micrograd.compiler import TraceError
 from micrograd.data import moons
 from micrograd.optim import SGD, Adam, AdamW, Optimizer
 from tests.optimizers import ROWS
-from tests.trainings import XS, YS, Line, Logarithm, Setting, close, failing, negative_log_likelihood, same
+from tests.trainings import XS, YS, Line, Logarithm, Setting, Sums, close, failing, negative_log_likelihood, same
 
 # Optimizers, schedules, losses
 
@@ -169,13 +169,6 @@ def test_the_global_generator_is_left_where_eager_leaves_it(backend, schedule):
 
 
 # Models
-
-
-class Sums(Line):
-    """Of lists of any length."""
-
-    def __call__(self, xs):
-        return dot([self.w] * len(xs), xs, self.b)
 
 
 def test_examples_of_several_shapes_in_one_batch(backend, caplog):

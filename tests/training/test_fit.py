@@ -21,6 +21,7 @@ from micrograd.losses import hinge_loss, mse_loss
 from micrograd.optim import SGD, Adam, step
 from micrograd.training import Diverged, fit
 from tests.helpers import Table
+from tests.trainings import Line
 
 XS, YS = moons(12, rng=1)
 
@@ -37,16 +38,6 @@ def train(model=None, loss=cross_entropy, xs=XS, ys=YS, **options):
 
 def numbers(model):
     return [parameter.data for parameter in model.parameters()]
-
-
-class Line(nn.Module):
-    """One weight."""
-
-    def __init__(self, w=0.0):
-        self.w = Value(w)
-
-    def __call__(self, x):
-        return self.w * x
 
 
 # Learning
@@ -88,7 +79,7 @@ def test_the_rows_of_tables_are_examples_and_by_default_adam_steps_on_all_of_the
 
 
 def test_the_schedule_sets_the_rate_of_each_step():
-    model, schedule = Line(), step(0.5, every=2, factor=0.1)
+    model, schedule = Line(0.0), step(0.5, every=2, factor=0.1)
     options = {"optimizer": SGD([model.w], 9.0), "schedule": schedule, "batch_size": 1}
     history = train(model, lambda prediction, target: prediction, [1.0, 1.0], [0.0, 0.0], **options)
     assert history.learning_rates == pytest.approx([0.5, 0.05, 0.005])

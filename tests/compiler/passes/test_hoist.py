@@ -76,9 +76,7 @@ def in_rounds(xs, w):
     return along * along * size
 
 
-PROGRAMS = [
-    mixture, penalized, tied, quantized, all_the_same, chosen, nearest, twins, in_rounds,
-]  # fmt: skip
+PROGRAMS = [mixture, penalized, tied, quantized, all_the_same, chosen, nearest, twins, in_rounds]
 
 
 def parameters():

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from micrograd import Value
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Sum, Term, show
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.roll import LONGEST_BODY, MOST_PERIODS, repeats, reroll, reroll_all
@@ -13,15 +14,8 @@ from tests.kernels import interpreted
 LEAVES = {"p": [2.0 - k % 5 for k in range(60)], "x": [0.5 + k * k % 7 for k in range(60)]}
 
 
-class Parameter:
-    """What the interpreter reads a parameter's number from."""
-
-    def __init__(self, data):
-        self.data = data
-
-
 def computed(kernel, n):
-    parameters = [Parameter(number) for number in LEAVES["p"]]
+    parameters = list(map(Value, LEAVES["p"]))
     return interpreted(Program(kernel, [], n, [], {}), parameters, (LEAVES["x"],))
 
 

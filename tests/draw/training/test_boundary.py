@@ -72,11 +72,7 @@ def test_a_boundary_is_of_two_inputs_and_a_target(xs, ys, message):
         plot_boundary(lambda x: x[0], xs, ys)
 
 
-def test_a_boundary_is_drawn_where_the_examples_lie(pyplot):
-    ax = plot_boundary(lambda x: x[1] - 0.5, [[7.0, 0.0], [7.0, 1.0]], [0, 1])
-    assert (ax.get_xlim(), ax.get_ylim()) == ((6.0, 8.0), (-0.15, 1.15))
-
-
-def test_where_one_class_is_predicted_everywhere_there_is_no_line(pyplot):
+def test_a_boundary_is_drawn_where_the_examples_lie_and_is_no_line_where_one_class_is_predicted_everywhere(pyplot):
     ax = plot_boundary(lambda x: x[1] + 10.0, [[7.0, 0.0], [7.0, 1.0]], [0, 1])
+    assert (ax.get_xlim(), ax.get_ylim()) == ((6.0, 8.0), (-0.15, 1.15))
     assert colour_at(ax, 6.5, 0.5) == colour_at(ax, 7.5, 1.0)
