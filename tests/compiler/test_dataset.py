@@ -103,19 +103,16 @@ def test_what_holds_no_numbers_one_after_the_other_is_refused_everywhere(backend
             example()
 
 
-@pytest.mark.parametrize(
-    ("array", "reason"),
-    [
-        (np.array([[1.0, 2j]]), "expected real numbers, not complex128"),
-        (np.array([[1.0, 2j]], object), "expected a real number, not 2j"),
-        (np.ma.masked_array([[1.0, 2.0]], [[False, True]]), r"a masked array has gaps: fill them with \.filled\(n"),
-        (np.array([["1", "2"]]), "expected real numbers, not <U1"),
-        (np.array([["1", "2"]], object), r"expected a real number, not '1' \(at \[0\]\[0\]\)"),
-        (np.array([[1, 2]], "timedelta64[s]"), "expected real numbers, not timedelta64"),
-        (np.array([(1.0, 2.0)], "d,d"), "expected real numbers, not .*'f0'"),
-        (np.array(1.0), "expected a list or an array of examples, not array"),
-    ],
-)
+@pytest.mark.parametrize(("array", "reason"), [
+    (np.array([[1.0, 2j]]), "expected real numbers, not complex128"),
+    (np.array([[1.0, 2j]], object), "expected a real number, not 2j"),
+    (np.ma.masked_array([[1.0, 2.0]], [[False, True]]), r"a masked array has gaps: fill them with \.filled\(n"),
+    (np.array([["1", "2"]]), "expected real numbers, not <U1"),
+    (np.array([["1", "2"]], object), r"expected a real number, not '1' \(at \[0\]\[0\]\)"),
+    (np.array([[1, 2]], "timedelta64[s]"), "expected real numbers, not timedelta64"),
+    (np.array([(1.0, 2.0)], "d,d"), "expected real numbers, not .*'f0'"),
+    (np.array(1.0), "expected a list or an array of examples, not array"),
+])  # fmt: skip
 def test_an_array_of_something_else_than_real_numbers_is_refused(backend, array, reason):
     fast = micrograd.compile(lambda x: x[0] * x[1], ([1.0, 2.0],), backend=backend)
     with pytest.raises(TypeError, match=f"argument 1: {reason}"):

@@ -589,25 +589,22 @@ RULE = {"rule": lambda self: lambda x, grad: (x,)}
 STEP = {"step": lambda self: None}
 
 
-@pytest.mark.parametrize(
-    ("make", "kind", "message"),
-    [
-        (own(SGD, **STEP), TypeError, r"^Own defines its own step\(\): compiled training takes only steps that"),
-        (own(Optimizer, **RULE, zero_grad=STEP["step"]), TypeError, r"^Own defines its own zero_grad\(\): comp"),
-        (own(type("Base", (SGD,), STEP)), TypeError, r"^Own defines its own step\(\): comp"),
-        (replaced, TypeError, r"^SGD defines its own step\(\): comp"),
-        (
-            lambda p: type("Own", (SGD,), {"learning_rate": property(lambda self: 0.1, lambda self, to: None)})(p),
-            TypeError,
-            "^Own computes its learning_rate: make it a number",
-        ),
-        (own(Optimizer), NotImplementedError, r"does not define rule\(\)"),
-        (own(Optimizer, **STEP), NotImplementedError, r"does not define rule\(\)"),
-        (lambda p: None, TypeError, r": expected an Optimizer, such as optim\.Adam\(parameters\)$"),
-        (lambda p: SGD, TypeError, r": expected an Optimizer, such as optim\.Adam\(parameters\)$"),
-        (lambda p: SGD([p[0], Value(7.0)]), ValueError, r"the optimizer changes .*Value\(data=7\.0.*give compile all"),
-    ],
-)
+@pytest.mark.parametrize(("make", "kind", "message"), [
+    (own(SGD, **STEP), TypeError, r"^Own defines its own step\(\): compiled training takes only steps that"),
+    (own(Optimizer, **RULE, zero_grad=STEP["step"]), TypeError, r"^Own defines its own zero_grad\(\): comp"),
+    (own(type("Base", (SGD,), STEP)), TypeError, r"^Own defines its own step\(\): comp"),
+    (replaced, TypeError, r"^SGD defines its own step\(\): comp"),
+    (
+        lambda p: type("Own", (SGD,), {"learning_rate": property(lambda self: 0.1, lambda self, to: None)})(p),
+        TypeError,
+        "^Own computes its learning_rate: make it a number",
+    ),
+    (own(Optimizer), NotImplementedError, r"does not define rule\(\)"),
+    (own(Optimizer, **STEP), NotImplementedError, r"does not define rule\(\)"),
+    (lambda p: None, TypeError, r": expected an Optimizer, such as optim\.Adam\(parameters\)$"),
+    (lambda p: SGD, TypeError, r": expected an Optimizer, such as optim\.Adam\(parameters\)$"),
+    (lambda p: SGD([p[0], Value(7.0)]), ValueError, r"the optimizer changes .*Value\(data=7\.0.*give compile all"),
+])  # fmt: skip
 def test_an_optimizer_that_does_more_than_its_rule_is_refused(make, kind, message, line):
     with pytest.raises(kind, match=message):
         line.fast.training(make(line.parameters))
@@ -723,15 +720,12 @@ def test_a_rule_trains_in_every_way_that_it_can(name, way):
     assert_at_home(line)
 
 
-@pytest.mark.parametrize(
-    ("rule", "kind"),
-    [
-        (lambda self: lambda x, g, m: (x - scalar.where(g == 0, 0.0, scalar.divide(g, abs(g))), m), ZeroDivisionError),
-        (lambda self: lambda x, g, m: (x - g, scalar.log(g * g)), ValueError),
-        (lambda self: lambda x, g, m: (x - g / scalar.exp(abs(g * 1e5)), m), OverflowError),
-        (lambda self: lambda x, g, m: (x - g / scalar.exp(1e5 * (self.steps + 1)), m), OverflowError),
-    ],
-)
+@pytest.mark.parametrize(("rule", "kind"), [
+    (lambda self: lambda x, g, m: (x - scalar.where(g == 0, 0.0, scalar.divide(g, abs(g))), m), ZeroDivisionError),
+    (lambda self: lambda x, g, m: (x - g, scalar.log(g * g)), ValueError),
+    (lambda self: lambda x, g, m: (x - g / scalar.exp(abs(g * 1e5)), m), OverflowError),
+    (lambda self: lambda x, g, m: (x - g / scalar.exp(1e5 * (self.steps + 1)), m), OverflowError),
+])  # fmt: skip
 @pytest.mark.parametrize("n", [2, 9, 20])
 def test_an_operation_of_the_rule_that_fails_is_an_error(rule, kind, n, backend):
     parameters = [Value(1.0) for _ in range(n)]

@@ -18,14 +18,11 @@ def contrast(a, b):
     return (high + 0.05) / (low + 0.05)
 
 
-@pytest.mark.parametrize(
-    ("lines", "grounds", "least"),
-    [
-        (("ink", "soft", "plus", "minus", "alarm"), ("paper", "card"), 4.5),
-        (("ink", "soft", "plus", "minus"), ("node", "leaf", "root"), 4.5),
-        (("line", "up", "down"), ("paper",), 3),
-    ],
-)
+@pytest.mark.parametrize(("lines", "grounds", "least"), [
+    (("ink", "soft", "plus", "minus", "alarm"), ("paper", "card"), 4.5),
+    (("ink", "soft", "plus", "minus"), ("node", "leaf", "root"), 4.5),
+    (("line", "up", "down"), ("paper",), 3),
+])  # fmt: skip
 @pytest.mark.parametrize("mode", [0, 1])
 def test_texts_and_lines_have_a_contrast_with_what_they_stand_on(lines, grounds, least, mode):
     for line in lines:

@@ -160,13 +160,10 @@ def test_save_svg_writes_the_drawing_and_nothing_else(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["a.svg", "b.svg"]
 
 
-@pytest.mark.parametrize(
-    ("save", "name", "remedy"),
-    [
-        (save_svg, "y.png", r"SVG: name the file 'y.svg', not 'y.png'; .*draw_dot\(root, 'png'\).*outfile='y.png'"),
-        (viz.save_html, "y.svg", "HTML: name the file 'y.html', not 'y.svg'$"),
-    ],
-)
+@pytest.mark.parametrize(("save", "name", "remedy"), [
+    (save_svg, "y.png", r"SVG: name the file 'y.svg', not 'y.png'; .*draw_dot\(root, 'png'\).*outfile='y.png'"),
+    (viz.save_html, "y.svg", "HTML: name the file 'y.html', not 'y.svg'$"),
+])  # fmt: skip
 def test_a_file_is_of_the_kind_that_its_name_says_and_swapped_arguments_are_told_apart(tmp_path, save, name, remedy):
     with pytest.raises(ValueError, match=remedy):
         save(example(), tmp_path / name)

@@ -159,16 +159,13 @@ def test_decimals_stay_decimals():
 
 
 @pytest.mark.parametrize("kind", [mpf, Decimal])
-@pytest.mark.parametrize(
-    "optimizer",
-    [
-        lambda ps, d: optim.SGD(ps, d("0.1"), momentum=d("0.5"), dampening=d("0.25"), nesterov=False),
-        lambda ps, d: optim.SGD(ps, 0.1, momentum=0.5, nesterov=True, clip_grad_norm=0.25),
-        lambda ps, d: optim.AdamW(ps),
-        lambda ps, d: optim.Adam(ps, d("0.1"), (d("0.9"), d("0.999")), d("1e-8")),
-        lambda ps, d: optim.RMSprop(ps, d("0.1"), d("0.99"), d("1e-8")),
-    ],
-)
+@pytest.mark.parametrize("optimizer", [
+    lambda ps, d: optim.SGD(ps, d("0.1"), momentum=d("0.5"), dampening=d("0.25"), nesterov=False),
+    lambda ps, d: optim.SGD(ps, 0.1, momentum=0.5, nesterov=True, clip_grad_norm=0.25),
+    lambda ps, d: optim.AdamW(ps),
+    lambda ps, d: optim.Adam(ps, d("0.1"), (d("0.9"), d("0.999")), d("1e-8")),
+    lambda ps, d: optim.RMSprop(ps, d("0.1"), d("0.99"), d("1e-8")),
+])  # fmt: skip
 def test_networks_and_optimizers_compute_with_the_kind(optimizer, kind):
     def trained(kind):
         model = nn.MLP(2, [3, 1], activation="sigmoid", rng=0)
@@ -253,18 +250,15 @@ def test_a_type_that_is_registered_again_keeps_its_operators():
     assert [getattr(iv.mpf, name) for name in names] == before
 
 
-@pytest.mark.parametrize(
-    ("kind", "functions", "error", "message"),
-    [
-        *[
-            (kind, mpmath, TypeError, "register.. expects a type of numbers, such as decimal.Decimal, not")
-            for kind in (float, Value, "Decimal", Decimal(1), str, object, list)
-        ],
-        (Decimal, {"ln": Decimal.ln}, ValueError, "'ln' is <method 'ln' .*: expected functions, named exp, "),
-        (Decimal, {"log": 3}, ValueError, "'log' is 3: expected functions, named exp, "),
-        *[(Decimal, of, TypeError, f"{of} has no functions: expected a module, a class or a d") for of in (None, {})],
+@pytest.mark.parametrize(("kind", "functions", "error", "message"), [
+    *[
+        (kind, mpmath, TypeError, "register.. expects a type of numbers, such as decimal.Decimal, not")
+        for kind in (float, Value, "Decimal", Decimal(1), str, object, list)
     ],
-)
+    (Decimal, {"ln": Decimal.ln}, ValueError, "'ln' is <method 'ln' .*: expected functions, named exp, "),
+    (Decimal, {"log": 3}, ValueError, "'log' is 3: expected functions, named exp, "),
+    *[(Decimal, of, TypeError, f"{of} has no functions: expected a module, a class or a d") for of in (None, {})],
+])  # fmt: skip
 def test_only_a_type_of_numbers_and_functions_of_known_names_are_registered(kind, functions, error, message):
     with pytest.raises(error, match=message):
         scalar.register(kind, functions)

@@ -61,14 +61,11 @@ def failing(x, error):
 
 
 class TestTheTableOfOperations:
-    @pytest.mark.parametrize(
-        ("operation", "point"),
-        [
-            pytest.param(operation, point, id=f"{operation.name} at {point}")
-            for operation in OPERATIONS
-            for point in operation.points + operation.edges
-        ],
-    )
+    @pytest.mark.parametrize(("operation", "point"), [
+        pytest.param(operation, point, id=f"{operation.name} at {point}")
+        for operation in OPERATIONS
+        for point in operation.points + operation.edges
+    ])  # fmt: skip
     def test_the_value_is_right_and_the_gradient_the_closed_form(self, operation, point):
         assert operation.apply(*map(Value, point)).data == pytest.approx(operation.exact_value(point), rel=1e-15, abs=0)
         expected = operation.exact_gradient(point)
@@ -671,15 +668,12 @@ class TestFunctionsOfTwo:
 
 
 class TestMaximumOfMany:
-    @pytest.mark.parametrize(
-        ("xs", "largest", "gradients"),
-        [
-            ([3, 1, 2], 3, [1, 0, 0]),
-            ([Fraction(1, 3), Fraction(1, 2), Fraction(1, 2)], Fraction(1, 2), [0, Fraction(1, 2), Fraction(1, 2)]),
-            ([2.0, 2.0, 2.0, 2.0], 2.0, [0.25] * 4),
-            ([1.0, math.inf, math.inf, -math.inf], math.inf, [0.0, 0.5, 0.5, 0.0]),
-        ],
-    )
+    @pytest.mark.parametrize(("xs", "largest", "gradients"), [
+        ([3, 1, 2], 3, [1, 0, 0]),
+        ([Fraction(1, 3), Fraction(1, 2), Fraction(1, 2)], Fraction(1, 2), [0, Fraction(1, 2), Fraction(1, 2)]),
+        ([2.0, 2.0, 2.0, 2.0], 2.0, [0.25] * 4),
+        ([1.0, math.inf, math.inf, -math.inf], math.inf, [0.0, 0.5, 0.5, 0.0]),
+    ])  # fmt: skip
     def test_equal_ones_share_the_gradient_which_is_exact_if_they_are(self, xs, largest, gradients):
         for operation, sign in ((maximum, 1), (minimum, -1)):
             operands = [Value(sign * x) for x in xs]

@@ -390,15 +390,12 @@ def ranked(x):
     return x[0] + 2 * x[1] + x.pop() * 3
 
 
-@pytest.mark.parametrize(
-    ("in_place", "x", "value", "gradient"),
-    [
-        (doubled, np.array([1.0, 2.0, 4.0]), 84.0, [8.0, 16.0, 32.0]),
-        (clipped, np.array([-1.0, 2.0, 4.0]), 20.0, [0.0, 4.0, 8.0]),
-        (ranked, [4.0, -1.0, 2.0], 15.0, [3.0, 1.0, 2.0]),
-        (lambda x: x[0].pop() * x.pop(0).pop(), [[2.0, 3.0]], 6.0, [[3.0, 2.0]]),
-    ],
-)
+@pytest.mark.parametrize(("in_place", "x", "value", "gradient"), [
+    (doubled, np.array([1.0, 2.0, 4.0]), 84.0, [8.0, 16.0, 32.0]),
+    (clipped, np.array([-1.0, 2.0, 4.0]), 20.0, [0.0, 4.0, 8.0]),
+    (ranked, [4.0, -1.0, 2.0], 15.0, [3.0, 1.0, 2.0]),
+    (lambda x: x[0].pop() * x.pop(0).pop(), [[2.0, 3.0]], 6.0, [[3.0, 2.0]]),
+])  # fmt: skip
 def test_a_function_may_change_its_argument_in_place(in_place, x, value, gradient):
     before = list(x)
     assert value_and_grad(in_place)(x)[0] == value
@@ -502,21 +499,18 @@ LEAKY = own(lambda x: max(x, 0.01 * x), lambda x: 0.01 if x <= 0 else 1)
 ROUNDED = [own(lambda x, digits=digits: round(math.sin(x), digits), math.cos) for digits in (13, 14, 15)]
 
 
-@pytest.mark.parametrize(
-    ("f", "x", "options"),
-    [
-        pytest.param(RIGHT, Value(2), {"rtol": 0.0, "atol": 1e-12}, id="a right closure"),
-        pytest.param(lambda x: 2 * x, [Fraction(1, 3)], {"rtol": 0.0, "atol": 0.0}, id="exactly at the tolerance"),
-        pytest.param(NEARLY, 2.0, {"rtol": 1e-5}, id="an error of less than rtol"),
-        pytest.param(NEARLY, 2.0, {"atol": 1e-4}, id="an error of less than atol"),
-        pytest.param(lambda x: 1.5e308 * x, 0.5, {}, id="a gradient near the largest float"),
-        pytest.param(lambda x: 1e6 * x - 1e6 * x + x.sin() / 1e6, 0.3, {}, id="gradients that cancel"),
-        *[(f, x, {}) for f in (scalar.relu, LEAKY) for x in (-1.0, -1e-3, 1e-9, 0.5)],  # beside a kink
-        *[(f, -3 + n / 10, {}) for f in ROUNDED for n in range(60)],
-        *[(own(math.log, lambda x: 1 / x), x, {}) for x in (1e-10, 1e-3, 0.05, 7.0)],  # where it is defined
-        (own(math.asin, lambda x: 1 / math.sqrt(1 - x * x)), 1 - 2**-40, {"rtol": 1e-5}),
-    ],
-)
+@pytest.mark.parametrize(("f", "x", "options"), [
+    pytest.param(RIGHT, Value(2), {"rtol": 0.0, "atol": 1e-12}, id="a right closure"),
+    pytest.param(lambda x: 2 * x, [Fraction(1, 3)], {"rtol": 0.0, "atol": 0.0}, id="exactly at the tolerance"),
+    pytest.param(NEARLY, 2.0, {"rtol": 1e-5}, id="an error of less than rtol"),
+    pytest.param(NEARLY, 2.0, {"atol": 1e-4}, id="an error of less than atol"),
+    pytest.param(lambda x: 1.5e308 * x, 0.5, {}, id="a gradient near the largest float"),
+    pytest.param(lambda x: 1e6 * x - 1e6 * x + x.sin() / 1e6, 0.3, {}, id="gradients that cancel"),
+    *[(f, x, {}) for f in (scalar.relu, LEAKY) for x in (-1.0, -1e-3, 1e-9, 0.5)],  # beside a kink
+    *[(f, -3 + n / 10, {}) for f in ROUNDED for n in range(60)],
+    *[(own(math.log, lambda x: 1 / x), x, {}) for x in (1e-10, 1e-3, 0.05, 7.0)],  # where it is defined
+    (own(math.asin, lambda x: 1 / math.sqrt(1 - x * x)), 1 - 2**-40, {"rtol": 1e-5}),
+])  # fmt: skip
 def test_gradcheck_accepts_what_is_right_or_off_by_no_more_than_allowed(f, x, options):
     assert gradcheck(f, x, **options) is True
 

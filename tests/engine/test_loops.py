@@ -33,20 +33,17 @@ def test_no_rounds_return_the_state_itself(nothing):
 ROUNDS = "scan.. needs one number of rounds, but got "
 
 
-@pytest.mark.parametrize(
-    ("step", "options", "error", "message"),
-    [
-        (None, {}, ValueError, f"{ROUNDS}neither"),
-        (None, {"xs": [1, 2], "length": 3}, ValueError, rf"{ROUNDS}\[2, 3\]"),
-        (None, {"xs": {"a": [1], "b": [1, 2]}}, ValueError, rf"{ROUNDS}\[1, 2\]"),
-        (None, {"xs": {1, 2}}, TypeError, "xs is of type set"),
-        (None, {"xs": iter([1, 2])}, TypeError, "whose length is not known: expected a list"),
-        (None, {"length": -1}, ValueError, "length is -1: expected an int, 0 or greater"),
-        (None, {"length": 2.0}, ValueError, "length is 2.0: expected an int, 0 or greater"),
-        *[(lambda s, x, y=y: y, {"length": 3}, TypeError, "must return a pair") for y in (5, [1, 2], (1, 2, 3))],
-        (lambda s, x: (s, s), {"length": 3, "until": lambda s: s > 60}, TypeError, "must return .state, None."),
-    ],
-)
+@pytest.mark.parametrize(("step", "options", "error", "message"), [
+    (None, {}, ValueError, f"{ROUNDS}neither"),
+    (None, {"xs": [1, 2], "length": 3}, ValueError, rf"{ROUNDS}\[2, 3\]"),
+    (None, {"xs": {"a": [1], "b": [1, 2]}}, ValueError, rf"{ROUNDS}\[1, 2\]"),
+    (None, {"xs": {1, 2}}, TypeError, "xs is of type set"),
+    (None, {"xs": iter([1, 2])}, TypeError, "whose length is not known: expected a list"),
+    (None, {"length": -1}, ValueError, "length is -1: expected an int, 0 or greater"),
+    (None, {"length": 2.0}, ValueError, "length is 2.0: expected an int, 0 or greater"),
+    *[(lambda s, x, y=y: y, {"length": 3}, TypeError, "must return a pair") for y in (5, [1, 2], (1, 2, 3))],
+    (lambda s, x: (s, s), {"length": 3, "until": lambda s: s > 60}, TypeError, "must return .state, None."),
+])  # fmt: skip
 def test_a_step_or_rounds_that_do_not_fit_are_an_error(step, options, error, message):
     with pytest.raises(error, match=message):
         scan(step or (lambda s, x: (s, x)), 1, **options)

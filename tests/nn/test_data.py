@@ -135,33 +135,30 @@ def test_arrays_are_split_and_standardized_into_arrays():
     assert scaling(np.array([[0, 1]], dtype="uint8")).tolist() == scaling([[0, 1]])
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: moons(-1), ValueError, "n is -1"),
-        (lambda: circles(10, noise=math.nan), ValueError, "noise is nan"),
-        (lambda: circles(factor=math.inf), ValueError, "factor is inf"),
-        (lambda: spirals(10, arms=0), ValueError, "arms is 0"),
-        (lambda: moons(rng="7"), TypeError, "rng is '7': expected a random.Random, a NumPy generator or a seed"),
-        (lambda: batches([1], [1, 2], 1), ValueError, "not 1 and 2"),
-        (lambda: batches([1], [1], 0), ValueError, "size is 0"),
-        *[
-            (lambda xs=xs: batches(xs, [1.0], 1), TypeError, f"xs is of type {type(xs).__name__}: expected a list or")
-            for xs in ({0: 1.0}, {1.0}, iter([1.0]), 1.0, None, np.array(1.0))
-        ],
-        (lambda: train_test_split(XS, YS, 0.001), ValueError, "test_size is 0.001: expected one that divides 100"),
-        (lambda: train_test_split(XS, YS, 100), ValueError, "test_size is 100: expected one that divides 100"),
-        (lambda: train_test_split(XS, YS, 1.0), ValueError, "test_size is 1.0: expected .* below 1"),
-        (lambda: train_test_split(XS, YS[1:]), ValueError, "same length"),
-        (lambda: train_test_split(XS, YS, stratify=[0]), ValueError, "stratify has 1 classes: expected 100"),
-        (lambda: train_test_split(XS, YS, stratify={0}), TypeError, "stratify is of type set"),
-        (lambda: standardize([]), ValueError, "xs is empty: expected at least one row"),
-        (lambda: standardize([1.0, 2.0]), TypeError, r"xs\[0\] is of type float: expected a list"),
-        (lambda: standardize([[1.0, math.nan]]), ValueError, r"xs\[0\]\[1\] is nan: expected a finite number"),
-        (lambda: standardize([[1.0], [1.0, 2.0]]), ValueError, r"xs\[1\] has 2 numbers: expected 1"),
-        (lambda: standardize([[1.0]])[1]([[1.0, 2.0]]), ValueError, r"xs\[0\] has 2 numbers: expected 1"),
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda: moons(-1), ValueError, "n is -1"),
+    (lambda: circles(10, noise=math.nan), ValueError, "noise is nan"),
+    (lambda: circles(factor=math.inf), ValueError, "factor is inf"),
+    (lambda: spirals(10, arms=0), ValueError, "arms is 0"),
+    (lambda: moons(rng="7"), TypeError, "rng is '7': expected a random.Random, a NumPy generator or a seed"),
+    (lambda: batches([1], [1, 2], 1), ValueError, "not 1 and 2"),
+    (lambda: batches([1], [1], 0), ValueError, "size is 0"),
+    *[
+        (lambda xs=xs: batches(xs, [1.0], 1), TypeError, f"xs is of type {type(xs).__name__}: expected a list or")
+        for xs in ({0: 1.0}, {1.0}, iter([1.0]), 1.0, None, np.array(1.0))
     ],
-)
+    (lambda: train_test_split(XS, YS, 0.001), ValueError, "test_size is 0.001: expected one that divides 100"),
+    (lambda: train_test_split(XS, YS, 100), ValueError, "test_size is 100: expected one that divides 100"),
+    (lambda: train_test_split(XS, YS, 1.0), ValueError, "test_size is 1.0: expected .* below 1"),
+    (lambda: train_test_split(XS, YS[1:]), ValueError, "same length"),
+    (lambda: train_test_split(XS, YS, stratify=[0]), ValueError, "stratify has 1 classes: expected 100"),
+    (lambda: train_test_split(XS, YS, stratify={0}), TypeError, "stratify is of type set"),
+    (lambda: standardize([]), ValueError, "xs is empty: expected at least one row"),
+    (lambda: standardize([1.0, 2.0]), TypeError, r"xs\[0\] is of type float: expected a list"),
+    (lambda: standardize([[1.0, math.nan]]), ValueError, r"xs\[0\]\[1\] is nan: expected a finite number"),
+    (lambda: standardize([[1.0], [1.0, 2.0]]), ValueError, r"xs\[1\] has 2 numbers: expected 1"),
+    (lambda: standardize([[1.0]])[1]([[1.0, 2.0]]), ValueError, r"xs\[0\] has 2 numbers: expected 1"),
+])  # fmt: skip
 def test_invalid_arguments_raise_errors_that_name_them(call, error, message):
     with pytest.raises(error, match=message):
         call()

@@ -47,15 +47,12 @@ def test_mse_loss_of_fractions_is_exact():
     assert grads(xs) == [Fraction(2, 3), Fraction(5, 7)]
 
 
-@pytest.mark.parametrize(
-    ("loss", "inputs", "targets", "each", "gradient"),
-    [
-        (losses.l1_loss, [3.0, -1.5, 2.0], [1.0, 0.0, 2.0], [2.0, 1.5, 0.0], [1.0, -1.0, 0.0]),
-        (losses.huber_loss, [0.5, 4.0, -2.0], [0.0, 1.0, 0.0], [0.125, 2.5, 1.5], [0.5, 1.0, -1.0]),
-        (partial(losses.huber_loss, delta=2.0), [1.0, 5.0, -3.0], [0.0, 1.0, 0.0], [0.5, 6.0, 4.0], [1.0, 2.0, -2.0]),
-        (hinge_loss, [0.5, 2.0, -0.25, -3.0], [1, 1, -1, 1], [0.5, 0.0, 0.75, 4.0], [-1.0, 0.0, 1.0, -1.0]),
-    ],
-)
+@pytest.mark.parametrize(("loss", "inputs", "targets", "each", "gradient"), [
+    (losses.l1_loss, [3.0, -1.5, 2.0], [1.0, 0.0, 2.0], [2.0, 1.5, 0.0], [1.0, -1.0, 0.0]),
+    (losses.huber_loss, [0.5, 4.0, -2.0], [0.0, 1.0, 0.0], [0.125, 2.5, 1.5], [0.5, 1.0, -1.0]),
+    (partial(losses.huber_loss, delta=2.0), [1.0, 5.0, -3.0], [0.0, 1.0, 0.0], [0.5, 6.0, 4.0], [1.0, 2.0, -2.0]),
+    (hinge_loss, [0.5, 2.0, -0.25, -3.0], [1, 1, -1, 1], [0.5, 0.0, 0.75, 4.0], [-1.0, 0.0, 1.0, -1.0]),
+])  # fmt: skip
 def test_losses_of_numbers_are_those_of_their_formulas(loss, inputs, targets, each, gradient):
     xs = values(inputs)
     assert numbers(loss(xs, targets, reduction="none")) == each
@@ -64,13 +61,10 @@ def test_losses_of_numbers_are_those_of_their_formulas(loss, inputs, targets, ea
 
 
 @pytest.mark.usefixtures("two_derivatives")
-@pytest.mark.parametrize(
-    ("loss", "targets", "message"),
-    [
-        (hinge_loss, [0, 0.5, 2, NAN], r"-1 or \+1; for 0 and 1, use binary_cross"),
-        (binary_cross_entropy_with_logits, [-1, 2, NAN, Value(-1.0)], "a number from 0 to 1; for .* use hinge_loss"),
-    ],
-)
+@pytest.mark.parametrize(("loss", "targets", "message"), [
+    (hinge_loss, [0, 0.5, 2, NAN], r"-1 or \+1; for 0 and 1, use binary_cross"),
+    (binary_cross_entropy_with_logits, [-1, 2, NAN, Value(-1.0)], "a number from 0 to 1; for .* use hinge_loss"),
+])  # fmt: skip
 def test_targets_that_a_loss_has_no_meaning_for_are_refused(loss, targets, message):
     for target in targets:
         with pytest.raises(ValueError, match=rf"target\[0\] is .*: {loss.__name__} expects {message}"):
@@ -156,19 +150,16 @@ def textbook_logsumexp(xs):
     return micrograd.sum([x.exp() for x in xs]).log()
 
 
-@pytest.mark.parametrize(
-    ("f", "textbook"),
-    [
-        (lambda xs: cross_entropy(xs, 0), textbook_logsumexp),
-        (lambda xs: cross_entropy(xs, 1, **SMOOTHED), lambda xs: MASS * textbook_logsumexp(xs)),
-        *[(lambda xs, k=k: log_softmax(xs)[k], lambda xs: -textbook_logsumexp(xs)) for k in range(4)],
-        (lambda xs: softmax(xs)[1], lambda xs: (xs[1] - textbook_logsumexp(xs)).exp()),
-        (
-            lambda xs: binary_cross_entropy_with_logits(xs[1], xs[0]),
-            lambda xs: (1 + xs[1].exp()).log() - xs[0] * xs[1],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("f", "textbook"), [
+    (lambda xs: cross_entropy(xs, 0), textbook_logsumexp),
+    (lambda xs: cross_entropy(xs, 1, **SMOOTHED), lambda xs: MASS * textbook_logsumexp(xs)),
+    *[(lambda xs, k=k: log_softmax(xs)[k], lambda xs: -textbook_logsumexp(xs)) for k in range(4)],
+    (lambda xs: softmax(xs)[1], lambda xs: (xs[1] - textbook_logsumexp(xs)).exp()),
+    (
+        lambda xs: binary_cross_entropy_with_logits(xs[1], xs[0]),
+        lambda xs: (1 + xs[1].exp()).log() - xs[0] * xs[1],
+    ),
+])  # fmt: skip
 def test_second_derivatives_are_those_of_the_formulas_up_to_linear_terms(f, textbook):
     for row, expected in zip(hessian(f)(LOGITS["ordinary"]), hessian(textbook)(LOGITS["ordinary"]), strict=True):
         assert row == close(expected, rel=1e-12, abs=1e-15)
@@ -274,21 +265,18 @@ def test_a_target_may_be_an_argument_of_compiled_code(name, options, reduction, 
             assert flat(gradients) == close(flat(grads([x, y])), rel=1e-12, abs=1e-15)
 
 
-@pytest.mark.parametrize(
-    ("loss", "options", "message"),
-    [
-        (cross_entropy, {"weight": [1.0]}, "weight has 1 numbers: expected 2, one for each class"),
-        (cross_entropy, {"weight": []}, "weight has 0 numbers"),
-        (cross_entropy, {"weight": [1.0, -1.0]}, r"weight\[1\] is -1.0: expected a finite number, 0 or greater"),
-        (cross_entropy, {"label_smoothing": 1.5}, "label_smoothing is 1.5: expected a number from 0 to 1"),
-        (cross_entropy, {"label_smoothing": -0.1}, "label_smoothing is -0.1"),
-        *[(losses.huber_loss, {"delta": delta}, f"delta is {delta:g}") for delta in (0, -1.0, math.inf)],
-        *[
-            (loss, {"reduction": "average"}, "reduction is 'average': expected 'mean', 'sum' or 'none'")
-            for loss in (*OF_NUMBERS, *OF_CLASSES)
-        ],
+@pytest.mark.parametrize(("loss", "options", "message"), [
+    (cross_entropy, {"weight": [1.0]}, "weight has 1 numbers: expected 2, one for each class"),
+    (cross_entropy, {"weight": []}, "weight has 0 numbers"),
+    (cross_entropy, {"weight": [1.0, -1.0]}, r"weight\[1\] is -1.0: expected a finite number, 0 or greater"),
+    (cross_entropy, {"label_smoothing": 1.5}, "label_smoothing is 1.5: expected a number from 0 to 1"),
+    (cross_entropy, {"label_smoothing": -0.1}, "label_smoothing is -0.1"),
+    *[(losses.huber_loss, {"delta": delta}, f"delta is {delta:g}") for delta in (0, -1.0, math.inf)],
+    *[
+        (loss, {"reduction": "average"}, "reduction is 'average': expected 'mean', 'sum' or 'none'")
+        for loss in (*OF_NUMBERS, *OF_CLASSES)
     ],
-)
+])  # fmt: skip
 def test_invalid_options_and_those_without_a_name_are_errors(loss, options, message):
     target = 1 if loss in OF_CLASSES else [1.0, 1.0]
     with pytest.raises(ValueError, match=message):

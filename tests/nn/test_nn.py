@@ -48,13 +48,10 @@ def bits(module):
 # The start
 
 
-@pytest.mark.parametrize(
-    ("activation", "limit"),
-    [
-        *[(of, math.sqrt(6 / 48)) for of in ("tanh", "sigmoid", "softplus", "linear", swish, Value.tanh)],
-        *[(of, math.sqrt(6 / 8)) for of in ("relu", "leaky_relu", Value.relu, scalar.leaky_relu)],
-    ],
-)
+@pytest.mark.parametrize(("activation", "limit"), [
+    *[(of, math.sqrt(6 / 48)) for of in ("tanh", "sigmoid", "softplus", "linear", swish, Value.tanh)],
+    *[(of, math.sqrt(6 / 8)) for of in ("relu", "leaky_relu", Value.relu, scalar.leaky_relu)],
+])  # fmt: skip
 def test_weights_start_within_the_limit_of_glorot_or_for_the_relus_of_he(activation, limit):
     data = weights(Layer(8, 40, activation, rng=0))
     assert 0.98 * limit < max(data) <= limit
@@ -413,13 +410,10 @@ class Slotted(Module):
 
 
 @duplicated
-@pytest.mark.parametrize(
-    ("model", "names"),
-    [
-        (Record(Value(2.0), Neuron(1, rng=1), ["a"]), ["scale", "head.w.0", "head.b"]),
-        (Slotted(), ["other", "_Slotted__hidden", "w.0"]),
-    ],
-)
+@pytest.mark.parametrize(("model", "names"), [
+    (Record(Value(2.0), Neuron(1, rng=1), ["a"]), ["scale", "head.w.0", "head.b"]),
+    (Slotted(), ["other", "_Slotted__hidden", "w.0"]),
+])  # fmt: skip
 def test_a_dataclass_or_one_with_slots_is_as_any_other(duplicate, model, names):
     parent = Module()
     parent.parts = [model, 1.0]

@@ -67,18 +67,15 @@ def test_ten_steps_agree_with_pytorch(kind, options):
     assert numbers(ours) != START
 
 
-@pytest.mark.parametrize(
-    ("kind", "options", "start", "gradients", "expected"),
-    [
-        (SGD, {"learning_rate": 2}, Fraction(1, 3), [Fraction(1, 7)], [Fraction(1, 21)]),  # exact
-        (SGD, {"learning_rate": Fraction(1, 4)}, 3.0, [2.0], [2.5]),
-        (AdamW, {"learning_rate": 0.5, "weight_decay": 0.5}, 8.0, [0.0, 0.0], [6.0, 4.5]),
-        # 4 in the first step, then 4 / 2 + 4 / 4
-        (SGD, {"learning_rate": 1.0, "momentum": 0.5, "dampening": 0.75}, 0.0, [4.0, 4.0], [-4.0, -7.0]),
-        (RMSprop, {"learning_rate": 0.5, "alpha": 0.5, "eps": 1.0, "centered": True}, 0.0, [2.0], [-0.5]),
-        (RMSprop, {"learning_rate": 0.5, "alpha": 0.75, "eps": 1.0, "momentum": 0.5}, 0.0, [2.0, 0.0], [-0.5, -0.75]),
-    ],
-)
+@pytest.mark.parametrize(("kind", "options", "start", "gradients", "expected"), [
+    (SGD, {"learning_rate": 2}, Fraction(1, 3), [Fraction(1, 7)], [Fraction(1, 21)]),  # exact
+    (SGD, {"learning_rate": Fraction(1, 4)}, 3.0, [2.0], [2.5]),
+    (AdamW, {"learning_rate": 0.5, "weight_decay": 0.5}, 8.0, [0.0, 0.0], [6.0, 4.5]),
+    # 4 in the first step, then 4 / 2 + 4 / 4
+    (SGD, {"learning_rate": 1.0, "momentum": 0.5, "dampening": 0.75}, 0.0, [4.0, 4.0], [-4.0, -7.0]),
+    (RMSprop, {"learning_rate": 0.5, "alpha": 0.5, "eps": 1.0, "centered": True}, 0.0, [2.0], [-0.5]),
+    (RMSprop, {"learning_rate": 0.5, "alpha": 0.75, "eps": 1.0, "momentum": 0.5}, 0.0, [2.0, 0.0], [-0.5, -0.75]),
+])  # fmt: skip
 def test_steps_are_those_of_their_formulas(kind, options, start, gradients, expected):
     p = Value(start)
     optimizer = kind([p], **options)
@@ -275,18 +272,15 @@ def test_optimizers_and_schedules_show_what_they_were_made_with():
 # Clipping
 
 
-@pytest.mark.parametrize(
-    ("gradients", "max_norm", "norm", "expected"),
-    [
-        ([3.0, -4.0], 1.0, 5.0, [3 / 5.000001, -4 / 5.000001]),
-        ([3.0, -4.0], 5.1, 5.0, [3.0, -4.0]),
-        ([3.0, -4.0], math.inf, 5.0, [3.0, -4.0]),
-        ([3.0, -4.0], np.float32(1.0), 5.0, [3 / 5.000001, -4 / 5.000001]),
-        ([3e300, -4e300], 1.0, 5e300, [0.6, -0.8]),  # whose squares overflow
-        ([math.nan, 100.0], 1.0, math.nan, [math.nan, math.nan]),
-        ([math.inf, 100.0], math.inf, math.inf, [math.inf, 100.0]),  # only measured
-    ],
-)
+@pytest.mark.parametrize(("gradients", "max_norm", "norm", "expected"), [
+    ([3.0, -4.0], 1.0, 5.0, [3 / 5.000001, -4 / 5.000001]),
+    ([3.0, -4.0], 5.1, 5.0, [3.0, -4.0]),
+    ([3.0, -4.0], math.inf, 5.0, [3.0, -4.0]),
+    ([3.0, -4.0], np.float32(1.0), 5.0, [3 / 5.000001, -4 / 5.000001]),
+    ([3e300, -4e300], 1.0, 5e300, [0.6, -0.8]),  # whose squares overflow
+    ([math.nan, 100.0], 1.0, math.nan, [math.nan, math.nan]),
+    ([math.inf, 100.0], math.inf, math.inf, [math.inf, 100.0]),  # only measured
+])  # fmt: skip
 def test_clipping_scales_the_gradients_to_the_norm_and_returns_what_it_was(gradients, max_norm, norm, expected):
     ps = parameters([0.0, 0.0])
     ps[0].grad, ps[1].grad = gradients
@@ -315,16 +309,13 @@ def test_schedules_are_those_of_their_formulas(schedule, expected):
     assert list(map(schedule, range(len(expected)))) == close(expected, rel=1e-15, abs=1e-16)
 
 
-@pytest.mark.parametrize(
-    ("returned", "message"),
-    [
-        (lambda x, grad: x, r"^the rule of Own returns 1\.0: expected a tuple of the parameter, mean$"),
-        (lambda x, grad: (x,), r"^the rule of Own returns \(1\.0,\): expected a tuple of the parameter, mean$"),
-        (lambda x, grad: (x, 0.0, 0.0), r"^the rule of Own returns .*: expected a tuple of the parameter, mean$"),
-        (lambda x, grad: (where(grad > 0, x, -x), 0.0), "^the rule of Own returns a Value: expected numbers"),
-        (lambda x, grad: (x, Value(0.0)), "^the rule of Own returns a Value: .* functions of micrograd.scalar"),
-    ],
-)
+@pytest.mark.parametrize(("returned", "message"), [
+    (lambda x, grad: x, r"^the rule of Own returns 1\.0: expected a tuple of the parameter, mean$"),
+    (lambda x, grad: (x,), r"^the rule of Own returns \(1\.0,\): expected a tuple of the parameter, mean$"),
+    (lambda x, grad: (x, 0.0, 0.0), r"^the rule of Own returns .*: expected a tuple of the parameter, mean$"),
+    (lambda x, grad: (where(grad > 0, x, -x), 0.0), "^the rule of Own returns a Value: expected numbers"),
+    (lambda x, grad: (x, Value(0.0)), "^the rule of Own returns a Value: .* functions of micrograd.scalar"),
+])  # fmt: skip
 def test_a_rule_that_returns_no_tuple_of_the_right_length_or_a_value_changes_nothing(returned, message):
     class Own(Optimizer):
         moments: ClassVar = {"mean": -math.inf}

@@ -81,22 +81,19 @@ def test_derivatives_nest_in_dicts():
     assert hvp(lambda p: square(p)["p"][0])(point, [0.0, 1.0]) == {"a": 6.0, "b": 4.0}
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: grad(model)({"w": [[1.0, "x"]]}, 2.0), TypeError, r"^args\[0\]\['w'\]\[0\]\[1\]: .* str: 'x'$"),
-        (lambda: grad(model, 1)(TREE, [1.0, None]), TypeError, r"^args\[1\]\[1\]: a Value holds a number"),
-        (lambda: grad(model, -1)(TREE, None), TypeError, r"^args\[1\]: a Value holds a number"),
-        (lambda: grad(model)({1: 1.0, "a": 2.0}, 2.0), TypeError, "not supported between instances of"),
-        (lambda: hvp(square)({"a": 1.0, "b": 2.0}, {"a": 1.0, "c": 2.0}), TypeError, "grad.. expects"),
-        (
-            lambda: jvp(square)({"a": 1.0, "b": 2.0}, {"a": 1.0, "c": 2.0}),
-            ValueError,
-            r"shape of x, {'a': \(\), 'b': \(\)}, not {'a': \(\), 'c': \(\)}",
-        ),
-        (lambda: jvp(lambda x: x[0])([1.0, 2.0], {"a": 1.0, "b": 2.0}), ValueError, r"shape of x, \(2,\), not {'a'"),
-    ],
-)
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda: grad(model)({"w": [[1.0, "x"]]}, 2.0), TypeError, r"^args\[0\]\['w'\]\[0\]\[1\]: .* str: 'x'$"),
+    (lambda: grad(model, 1)(TREE, [1.0, None]), TypeError, r"^args\[1\]\[1\]: a Value holds a number"),
+    (lambda: grad(model, -1)(TREE, None), TypeError, r"^args\[1\]: a Value holds a number"),
+    (lambda: grad(model)({1: 1.0, "a": 2.0}, 2.0), TypeError, "not supported between instances of"),
+    (lambda: hvp(square)({"a": 1.0, "b": 2.0}, {"a": 1.0, "c": 2.0}), TypeError, "grad.. expects"),
+    (
+        lambda: jvp(square)({"a": 1.0, "b": 2.0}, {"a": 1.0, "c": 2.0}),
+        ValueError,
+        r"shape of x, {'a': \(\), 'b': \(\)}, not {'a': \(\), 'c': \(\)}",
+    ),
+    (lambda: jvp(lambda x: x[0])([1.0, 2.0], {"a": 1.0, "b": 2.0}), ValueError, r"shape of x, \(2,\), not {'a'"),
+])  # fmt: skip
 def test_an_error_says_where_in_the_dict_it_is(call, error, message):
     with pytest.raises(error, match=message):
         call()

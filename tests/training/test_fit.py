@@ -276,13 +276,10 @@ def test_an_optimizer_goes_on_after_a_step_that_is_undone(make):
     assert optimizer.steps == 1
 
 
-@pytest.mark.parametrize(
-    ("path", "what", "epochs"),
-    [
-        ([3.0, 2.0, 1e200], "the validation loss is inf after epoch 3", 3),
-        ([3.0, 2.0, 4.0, math.nan], "a parameter is nan in epoch 4, step 4, at a learning rate of 0.0", 3),
-    ],
-)
+@pytest.mark.parametrize(("path", "what", "epochs"), [
+    ([3.0, 2.0, 1e200], "the validation loss is inf after epoch 3", 3),
+    ([3.0, 2.0, 4.0, math.nan], "a parameter is nan in epoch 4, step 4, at a learning rate of 0.0", 3),
+])  # fmt: skip
 def test_with_patience_a_training_that_diverges_brings_back_the_best_parameters(path, what, epochs):
     model = Line(9.0)
     with pytest.raises(Diverged) as caught:
@@ -359,14 +356,11 @@ def test_invalid_arguments_are_refused_before_anything_happens(options, kind, me
 
 
 @pytest.mark.parametrize("backend", ["eager", "auto", "python"])
-@pytest.mark.parametrize(
-    ("loss", "ys", "validation", "message"),
-    [
-        (hinge_loss, YS, None, r"^ys\[0\] is 0: hinge_loss expects -1 or \+1"),
-        (cross_entropy, [0] * 11 + [-1], None, r"^ys\[11\] is -1: binary_.* expects a number from 0 to 1"),
-        (cross_entropy, YS, (XS, [[0, 2]] * 12), r"^validation\[1\]\[0\]\[1\] is 2"),
-    ],
-)
+@pytest.mark.parametrize(("loss", "ys", "validation", "message"), [
+    (hinge_loss, YS, None, r"^ys\[0\] is 0: hinge_loss expects -1 or \+1"),
+    (cross_entropy, [0] * 11 + [-1], None, r"^ys\[11\] is -1: binary_.* expects a number from 0 to 1"),
+    (cross_entropy, YS, (XS, [[0, 2]] * 12), r"^validation\[1\]\[0\]\[1\] is 2"),
+])  # fmt: skip
 def test_targets_that_the_loss_is_not_for_are_refused_at_the_door_of_every_backend(
     backend, loss, ys, validation, message
 ):

@@ -362,15 +362,12 @@ def thaw(model, step):
 
 
 @pytest.mark.parametrize("validation", [None, ([1.0, 0.0], [2.0, 2.0])])
-@pytest.mark.parametrize(
-    ("model", "loss", "change"),
-    [
-        (Annealed, losses.mse_loss, lambda model, step: setattr(model.alpha, "data", 0.7**step)),
-        (Line, lambda p, y: ALPHA * (p - y) ** 2, lambda model, step: setattr(ALPHA, "data", 0.7**step)),
-        (Frozen, losses.mse_loss, lambda model, step: None),
-        (Frozen, losses.mse_loss, thaw),
-    ],
-)
+@pytest.mark.parametrize(("model", "loss", "change"), [
+    (Annealed, losses.mse_loss, lambda model, step: setattr(model.alpha, "data", 0.7**step)),
+    (Line, lambda p, y: ALPHA * (p - y) ** 2, lambda model, step: setattr(ALPHA, "data", 0.7**step)),
+    (Frozen, losses.mse_loss, lambda model, step: None),
+    (Frozen, losses.mse_loss, thaw),
+])  # fmt: skip
 @pytest.mark.parametrize("way", ["python", "c", "shards"])
 def test_values_that_are_not_learned_are_read_at_each_step(model, loss, change, validation, way):
     found = []

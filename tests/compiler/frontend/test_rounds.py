@@ -313,19 +313,16 @@ doubled = own(lambda x: 2 * x, lambda x, grad: x.grad + 2 * grad)
 """An operation of the user's own, whose closure might read gradients midway."""
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda x: scan(lambda s, _: (doubled(s) * 0.5 + x, None), x, length=10)[0],
-        lambda x: scan(lambda s, _: (s * x, None), x, length=7)[0],
-        lambda x: scan(lambda s, y: (s * x + y[0], None), x, [[1.0], [1.0, 2.0], *[[3.0]] * 8])[0],
-        lambda x: scan(lambda s, i: (s * [x, x * x][int(i)], None), x, [0, 1, 1, 0, 1, 0, 1, 1, 0])[0],
-        lambda x: scan(lambda s, i: ([*s, x] if i == 3 else s, None), [x], range(9))[0][0],
-        lambda x: scan(lambda s, _: (s, x * x), None, length=9)[1][8],
-        lambda x: scan(lambda s, _: (s[:1], None), [x, x], length=9)[0][0],
-        grad(lambda x: scan(lambda s, _: (s * x.sin(), None), x, length=9)[0]),
-    ],
-)
+@pytest.mark.parametrize("function", [
+    lambda x: scan(lambda s, _: (doubled(s) * 0.5 + x, None), x, length=10)[0],
+    lambda x: scan(lambda s, _: (s * x, None), x, length=7)[0],
+    lambda x: scan(lambda s, y: (s * x + y[0], None), x, [[1.0], [1.0, 2.0], *[[3.0]] * 8])[0],
+    lambda x: scan(lambda s, i: (s * [x, x * x][int(i)], None), x, [0, 1, 1, 0, 1, 0, 1, 1, 0])[0],
+    lambda x: scan(lambda s, i: ([*s, x] if i == 3 else s, None), [x], range(9))[0][0],
+    lambda x: scan(lambda s, _: (s, x * x), None, length=9)[1][8],
+    lambda x: scan(lambda s, _: (s[:1], None), [x, x], length=9)[0][0],
+    grad(lambda x: scan(lambda s, _: (s * x.sin(), None), x, length=9)[0]),
+])  # fmt: skip
 def test_other_loops_are_traced_round_by_round(function):
     fast = compile(function, (1.5,), parameters=[], backend="python")
     assert "scan" not in fast.stages["trace"]

@@ -137,16 +137,13 @@ def test_an_exponent_beside_a_whole_number_is_not_taken_for_it(backend, exponent
             fast(-3.0)
 
 
-@pytest.mark.parametrize(
-    ("function", "text"),
-    [
-        (lambda x: (0 + 1 * x * 1 / 1) ** 1, "return [x0]"),
-        (functional.grad(functional.grad(lambda x: x**2)), "return [2.0]"),
-        (lambda x: [abs(x), abs(-x)], "t0 = abs(x0)\n    return [t0, t0]"),
-        (lambda x: (x.exp(), x.sin())[1], "t0 = sin(x0)\n    return [t0]"),
-        (lambda x: [x * 2 + 1, (2 * x).exp(), (x * 2).exp()], "t0 = x0 * 2.0\n    t1 = t0 + 1.0\n    t2 = exp(t0)"),
-    ],
-)
+@pytest.mark.parametrize(("function", "text"), [
+    (lambda x: (0 + 1 * x * 1 / 1) ** 1, "return [x0]"),
+    (functional.grad(functional.grad(lambda x: x**2)), "return [2.0]"),
+    (lambda x: [abs(x), abs(-x)], "t0 = abs(x0)\n    return [t0, t0]"),
+    (lambda x: (x.exp(), x.sin())[1], "t0 = sin(x0)\n    return [t0]"),
+    (lambda x: [x * 2 + 1, (2 * x).exp(), (x * 2).exp()], "t0 = x0 * 2.0\n    t1 = t0 + 1.0\n    t2 = exp(t0)"),
+])  # fmt: skip
 def test_nothing_is_computed_twice_or_in_vain(function, text):
     assert text in micrograd.compile(function, (1.0,), backend="python").source
 
@@ -160,39 +157,36 @@ def test_infinite_and_undefined_constants_compile(backend):
         micrograd.compile(lambda x: x / 0.0, (1.0,), backend=backend)(1.0)
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda x: x if x > 0 else -x,
-        lambda x: x if x else -x,
-        lambda x: 1.0 if x == 2 else x,
-        lambda x: max(x, 1.0),
-        lambda x: x * (x in [1.0, 2.0]),
-        lambda x: x * float(x.data),
-        lambda x: x * int(x.data),
-        lambda x: x * complex(x.data).real,
-        lambda x: x * math.exp(x),
-        lambda x: x * math.floor(x.data),
-        lambda x: x * math.ceil(x.data),
-        lambda x: x * math.trunc(x.data),
-        lambda x: x * round(x.data),
-        lambda x: x * round(x.data, 2),
-        lambda x: [1.0, 2.0][x.data],
-        lambda x: range(x.data)[0],
-        lambda x: [1.0][x],
-        lambda x: np.eye(2)[x],
-        lambda x: 1 < x < 2,
-        lambda x: np.max(np.array([x, x])),
-        lambda x: functional.grad(lambda v: v if v > 0 else -v)(x),
-        lambda x: f"{x.data:.3f}",
-        lambda x: f"{x:.3f}",
-        lambda x: {0: 1.0, 1: 5.0}.get(x, 2.0) * x,
-        lambda x: {0: 1.0, 1: 5.0}.get(x.data, 2.0) * x,
-        lambda x: x * len({x.data, x.data}),
-        lambda x: x * len({x, x}),
-        lambda x: x * {PARAMETER.data: 2.0}.get(1.0, 3.0),
-    ],
-)
+@pytest.mark.parametrize("function", [
+    lambda x: x if x > 0 else -x,
+    lambda x: x if x else -x,
+    lambda x: 1.0 if x == 2 else x,
+    lambda x: max(x, 1.0),
+    lambda x: x * (x in [1.0, 2.0]),
+    lambda x: x * float(x.data),
+    lambda x: x * int(x.data),
+    lambda x: x * complex(x.data).real,
+    lambda x: x * math.exp(x),
+    lambda x: x * math.floor(x.data),
+    lambda x: x * math.ceil(x.data),
+    lambda x: x * math.trunc(x.data),
+    lambda x: x * round(x.data),
+    lambda x: x * round(x.data, 2),
+    lambda x: [1.0, 2.0][x.data],
+    lambda x: range(x.data)[0],
+    lambda x: [1.0][x],
+    lambda x: np.eye(2)[x],
+    lambda x: 1 < x < 2,
+    lambda x: np.max(np.array([x, x])),
+    lambda x: functional.grad(lambda v: v if v > 0 else -v)(x),
+    lambda x: f"{x.data:.3f}",
+    lambda x: f"{x:.3f}",
+    lambda x: {0: 1.0, 1: 5.0}.get(x, 2.0) * x,
+    lambda x: {0: 1.0, 1: 5.0}.get(x.data, 2.0) * x,
+    lambda x: x * len({x.data, x.data}),
+    lambda x: x * len({x, x}),
+    lambda x: x * {PARAMETER.data: 2.0}.get(1.0, 3.0),
+])  # fmt: skip
 def test_a_question_for_the_number_is_answered_at_the_users_line_with_the_remedy(function):
     with pytest.raises(TraceError) as error:
         micrograd.compile(function, (1.0,), parameters=[PARAMETER], backend="python")

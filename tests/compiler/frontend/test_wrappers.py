@@ -10,17 +10,14 @@ import micrograd
 np = pytest.importorskip("numpy")
 
 
-@pytest.mark.parametrize(
-    ("function", "examples", "came", "expected"),
-    [
-        (lambda x, y: x + y, (0.0, 0.0), ([1.0, 2.0], [3.0, 4.0]), [4.0, 6.0]),
-        (lambda x, y: x + y, (0.0, 0.0), (5.0, [3.0, 4.0]), [8.0, 9.0]),
-        (lambda x: x * 2, (0.0,), ([[1.0, 2.0], [3.0, 4.0]],), [[2.0, 4.0], [6.0, 8.0]]),
-        (lambda x: x["a"] * 2, ({"a": 0.0, "b": 1.0},), ({"a": [1.0, 2.0], "b": 1.0},), [2.0, 4.0]),
-        (lambda xs: xs[0] + xs[1], ([0.0, 0.0],), ([[1.0, 2.0], [3.0, 4.0]],), [4.0, 6.0]),
-        (lambda xs: xs * 2, ([0.0, 0.0],), ([1.0, 2.0],), [1.0, 2.0, 1.0, 2.0]),
-    ],
-)
+@pytest.mark.parametrize(("function", "examples", "came", "expected"), [
+    (lambda x, y: x + y, (0.0, 0.0), ([1.0, 2.0], [3.0, 4.0]), [4.0, 6.0]),
+    (lambda x, y: x + y, (0.0, 0.0), (5.0, [3.0, 4.0]), [8.0, 9.0]),
+    (lambda x: x * 2, (0.0,), ([[1.0, 2.0], [3.0, 4.0]],), [[2.0, 4.0], [6.0, 8.0]]),
+    (lambda x: x["a"] * 2, ({"a": 0.0, "b": 1.0},), ({"a": [1.0, 2.0], "b": 1.0},), [2.0, 4.0]),
+    (lambda xs: xs[0] + xs[1], ([0.0, 0.0],), ([[1.0, 2.0], [3.0, 4.0]],), [4.0, 6.0]),
+    (lambda xs: xs * 2, ([0.0, 0.0],), ([1.0, 2.0],), [1.0, 2.0, 1.0, 2.0]),
+])  # fmt: skip
 def test_a_function_of_a_number_gets_an_array_where_several_numbers_came(function, examples, came, expected):
     as_array = [
         {key: np.array(value) for key, value in argument.items()} if isinstance(argument, dict) else np.array(argument)

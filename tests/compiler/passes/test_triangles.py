@@ -55,17 +55,14 @@ def test_rows_may_lie_at_other_distances_in_each_loop():
     assert inner.rounds == Ref("", 3, ((0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3),))
 
 
-@pytest.mark.parametrize(
-    ("lengths", "pitch"),
-    [
-        ([1, 2, 3, 4], 5),
-        ([4, 4, 3, 3, 2, 1], 5),
-        ([1, 2, 3], 0),  # few
-        ([5, 5, 5, 5], 0),
-        ([1, 3, 2, 4], 0),  # not a triangle
-        ([1, 1, 1, 1, 1, 2, 3, 20], 0),  # mostly gaps
-    ],
-)
+@pytest.mark.parametrize(("lengths", "pitch"), [
+    ([1, 2, 3, 4], 5),
+    ([4, 4, 3, 3, 2, 1], 5),
+    ([1, 2, 3], 0),  # few
+    ([5, 5, 5, 5], 0),
+    ([1, 3, 2, 4], 0),  # not a triangle
+    ([1, 1, 1, 1, 1, 2, 3, 20], 0),  # mostly gaps
+])  # fmt: skip
 def test_rows_of_a_triangle_begin_at_even_distances(lengths, pitch):
     assert pitch_of_rows(lengths) == pitch
     places = [(row, 7 * row + i) for row, n in enumerate(lengths) for i in range(n)]

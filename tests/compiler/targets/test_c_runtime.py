@@ -13,13 +13,10 @@ from tests.helpers import backward, needs_compiler
 
 
 @needs_compiler
-@pytest.mark.parametrize(
-    ("precision", "widths", "special", "ulp"),
-    [
-        ("double", (1e-300, 709.0), [-745.0, -745.2, -708.5], math.ulp),
-        ("single", (1e-38, 88.0), [-103.5, -104.5, -87.5], lambda y: max(2.0**29 * math.ulp(y), 2.0**-149)),
-    ],
-)
+@pytest.mark.parametrize(("precision", "widths", "special", "ulp"), [
+    ("double", (1e-300, 709.0), [-745.0, -745.2, -708.5], math.ulp),
+    ("single", (1e-38, 88.0), [-103.5, -104.5, -87.5], lambda y: max(2.0**29 * math.ulp(y), 2.0**-149)),
+])  # fmt: skip
 @pytest.mark.parametrize("name", ["exp", "tanh"])
 def test_vectorized_functions_are_within_two_ulps_of_those_of_math(name, precision, widths, special, ulp):
     rng, backend = random.Random(0), Backend("c", precision=precision)
@@ -35,13 +32,10 @@ def test_vectorized_functions_are_within_two_ulps_of_those_of_math(name, precisi
 
 
 @needs_compiler
-@pytest.mark.parametrize(
-    ("precision", "last", "large", "error"),
-    [
-        ("double", 709.0, 710.0, r"exp\(710.0\)"),
-        ("single", 88.0, 89.0, "beyond the range of single precision"),
-    ],
-)
+@pytest.mark.parametrize(("precision", "last", "large", "error"), [
+    ("double", 709.0, 710.0, r"exp\(710.0\)"),
+    ("single", 88.0, 89.0, "beyond the range of single precision"),
+])  # fmt: skip
 def test_exp_of_a_row_handles_special_numbers_and_overflow(precision, last, large, error):
     special = [math.inf, -math.inf, 0.0, -0.0, math.nan, 1e-310, -745.2, -1e9, -1e30, last]
     exp = micrograd.compile(lambda x: [each.exp() for each in x], (special,), backend=Backend("c", precision=precision))
@@ -53,17 +47,14 @@ def test_exp_of_a_row_handles_special_numbers_and_overflow(precision, last, larg
 
 @needs_compiler
 @pytest.mark.parametrize("precision", ["double", "single"])
-@pytest.mark.parametrize(
-    "quotient",
-    [
-        lambda x, w: x / 0.0,
-        lambda x, w: w * (x / 0.0).tanh(),
-        lambda x, w: w * (1.0 / where(x > 2, x, 0.0)).tanh(),
-        lambda x, w: w * (where(x > 2, x, 0.0) ** -1).tanh(),
-        lambda x, w: w * (1.0 / where(x > 2, 0.0, -0.0)).tanh(),
-        lambda x, w: w * sum([x / c for c in [1.0, 2.0, 3.0, 0.0, *[4.0] * 20]]).tanh(),
-    ],
-)
+@pytest.mark.parametrize("quotient", [
+    lambda x, w: x / 0.0,
+    lambda x, w: w * (x / 0.0).tanh(),
+    lambda x, w: w * (1.0 / where(x > 2, x, 0.0)).tanh(),
+    lambda x, w: w * (where(x > 2, x, 0.0) ** -1).tanh(),
+    lambda x, w: w * (1.0 / where(x > 2, 0.0, -0.0)).tanh(),
+    lambda x, w: w * sum([x / c for c in [1.0, 2.0, 3.0, 0.0, *[4.0] * 20]]).tanh(),
+])  # fmt: skip
 def test_a_division_that_a_c_compiler_may_carry_out_itself_is_an_error(quotient, precision, optimized):
     w = Value(1.0)
     fast = micrograd.compile(

@@ -73,15 +73,12 @@ def test_what_is_added_to_a_chain_stands_beside_it():
     assert titles.count("+") == 1
 
 
-@pytest.mark.parametrize(
-    "terms",
-    [
-        lambda x: [x.exp().tanh(), x.exp().tanh()],  # which a reader wants to see
-        lambda x: [Value(float(i)) * x for i in range(4)],  # weighted inputs
-        lambda x: [Value(float(i)) * x.exp() for i in range(4)],
-        lambda x: [x.exp().tanh()] * 4,
-        lambda x: [x.exp().tanh(), x.exp().sin(), x.exp().tanh(), x.exp().sin()],
-    ],
-)
+@pytest.mark.parametrize("terms", [
+    lambda x: [x.exp().tanh(), x.exp().tanh()],  # which a reader wants to see
+    lambda x: [Value(float(i)) * x for i in range(4)],  # weighted inputs
+    lambda x: [Value(float(i)) * x.exp() for i in range(4)],
+    lambda x: [x.exp().tanh()] * 4,
+    lambda x: [x.exp().tanh(), x.exp().sin(), x.exp().tanh(), x.exp().sin()],
+])  # fmt: skip
 def test_other_chains_are_drawn_as_they_are(terms):
     assert not Folded(DrawnGraph(sum(terms(Value(0.5))))).stacks

@@ -141,15 +141,12 @@ def test_a_formula_of_a_textbook_gives_what_the_engine_computes(name):
     assert found == pytest.approx([y.data, *[x.grad for x in xs]], rel=1e-14)
 
 
-@pytest.mark.parametrize(
-    "graph",
-    [
-        lambda: nn.MLP(16, [40, 40, 1], rng=1)([0.5] * 16),
-        lambda: recurrence(300),
-        lambda: total(Value(1.0).exp() * i if i % 2 else Value(i).tanh() for i in range(300)),
-        lambda: total(Value(float(i), (Value(1.0),), f"op{i}", lambda grad: None) for i in range(40)),
-    ],
-)
+@pytest.mark.parametrize("graph", [
+    lambda: nn.MLP(16, [40, 40, 1], rng=1)([0.5] * 16),
+    lambda: recurrence(300),
+    lambda: total(Value(1.0).exp() * i if i % 2 else Value(i).tanh() for i in range(300)),
+    lambda: total(Value(float(i), (Value(1.0),), f"op{i}", lambda grad: None) for i in range(40)),
+])  # fmt: skip
 def test_a_graph_of_any_size_unfolds_piece_by_piece_into_views_that_can_be_read(tmp_path, graph):
     root = graph()
     _, graph = page(root, tmp_path)

@@ -116,17 +116,14 @@ NESTEROV = {"learning_rate": 0.05, "momentum": 0.9, "nesterov": True}
 
 
 @needs_node
-@pytest.mark.parametrize(
-    ("kind", "options", "loss", "network", "settings"),
-    [
-        (optim.SGD, {"learning_rate": 0.3}, LOGITS, {}, {}),
-        (optim.SGD, {"learning_rate": 0.1, "weight_decay": 0.02}, LOGITS, {}, {"decay": 0.02}),
-        (optim.SGD, NESTEROV, losses.mse_loss, {"output": "tanh"}, {}),
-        (optim.Adam, {"learning_rate": 0.03}, LOGITS, {"activation": "relu"}, {}),
-        (optim.AdamW, {"learning_rate": 0.03}, losses.mse_loss, {"activation": "gelu", "output": "sigmoid"}, {}),
-        (None, {}, LOGITS, {}, {"seed": 7, "batch": 5}),
-    ],
-)
+@pytest.mark.parametrize(("kind", "options", "loss", "network", "settings"), [
+    (optim.SGD, {"learning_rate": 0.3}, LOGITS, {}, {}),
+    (optim.SGD, {"learning_rate": 0.1, "weight_decay": 0.02}, LOGITS, {}, {"decay": 0.02}),
+    (optim.SGD, NESTEROV, losses.mse_loss, {"output": "tanh"}, {}),
+    (optim.Adam, {"learning_rate": 0.03}, LOGITS, {"activation": "relu"}, {}),
+    (optim.AdamW, {"learning_rate": 0.03}, losses.mse_loss, {"activation": "gelu", "output": "sigmoid"}, {}),
+    (None, {}, LOGITS, {}, {"seed": 7, "batch": 5}),
+])  # fmt: skip
 def test_a_hundred_steps_leave_the_parameters_of_fit(tmp_path, kind, options, loss, network, settings):
     """After a reset, too, whose seed is fit's rng."""
     start, model = model_of((2, 4, 2, 1), **network), model_of((2, 4, 2, 1), settings.get("seed", 1), **network)
@@ -304,17 +301,14 @@ def test_what_cannot_be_played_with_is_refused(tmp_path, monkeypatch):
 ASK = {"text": "Will it learn?", "answers": ["yes", "no"]}
 
 
-@pytest.mark.parametrize(
-    ("options", "kind", "message"),
-    [
-        ({"choices": {"hidden": []}}, ValueError, r"choices\['hidden'\] is \[\]: expected a dict of labels and values"),
-        ({"choices": {"hidden": "4"}}, ValueError, "is '4': expected a dict"),
-        ({"choices": {"hidden": {"0": [0]}}}, ValueError, "nout is 0"),
-        ({"choices": {"hiden": {"4": [4]}}}, TypeError, "argument 'hiden'"),
-        ({"model": model_of()}, TypeError, "argument 'hidden'"),
-        ({"choices": None, "lesson": [{**ASK, "choice": {"hidden": "4"}}]}, ValueError, "hidden='4': expected no ch"),
-    ],
-)
+@pytest.mark.parametrize(("options", "kind", "message"), [
+    ({"choices": {"hidden": []}}, ValueError, r"choices\['hidden'\] is \[\]: expected a dict of labels and values"),
+    ({"choices": {"hidden": "4"}}, ValueError, "is '4': expected a dict"),
+    ({"choices": {"hidden": {"0": [0]}}}, ValueError, "nout is 0"),
+    ({"choices": {"hiden": {"4": [4]}}}, TypeError, "argument 'hiden'"),
+    ({"model": model_of()}, TypeError, "argument 'hidden'"),
+    ({"choices": None, "lesson": [{**ASK, "choice": {"hidden": "4"}}]}, ValueError, "hidden='4': expected no ch"),
+])  # fmt: skip
 def test_choices_and_lessons_that_cannot_be_are_refused_by_name(tmp_path, options, kind, message):
     with pytest.raises(kind, match=message):
         save(tmp_path, **{"model": Network if options.get("choices", FEW) else model_of(), "choices": FEW, **options})
@@ -323,34 +317,31 @@ def test_choices_and_lessons_that_cannot_be_are_refused_by_name(tmp_path, option
 TWO = "expected a list of at least two texts, all different"
 
 
-@pytest.mark.parametrize(
-    ("part", "message"),
-    [
-        ({"hint": "no"}, r"\[0\] has \['hint'\]: expected text, answers, after"),
-        ({"text": ""}, r"\[0\] has text='': expected the text of the question"),
-        ({"text": 3}, "text=3: expected the text"),
-        ({"answers": ["yes"]}, rf"answers=\['yes'\]: {TWO}"),
-        ({"answers": "Yes"}, f"answers='Yes': {TWO}"),
-        ({"answers": ["a", "a"]}, TWO),
-        ({"answers": [1, 2]}, TWO),
-        ({"after": 3}, "after=3: expected a text"),
-        ({"choice": "4"}, "choice='4': expected a dict"),
-        ({"choice": {"hidden": "5"}}, "chooses hidden='5': expected 'none', '2', '4'"),
-        ({"choice": {"hiden": "4"}}, "hiden='4': expected 'hidden', 'activation'"),
-        ({"rate": -1}, "rate=-1: expected a number from 0 to 1,000,000"),
-        ({"rate": "0.1"}, "rate='0.1': expected a number"),
-        ({"rate": math.inf}, "rate=inf: expected a number"),
-        ({"decay": math.nan}, "decay=nan: expected a number"),
-        ({"batch": 0}, "batch=0: expected a whole number, 1 or greater, or 'all'"),
-        ({"batch": True}, "batch=True: expected a whole number"),
-        ({"data": "yinyang"}, "data='yinyang': expected one of yours, xor, moons, circles, spirals"),
-        ({"data": "moons", "noise": 5}, "noise=5: expected a number from 0 to 0.5"),
-        ({"data": "moons", "n": 0}, "n=0: expected a whole number from 1 to 10,000"),
-        ({"data": "moons", "n": 2.5}, "n=2.5: expected a whole number"),
-        ({"noise": 0.1}, r"\[0\] sets noise or n, but no data: expected one of yours"),
-        ({"seed": -1}, "seed=-1: expected a whole number from 0 to 999,999,999,999,999"),
-    ],
-)
+@pytest.mark.parametrize(("part", "message"), [
+    ({"hint": "no"}, r"\[0\] has \['hint'\]: expected text, answers, after"),
+    ({"text": ""}, r"\[0\] has text='': expected the text of the question"),
+    ({"text": 3}, "text=3: expected the text"),
+    ({"answers": ["yes"]}, rf"answers=\['yes'\]: {TWO}"),
+    ({"answers": "Yes"}, f"answers='Yes': {TWO}"),
+    ({"answers": ["a", "a"]}, TWO),
+    ({"answers": [1, 2]}, TWO),
+    ({"after": 3}, "after=3: expected a text"),
+    ({"choice": "4"}, "choice='4': expected a dict"),
+    ({"choice": {"hidden": "5"}}, "chooses hidden='5': expected 'none', '2', '4'"),
+    ({"choice": {"hiden": "4"}}, "hiden='4': expected 'hidden', 'activation'"),
+    ({"rate": -1}, "rate=-1: expected a number from 0 to 1,000,000"),
+    ({"rate": "0.1"}, "rate='0.1': expected a number"),
+    ({"rate": math.inf}, "rate=inf: expected a number"),
+    ({"decay": math.nan}, "decay=nan: expected a number"),
+    ({"batch": 0}, "batch=0: expected a whole number, 1 or greater, or 'all'"),
+    ({"batch": True}, "batch=True: expected a whole number"),
+    ({"data": "yinyang"}, "data='yinyang': expected one of yours, xor, moons, circles, spirals"),
+    ({"data": "moons", "noise": 5}, "noise=5: expected a number from 0 to 0.5"),
+    ({"data": "moons", "n": 0}, "n=0: expected a whole number from 1 to 10,000"),
+    ({"data": "moons", "n": 2.5}, "n=2.5: expected a whole number"),
+    ({"noise": 0.1}, r"\[0\] sets noise or n, but no data: expected one of yours"),
+    ({"seed": -1}, "seed=-1: expected a whole number from 0 to 999,999,999,999,999"),
+])  # fmt: skip
 def test_parts_of_a_lesson_that_cannot_be_are_refused_with_what_is_expected(part, message):
     with pytest.raises(ValueError, match=rf"^lesson.*{message}"):
         lesson.checked([{**ASK, **part}], FEW)

@@ -56,17 +56,14 @@ def test_an_error_of_the_models_own_comes_out(pyplot, error):
         plot_boundary(nn.MLP(3, [1], rng=1), *xor())
 
 
-@pytest.mark.parametrize(
-    ("xs", "ys", "message"),
-    [
-        ([], [], "xs is empty"),
-        ([[1.0, 2.0, 3.0]], [0], r"example 0 is \(\[1.0, 2.0, 3.0\], 0\): a decision boundary needs exa"),
-        ([[1.0, 2.0], [1.0, math.nan]], [0, 1], r"example 1 is \(\[1.0, nan\], 1\)"),
-        ([1.0], [0], r"example 0 is \(1.0, 0\)"),
-        ([[1.0, 2.0]], ["a"], "example 0 is .* 'a'"),
-        ([[1.0, 2.0]], [0, 1], "not 1 and 2"),
-    ],
-)
+@pytest.mark.parametrize(("xs", "ys", "message"), [
+    ([], [], "xs is empty"),
+    ([[1.0, 2.0, 3.0]], [0], r"example 0 is \(\[1.0, 2.0, 3.0\], 0\): a decision boundary needs exa"),
+    ([[1.0, 2.0], [1.0, math.nan]], [0, 1], r"example 1 is \(\[1.0, nan\], 1\)"),
+    ([1.0], [0], r"example 0 is \(1.0, 0\)"),
+    ([[1.0, 2.0]], ["a"], "example 0 is .* 'a'"),
+    ([[1.0, 2.0]], [0, 1], "not 1 and 2"),
+])  # fmt: skip
 def test_a_boundary_is_of_two_inputs_and_a_target(xs, ys, message):
     with pytest.raises(ValueError, match=message):
         plot_boundary(lambda x: x[0], xs, ys)
