@@ -13,6 +13,8 @@ scopes are alike, Value by Value, make a stack. Scopes nest: an example that is 
 """
 
 from collections.abc import Sequence
+from functools import partial
+from itertools import takewhile
 from typing import NamedTuple
 
 from micrograd.draw.graph.drawn import DrawnGraph
@@ -21,7 +23,7 @@ from micrograd.draw.graph.drawn import DrawnGraph
 class Stack(NamedTuple):
     """The examples of a mean or sum: `members[j][k]` is in example j what `members[0][k]` is in the first.
 
-    A sum may be a chain of additions that ends in `node`.
+    A sum may be a chain of additions that ends in `node`, or the beginning of one, with three or more terms.
     """
 
     node: int
@@ -30,11 +32,19 @@ class Stack(NamedTuple):
 
 def stacks(graph: DrawnGraph) -> list[Stack]:
     """The means and sums of like examples, outer ones before those inside them."""
-    found = []
-    for node in sorted(_candidates(graph), reverse=True):
-        examples = [_scope(graph, term) for term in graph.terms(node)]
-        if _are_alike(graph, examples):
-            found.append(Stack(node, examples))
+    found, inside = [], set[int]()
+    for i in reversed(range(graph.first, len(graph.values))):
+        if graph.operations[i] not in ("+", "mean", "sum") or i in inside:
+            continue
+        chain, terms, is_chain = graph.chain(i), graph.terms(i), graph.operations[i] == "+"
+        inside.update(chain)
+        if graph.is_leaf(terms[0]) or (is_chain and (len(terms) < 3 or not _is_example(graph, terms[0]))):
+            continue
+        is_alike = partial(_are_alike, graph, _scope(graph, terms[0]))
+        examples = list(takewhile(is_alike, (_scope(graph, term) for term in terms)))
+        n = len(examples)
+        if n > 2 if is_chain else n == len(terms) == len({*terms}) > 1:
+            found.append(Stack(chain[n - 2] if is_chain else i, examples))
     return found
 
 
@@ -54,52 +64,17 @@ def _scope(graph: DrawnGraph, term: int) -> list[int]:
     return sorted(found)
 
 
-def _shapes(graph: DrawnGraph) -> list[int]:
-    """A number for each Value, equal for those computed by the same operations, whatever the leaves are."""
-    known: dict[tuple[object, ...], int] = {}
-    shapes: list[int] = []
-    for value, operands in zip(graph.values, graph.operands, strict=True):
-        key = (str(value._op) if operands else "", *[shapes[operand] for operand in operands])
-        shapes.append(known.setdefault(key, len(known)))
-    return shapes
-
-
-def _candidates(graph: DrawnGraph) -> set[int]:
-    """The nodes that may be means or sums over examples: their terms are distinct and of one shape.
-
-    A sum may also be a chain of additions, or the beginning of one, with three or more terms.
-    """
-    shapes = _shapes(graph)
-    nodes = [i for i, operation in enumerate(graph.operations) if operation in ("+", "mean", "sum")]
-    continued = {graph.operands[i][0] for i in nodes if graph.continues(i)}
-    found: set[int] = set()
-    for i in set(nodes) - continued:
-        terms = graph.terms(i)
-        n = next((n for n, term in enumerate(terms) if shapes[term] != shapes[terms[0]]), len(terms))
-        if graph.operations[i] == "+":
-            if n > 2 and _is_example(graph, terms[0]):
-                found.add(graph.chain(i)[n - 2])
-        elif n == len({*terms}) == len(terms) > 1 and not graph.is_leaf(terms[0]):
-            found.add(i)
-    return found
-
-
 def _is_example(graph: DrawnGraph, i: int) -> bool:
     """Whether the Value is computed in several steps, unlike a weighted input."""
     leaves = [graph.is_leaf(operand) for operand in graph.operands[i]]
     return not all(leaves) and not (graph.operations[i] == "*" and any(leaves))
 
 
-def _are_alike(graph: DrawnGraph, examples: Sequence[Sequence[int]]) -> bool:
-    """Whether all examples have operands like the first one's, and none is empty.
-
-    Alike examples have their Values in the same order. Their last Values are known to have the same operations.
-    """
-    operands, first = graph.operands, examples[0]
-    for example in examples:
-        if not example or len(example) != len(first):
-            return False
-        twins = dict(zip(first, example, strict=True))
-        if any(tuple([twins.get(k, k) for k in operands[i]]) != operands[twin] for i, twin in twins.items()):
-            return False
-    return True
+def _are_alike(graph: DrawnGraph, first: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether the Values of two scopes have like operations and operands, one by one; alike scopes have one order."""
+    twins = dict(zip(first, other, strict=False))
+    return len(first) == len(other) > 0 and all(
+        graph.title(i) == graph.title(twin)
+        and tuple([twins.get(k, k) for k in graph.operands[i]]) == graph.operands[twin]
+        for i, twin in twins.items()
+    )

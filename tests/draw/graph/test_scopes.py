@@ -87,3 +87,9 @@ def test_leaves_and_examples_that_share_one_in_different_places_are_drawn_side_b
     x, y, z = (Value(float(i)) for i in range(3))
     for examples in [x, y], [x.exp() - y, y.exp() - z], [x.exp() * x.sin(), y.exp() * z.sin()]:
         assert not stacks(DrawnGraph(mean(examples)))
+
+
+def test_a_chain_of_additions_may_go_on_after_its_like_examples():
+    w, xs = Value(2.0), [Value(float(i)) for i in range(3)]
+    [stack] = stacks(DrawnGraph(sum((w * x).tanh() for x in [*xs, w])))
+    assert [len(example) for example in stack.members] == [3, 3, 3]
