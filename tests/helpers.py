@@ -6,6 +6,7 @@ import random
 import signal
 import threading
 import time
+from contextlib import contextmanager, suppress
 
 import numpy
 import pytest
@@ -38,23 +39,23 @@ def wait_until(condition):
     pytest.fail("what another thread or process should do has not happened")
 
 
+@contextmanager
+def ctrl_c(delay):
+    """Press Ctrl-C after that many seconds, as a real signal, unless the block is over before."""
+    before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, max(delay, 1e-6))
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def interrupt_while(work, delay):
     """Repeat the work until Ctrl-C, so many seconds after the first begins, raises KeyboardInterrupt in it."""
-    begun = []  # not an Event or a Timer, whose own waiting in this thread Ctrl-C would interrupt
-
-    def interrupt():
-        while not begun:
-            time.sleep(0.0001)
-        time.sleep(delay)
-        signal.raise_signal(signal.SIGINT)
-
-    threading.Thread(target=interrupt).start()
-    try:
-        begun.append(True)
+    with suppress(KeyboardInterrupt), ctrl_c(delay):
         while True:
             work()
-    except KeyboardInterrupt:
-        pass
 
 
 def refusal(main, capsys, *options):

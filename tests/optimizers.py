@@ -9,21 +9,11 @@ from micrograd.optim import SGD, Adam, AdamW, RMSprop
 
 
 class Row(NamedTuple):
-    """What is known of an optimizer.
-
-    Parameters
-    ----------
-    kind
-        The class.
-    defaults
-        Its options, with what they are by default: numbers from 0 where that is a number.
-    options
-        Some of them as they may be set, for which a training run converges.
-    """
+    """What is known of an optimizer."""
 
     kind: type
-    defaults: dict[str, Any]
-    options: list[dict[str, Any]]
+    defaults: dict[str, Any]  # its options, with what they are by default: numbers from 0 where that is a number
+    options: list[dict[str, Any]]  # some of them as they may be set, for which a training run converges
 
 
 ROWS = (

@@ -1,3 +1,1 @@
-"""Example programs to read and run, such as `python -m tests.examples.digits`. The extra `[examples]` installs
-what they use.
-"""
+"""Example programs to read and run. The extra `[examples]` installs what they use."""

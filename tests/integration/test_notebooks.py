@@ -46,7 +46,7 @@ def test_it_says_what_it_is_stored_with_and_nothing_else(path, capfd):
     if path == notebooks.ENGINEERING and not (importlib.util.find_spec("scipy") and shutil.which("gcc")):
         pytest.skip("there is no SciPy or no gcc here")
     opened = path if path in notebooks.FROM_PAGES else notebooks.HERE / path.name
-    ran, stored = notebooks.execute(opened), notebooks.read(path)
+    ran, stored = notebooks.run(notebooks.read(opened)), notebooks.read(path)
     if not importlib.util.find_spec("torch"):
         for made, cell in zip(ran.cells, stored.cells, strict=True):
             if "torch" in cell.source and cell.cell_type == "code":

@@ -76,13 +76,8 @@ def without_outputs(notebook: Any) -> Any:
     return notebook
 
 
-def execute(path: Path) -> Any:
-    """A notebook after all of its cells have run, from the first to the last, beside copies of its checks."""
-    return run(read(path))
-
-
 def run(notebook: Any, *, allow_errors: bool = False) -> Any:
-    """The same of a notebook that need not be stored. Its metadata tell which files it has `left`.
+    """A notebook after its cells have run, in order, beside copies of its checks; its metadata have the files `left`.
 
     With `allow_errors`, a cell that fails does not end the run.
     """

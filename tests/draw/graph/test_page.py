@@ -1,9 +1,4 @@
-"""The page that steps through a graph: its contents, and its behaviour in a real browser.
-
-The browser is a Chromium, driven by Playwright: `pip install ".[browser]"`, and `apt-get install
-chromium-headless-shell` or the path of another one in $CHROMIUM. Without one, these tests are skipped. npm installs
-axe-core.
-"""
+"""The page that steps through a graph: its contents, and its behaviour in a real browser."""
 
 import json
 import math

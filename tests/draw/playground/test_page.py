@@ -1,7 +1,4 @@
-"""The playground: what Python puts into it, how it trains, in Node and in a browser, and what its controls do.
-
-The browser is that of test_page.py. Without it, or without Node, the tests that need it are skipped.
-"""
+"""The playground: what Python puts into it, how it trains, in Node and in a browser, and what its controls do."""
 
 import base64
 import json
