@@ -10,6 +10,7 @@ import signal
 import sys
 import weakref
 from contextlib import suppress
+from itertools import count
 
 import numpy as np
 import pytest
@@ -161,33 +162,30 @@ def test_an_interrupt_brings_back_the_best_parameters_too():
 # What goes wrong
 
 
-def failing(at, error):
-    """A loss that raises the error at its so-manieth call."""
-    calls = iter(range(1, at))
+def acting(at, act):
+    """A loss that does something at its so-manieth call."""
+    calls = count(1)
 
     def loss(prediction, target):
-        if next(calls, None) is None:
-            raise error
+        if next(calls) == at:
+            act()
         return cross_entropy(prediction, target)
 
     return loss
+
+
+def failing(at, error):
+    """A loss that raises the error at its so-manieth call."""
+
+    def fail():
+        raise error
+
+    return acting(at, fail)
 
 
 def pressing(at, times=1):
     """A loss at whose so-manieth call Ctrl-C is pressed."""
-    calls = iter(range(1, at))
-
-    def loss(prediction, target):
-        if next(calls, None) is None and pressed:
-            pressed.pop()()
-        return cross_entropy(prediction, target)
-
-    def press():
-        for _ in range(times):
-            signal.raise_signal(signal.SIGINT)
-
-    pressed = [press]
-    return loss
+    return acting(at, lambda: [signal.raise_signal(signal.SIGINT) for _ in range(times)])
 
 
 @pytest.mark.parametrize(("at", "steps", "epochs", "measured"), [
