@@ -149,7 +149,7 @@ def test_chunks_and_workers_give_arrays_too(backend):
         assert found.tolist() == expected == fast.map(xs.tolist(), executor=executor)
 
 
-# Gradients of some arguments
+# Gradients of some arguments, also into arrays, and times a vector
 
 
 def test_only_the_gradients_that_are_asked_for_are_computed(backend):
@@ -186,9 +186,6 @@ def test_only_the_position_of_an_argument_is_accepted(argnum):
         fast.value_and_grad(1.0, 2.0, argnum=argnum)
 
 
-# Gradients written into arrays
-
-
 def test_gradients_are_written_into_arrays(backend):
     fast = micrograd.compile(lambda a, b: a * b[0] * b[1] * -1.0, (1.0, [1.0, 2.0]), backend=backend)
     out = np.empty(()), np.empty(2)
@@ -218,9 +215,6 @@ def test_backward_writes_gradients_into_an_array_and_leaves_each_grad_alone(back
         close(other, out)
     with pytest.raises(ValueError, match=r"out is an array of '<f8' and shape \(2,\)"):
         fast.backward(xs, ys, out=np.empty(2))
-
-
-# A vector times the jacobian
 
 
 def test_vjp_equals_that_of_functional(backend):

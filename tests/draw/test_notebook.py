@@ -70,7 +70,7 @@ def test_a_value_that_cannot_be_drawn_has_its_text(monkeypatch):
     assert bundle(Value(2.0) + 1 + 1) == {"text/plain": "Value(data=4.0, grad=0.0)"}
 
 
-# Models
+# Models and histories
 
 
 def test_text_is_always_there_and_tells_the_parameters():
@@ -90,9 +90,6 @@ def test_a_model_whose_parameters_are_a_generator_has_its_picture():
     shown = bundle(Network(2, [1], rng=1))
     assert shown["text/plain"] == "MLP(2 -> 1 linear, 3 parameters)"
     assert shown["image/svg+xml"] == bundle(nn.MLP(2, [1], rng=1))["image/svg+xml"]
-
-
-# Histories
 
 
 def test_a_history_shows_its_curves_and_its_outcome():

@@ -179,7 +179,7 @@ def test_logits_of_several_levels_become_nodes_of_the_innermost():
     assert mixed == close(p - 1 + 0.5 * slope, rel=1e-14)
 
 
-# Shapes and reductions
+# Shapes, reductions, errors
 
 
 def test_the_losses_of_a_nested_list_come_in_its_shape_and_one_of_a_number_is_its_own_reduction():
@@ -189,9 +189,6 @@ def test_the_losses_of_a_nested_list_come_in_its_shape_and_one_of_a_number_is_it
     for reduction in ("mean", "sum", "none"):
         assert mse_loss(Value(3.0), 1, reduction=reduction).data == 4.0
         assert cross_entropy(values([0.0, 0.0]), 0, reduction=reduction).data == close(math.log(2))
-
-
-# Errors
 
 
 OF_NUMBERS = mse_loss, losses.l1_loss, losses.huber_loss, hinge_loss, binary_cross_entropy_with_logits

@@ -230,9 +230,6 @@ def test_the_text_of_a_module_is_short_however_many_modules_it_holds_and_whateve
     assert repr(units[0]) == f"Unit({shown}, ..., 0 parameters)"
 
 
-# Embeddings
-
-
 @pytest.mark.parametrize("index", [2, 2.0, Value(2.0), np.int8(2), np.float32(2)], ids=repr)
 def test_an_index_chooses_a_row(index):
     embedding = Embedding(4, 3, rng=0)

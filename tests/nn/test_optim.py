@@ -269,7 +269,7 @@ def test_optimizers_and_schedules_show_what_they_were_made_with():
     assert repr(optim.warmup(optim.cosine(0.1, steps=100), 10)) == "warmup(cosine(0.1, 100, 0.0), 10)"
 
 
-# Clipping
+# Clipping, schedules, rules
 
 
 @pytest.mark.parametrize(("gradients", "max_norm", "norm", "expected"), [
@@ -287,9 +287,6 @@ def test_clipping_scales_the_gradients_to_the_norm_and_returns_what_it_was(gradi
     assert optim.clip_grad_norm(ps, max_norm) == close(norm, rel=1e-14, nan_ok=True)
     assert [p.grad for p in ps] == close(expected, rel=1e-14, nan_ok=True)
     assert {type(p.grad) for p in ps} == {float}
-
-
-# Schedules
 
 
 @pytest.mark.parametrize(

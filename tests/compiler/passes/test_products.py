@@ -33,20 +33,13 @@ def test_a_kernel_split_from_its_products_computes_the_same(name):
     assert all(place < size for place in places)
 
 
-def test_a_row_of_an_argument_is_not_copied():
+def test_a_row_of_an_argument_is_not_copied_and_others_are_in_loops_that_access_others_too():
     function, example, parameters = CASES["a network"]
     graph = graph_of(function, example, parameters)
     whole = program(graph, graph.ends("backward"))
-    _, products, size = split(whole.kernel, whole.sizes)
+    kernel, products, size = split(whole.kernel, whole.sizes)
     assert [product.b for product in products] == [Ref("block", 16, (0, 1)), Ref("x", 0, (0, 1))]
     assert size == 16 + 20 + 20
-
-
-def test_numbers_are_copied_in_loops_that_access_others_too():
-    function, example, parameters = CASES["a network"]
-    graph = graph_of(function, example, parameters)
-    whole = program(graph, graph.ends("backward"))
-    kernel, _, _ = split(whole.kernel, whole.sizes)
     loops = [step for step in kernel if any(ref.array == "block" for ref, _ in refs(step))]
     assert [len(loop.body) for loop in loops] == [3, 5]
 
