@@ -20,6 +20,7 @@ from micrograd.nn import MLP
 from micrograd.optim import SGD
 from tests.helpers import bits, close, eager, grads, graphs, in_threads, random_examples, run, value_and_gradient
 
+
 @given(graphs())
 @random_examples(60)
 def test_random_graphs_have_the_engines_value_to_the_last_bit_and_its_derivatives(graph):
