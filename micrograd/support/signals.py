@@ -21,14 +21,14 @@ def interrupts_noted() -> Iterator[list[int]]:
             raise KeyboardInterrupt
 
     is_main = threading.current_thread() is threading.main_thread()
-    is_pythons = is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if is_pythons:
-        signal.signal(signal.SIGINT, note)
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield noted
+        return
+    signal.signal(signal.SIGINT, note)
     try:
         yield noted
     finally:
-        if is_pythons:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def finish(action: Callable[[], None]) -> None:
