@@ -1,11 +1,11 @@
 """Loops over sums with their terms in the outer loop, for code that computes one example after the other."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
 
-from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Step, Sum, Term, of_round, refs, replace, start
+from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Step, Sum, adding, of_round, refs, replace
 from micrograd.compiler.passes.sums import is_dot
 
 FEW = 10  # a sum of so many terms is added up at once: a mixture written whole takes 0.93 of the time, k-means 0.91
@@ -41,9 +41,9 @@ def _is_column_sum(step: Any) -> bool:
     return all(factor.strides[-2] in (0, 1) for term in loops[0].body for factor in term.factors)
 
 
-def _columns(rounds: int, step: Assign | Accumulate) -> list[Step]:
-    """The loops in place of one over a sum: a single one that adds up all terms, if they are FEW. Otherwise, the first
-    sets the targets to what the sum begins with, and the others add to them.
+def _columns(rounds: int, step: Assign | Accumulate) -> Iterator[Step]:
+    """The loops in place of one over a sum: one that adds up all terms, if they are FEW. Otherwise, the first sets the
+    targets to the terms that the sum begins with, and the others add to them.
     """
     assert isinstance(step.value, Sum)
     terms: Any = step.value.terms
@@ -51,26 +51,23 @@ def _columns(rounds: int, step: Assign | Accumulate) -> list[Step]:
     first, loop, rest = terms[:at], terms[at], terms[at + 1 :]
     *outer, own = step.target.strides
 
-    def last(begin: int) -> list[Term]:
-        """The terms from this round on."""
-        of_each = [of_round(loop.body, i, depth=len(outer) + 1) for i in range(begin, loop.rounds)]
-        return [*chain(*of_each), *rest]
+    def of_rounds(*which: int) -> list[Any]:
+        return [*chain(*[of_round(loop.body, k, depth=len(outer) + 1) for k in range(*which)])]
 
-    def add(target: Ref, terms: Sequence[Term]) -> Loop:
-        before = () if isinstance(step, Accumulate) else (Term(">" if terms[0].sign == ">" else "+", (target,)),)
-        return Loop(rounds, (type(step)(target, Sum((*before, *terms))),))
+    def add(target: Ref, terms: Sequence[Any]) -> Loop:
+        more = Accumulate(target, Sum(tuple(terms))) if isinstance(step, Accumulate) else adding(target, terms)
+        return Loop(rounds, (more,))
 
-    if len(first) + len(rest) + loop.rounds * len(loop.body) <= FEW:
-        return [Loop(rounds, (step._replace(value=Sum((*first, *last(0)))),))]
-    steps: list[Step] = []
-    if first or isinstance(step, Assign):
-        steps.append(Loop(rounds, (step._replace(value=Sum(first) if first else start([loop])),)))
-    times = loop.rounds // AT_ONCE if loop.rounds >= 2 * AT_ONCE else 0
-    if times:
-        some = [replace(term, partial(_swapped, start=k)) for k in range(AT_ONCE) for term in loop.body]
-        steps.append(Loop(times, (add(step.target._replace(strides=(*outer, 0, own)), some),)))
-    left = last(times * AT_ONCE)
-    return [*steps, add(step.target, left)] if left else steps
+    if len(first) + len(rest) + loop.rounds * len(loop.body) <= FEW or loop.rounds <= AT_ONCE:
+        yield Loop(rounds, (step._replace(value=Sum((*first, *of_rounds(loop.rounds), *rest))),))
+        return
+    yield Loop(rounds, (step._replace(value=Sum((*first, *of_rounds(AT_ONCE)))),))
+    times, left = divmod(loop.rounds, AT_ONCE)
+    if times > 1:
+        some = [replace(term, partial(_swapped, start=AT_ONCE + k)) for k in range(AT_ONCE) for term in loop.body]
+        yield Loop(times - 1, (add(step.target._replace(strides=(*outer, 0, own)), some),))
+    if last := [*of_rounds(loop.rounds - left, loop.rounds), *rest]:
+        yield add(step.target, last)
 
 
 def _swapped(ref: Ref, start: int) -> Ref:
