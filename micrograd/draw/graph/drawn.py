@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 from micrograd import engine, functions, losses, reductions
 from micrograd.engine import Value
-from micrograd.scalar import Undecided, innermost
-from micrograd.support.validation import number
+from micrograd.scalar import innermost
 
 ENGINE = {module.__name__ for module in (engine, functions, reductions)}  # a page can recompute their operations
 LOSSES = ("binary_cross_entropy", "cross_entropy")  # the operations of `losses` that it can recompute
@@ -22,7 +21,7 @@ class DrawnGraph:
     `first` is the number of the first Value that is not a leaf; `constants` has the numbers of constants, since they
     have no gradient to show; `users` counts the Values that use each.
 
-    Raises TypeError if `root` is not a Value, and ValueError if `limit` is not a number or there are more Values.
+    Raises TypeError if `root` is not a Value, and ValueError if there are more Values than the limit.
     """
 
     def __init__(self, root: Value, limit: float = LIMIT) -> None:
@@ -30,7 +29,7 @@ class DrawnGraph:
             raise TypeError(f"root is of type {type(root).__name__}: expected a single Value to draw, such as model(x)")
         nodes, leaves = root._topological_order()
         self.values = leaves + nodes
-        if (n := len(self.values)) > number("limit", limit, finite=False):
+        if (n := len(self.values)) > limit:
             remedy = f"draw a part of it, such as the loss of a single example, or pass limit={n}"
             raise ValueError(f"the graph has {n} Values, and the limit is {limit}: {remedy}")
         self.first = len(leaves)
@@ -78,8 +77,6 @@ class DrawnGraph:
 
 
 def operation_of(value: Value) -> str:
-    """The engine's operation that made the Value, such as `tanh`; "" for a user's own, a leaf, an undecided `where`."""
-    if isinstance(value._constants.get("condition"), Undecided):
-        return ""
+    """The engine's operation that made the Value, such as `tanh`; "" for a user's own or a leaf."""
     module = getattr(value._backward, "__module__", None)
     return value._op if module in ENGINE or (module == losses.__name__ and value._op in LOSSES) else ""
