@@ -82,7 +82,7 @@ class Function:
     def __repr__(self) -> str:
         of_floats = " in single precision" * (self.precision != DOUBLE)
         language = f"C{of_floats}" if self.in_c else "Python"
-        return f"<{self._name} compiled to {language}, {len(self.parameters)} parameters>"
+        return f"<{self._name} compiled to {language}, {validation.counted(len(self.parameters), 'parameter')}>"
 
     def __getstate__(self) -> dict[str, Any]:
         """The state for a copy or a pickle, without the function: it has been traced, and may not be picklable."""
