@@ -356,7 +356,7 @@
       left.delete("seed");
     }
     const words = [...left].map((name) => `${name}=${parts.get(name)}`.slice(0, 40)).join(", ");
-    if (words) notice(`This page cannot apply these settings: ${words.slice(0, 400)}.`, true);
+    if (words) notice(`The address has settings that this page cannot apply: ${words.slice(0, 400)}.`, true);
   }
 
   function save() {

@@ -58,7 +58,7 @@ def page(
     content = {
         "models": parts,
         "choices": [[name, [*values], sizes_of(values)] for name, values in offered.items()],
-        "lesson": checked(lesson, offered),
+        "lesson": checked(lesson, offered, is_plane=inputs == 2 and kinds is not None),
         "inputs": inputs,
         "rows": rows,
         "validation": held,
@@ -67,7 +67,7 @@ def page(
         "at": boundary(loss, kinds) if kinds else 0,
         "worker": f"{source('random.js')}\n{source('worker.js')}\nserve([\n{', '.join(codes)}]);\n",
     }
-    packed = base64.b64encode(zlib.compress(json.dumps(content, allow_nan=False).encode(), 9))
+    packed = base64.b64encode(zlib.compress(json.dumps(content).encode(), 9))
     return shell.page(
         __package__,
         title="Playground" if len(models) > 1 else f"Playground: {parts[0]['title']}",

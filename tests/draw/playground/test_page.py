@@ -326,22 +326,35 @@ TWO = "expected a list of at least two texts, all different"
     ({"choice": "4"}, "choice='4': expected a dict"),
     ({"choice": {"hidden": "5"}}, "chooses hidden='5': expected 'none', '2', '4'"),
     ({"choice": {"hiden": "4"}}, "hiden='4': expected 'hidden', 'activation'"),
+    ({"rate": -1}, "rate=-1: expected a number from 0 to 1,000,000"),
+    ({"rate": "0.1"}, "rate='0.1': expected a number"),
+    ({"rate": math.inf}, "rate=inf: expected a number"),
+    ({"decay": math.nan}, "decay=nan: expected a number"),
+    ({"batch": 0}, "batch=0: expected a whole number, 1 or greater, or 'all'"),
+    ({"batch": True}, "batch=True: expected a whole number"),
+    ({"data": "yinyang"}, "data='yinyang': expected one of yours, xor, moons, circles, spirals"),
+    ({"data": "moons", "noise": 5}, "noise=5: expected a number from 0 to 0.5"),
+    ({"data": "moons", "n": 0}, "n=0: expected a whole number from 1 to 10,000"),
+    ({"data": "moons", "n": 2.5}, "n=2.5: expected a whole number"),
+    ({"noise": 0.1}, r"\[0\] sets noise or n, but no data: expected one of yours"),
+    ({"seed": -1}, "seed=-1: expected a whole number from 0 to 999,999,999,999,999"),
 ])  # fmt: skip
 def test_parts_of_a_lesson_that_cannot_be_are_refused_with_what_is_expected(part, message):
     with pytest.raises(ValueError, match=rf"^lesson.*{message}"):
         lesson.checked([{**ASK, **part}], FEW)
 
 
-def test_a_lesson_is_a_list_of_dicts_with_text_and_answers():
+def test_a_lesson_is_a_list_of_dicts_with_text_and_answers_and_data_for_a_plane():
     for given, message in [
         ("hello", "^lesson is 'hello': expected a list of dicts"),
         (ASK, "^lesson is .*: expected a list of dicts"),
         (["hello"], r"^lesson\[0\] is 'hello': expected a dict"),
         ([ASK, {"text": "Will it?"}], r"^lesson\[1\] has answers=None: expected a list of at least two"),
         ([{"answers": ["a", "b"]}], r"^lesson\[0\] has text=None: expected"),
+        ([{**ASK, "data": "xor"}], r"^lesson\[0\] sets data: a page has data sets only if"),
     ]:
         with pytest.raises(ValueError, match=message):
-            lesson.checked(given, {})
+            lesson.checked(given, {}, is_plane=False)
 
 
 @pytest.mark.parametrize("batch", ["all", math.inf, "Infinity"])
@@ -744,28 +757,19 @@ def test_a_link_takes_along_the_points_that_the_reader_edits(shown, tmp_path, op
     assert again.evaluate("location.hash") == fragment
     for points in ("0_1", "0_1_7", "0_1_x", "0_Infinity_1"):
         tab = shown(fragment=f"#points={points}")
-        assert tab.inner_text("#notice") == f"This page cannot apply these settings: points={points}."
+        assert tab.inner_text("#notice") == f"The address has settings that this page cannot apply: points={points}."
         assert count_of(tab) == 20
 
 
 def test_a_link_with_settings_that_cannot_be_applied_says_so(shown):
     tab = shown(Network, choices=FEW, fragment="#rate=abc&hidden=99&data=foo&batch=5&embed")
-    words = "This page cannot apply these settings: rate=abc, hidden=99, data=foo."
+    words = "The address has settings that this page cannot apply: rate=abc, hidden=99, data=foo."
     assert tab.inner_text("#notice") == words
     assert tab.evaluate("micrograd.batchSize") == 5
     tab.evaluate("location.hash = '#rate=0.3&activation=relu&data=moons&noise=0.2&n=30&seed=3'")
     until(tab, "document.querySelector('#seed').value === '3'")
     drawn(tab)
     assert tab.is_hidden("#notice")
-
-
-def test_a_question_with_settings_that_cannot_be_applied_says_so(shown):
-    wrong = {"rate": -1, "batch": 0, "decay": "x", "data": "yinyang", "noise": 0.1, "n": 0, "seed": -1}
-    tab = shown(lesson=[{**ASK, **wrong}])
-    told = ", ".join(f"{name}={value}" for name, value in wrong.items())
-    assert tab.inner_text("#notice") == f"This page cannot apply these settings: {told}."
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        shown(lesson=[{**ASK, "rate": math.nan}])
 
 
 def test_layers_units_and_activations_are_chosen_by_clicks_keys_and_scripts(shown, tmp_path, opened):
