@@ -161,32 +161,38 @@ def _polygamma(x: Any, n: int) -> Any:
     """
     if scalar.registered(scalar.innermost(x)) is not None:  # the coefficients have the digits of a float
         raise scalar.missing("polygamma", x)
-    stirling, (*of_cot, highest) = _coefficients(n)
+    unit, scale, stirling, (*of_cot, highest) = _coefficients(n)
     right, shifts = x > 0, 10 + n
     start = where(right, x, 1 - x)
     last = start + shifts
     w = 1 / last
     total = (-scalar.log(last) if n == 0 else 1 / n) + w / 2
-    total = w**n * (total + w * w * _horner(stirling, w * w))
+    total = unit * (unit * w) ** n * (total + w * w * _horner(stirling, w * w))
     for k in reversed(range(shifts)):  # the smallest terms first
-        total += (1 / (start + k)) ** (n + 1)
+        total += (unit / (start + k)) ** (n + 1)
     rest = x % 1
     near = where(x > -0.5, where(right, 0.25, x), where(rest > 0.5, rest - 1, rest))  # the distance to the nearest pole
     cot = scalar.sin(math.pi * (0.5 - abs(near))) * scalar.sin(math.pi * near) ** -1
     slope = highest * cot ** (n + 1) + _horner(of_cot, cot)  # a power that overflows is an error, a product is not
-    return -math.factorial(n) * where(right, (-1) ** n * total, total + math.pi ** (n + 1) * slope)
+    return -scale * where(right, (-1) ** n * total, total + (math.pi * unit) ** (n + 1) * slope)
 
 
 @functools.cache
-def _coefficients(n: int) -> tuple[list[float], list[float]]:
-    """The Stirling coefficients B2k (2k + n - 1)! / ((2k)! n!); the n-th derivative of cot over n!, as a polynomial."""
-    factorial, even = math.factorial(n), range(2, 2 * len(BERNOULLI) + 1, 2)
+def _coefficients(n: int) -> tuple[float, float, list[float], list[float]]:
+    """The constants of the polygamma function of order n.
+
+    A power of 2, to keep powers from underflow: its power n + 1 is near n!; n! over that power; the Stirling
+    coefficients B2k (2k + n - 1)! / ((2k)! n!); and the n-th derivative of cot over n!, as a polynomial in cot.
+    """
+    factorial, power = math.factorial(n), n + 1
+    shift = round(math.log2(factorial) / power)
+    even = range(2, 2 * len(BERNOULLI) + 1, 2)
     stirling = [b * math.perm(m + n - 1, n) / (m * factorial) for b, m in zip(BERNOULLI, even, strict=True)]
     powers = [0, 1]
     for _ in range(n):  # the derivative of cot is -(1 + cot^2)
         slopes = [k * c for k, c in enumerate(powers)][1:]
         powers = [-(a + b) for a, b in zip([*slopes, 0, 0], [0, 0, *slopes], strict=True)]
-    return stirling, [c / factorial for c in powers]
+    return 2.0**shift, factorial / 2 ** (shift * power), stirling, [c / factorial for c in powers]
 
 
 def _horner(coefficients: Sequence[float], x: Any) -> Any:
