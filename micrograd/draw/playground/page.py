@@ -32,8 +32,6 @@ NUMBERS = 1_000_000  # in all examples: some megabytes of the page
 WEIGHTS = 20_000  # of a model: tracing one as large takes some seconds
 NORMAL = -1  # stands for a parameter drawn from a normal distribution; others are drawn uniformly, up to a limit
 PARTS = ("maps", "random", "data", "chart", "network", "plane", "choices", "lesson", "scalpel", "console", "page")
-OF_LOSS = "inputs, parameters, learningRate, forward, backward, createState, update"
-OF_UNITS = "outputs, forward"
 source = partial(shell.read, __package__)
 
 
@@ -167,8 +165,7 @@ def _trained(model: Any, loss: Any, table: Any, optimizer: Any) -> tuple[dict[st
         "optimizer": type(rule).__name__,
         "rate": rule.learning_rate,
     }
-    training = _module(fast.js_source(optimizer=rule), OF_LOSS)
-    return part, f"{{ loss: {training},\nunits: {_module(units.js_source(), OF_UNITS)} }}"
+    return part, f"{{ loss: {_module(fast.js_source(optimizer=rule))},\nunits: {_module(units.js_source())} }}"
 
 
 def _inputs(model: Any, layers: Any, x: Any) -> list[str]:
@@ -180,10 +177,11 @@ def _inputs(model: Any, layers: Any, x: Any) -> list[str]:
     return [all_names(graph, given_names(graph), f"x{i}")[-1] for i, graph in enumerate(graphs)]
 
 
-def _module(source: str, names: str) -> str:
-    """A module as an expression: an object with these names. It has no gradients with respect to inputs."""
+def _module(source: str) -> str:
+    """A module as an expression: an object with what it exports, other than gradients with respect to inputs."""
     source = re.sub(r"^/\*.*?\*/|(export )?function valueAndGrad.*?\n}\n", "", source, flags=re.DOTALL)
-    return f"(() => {{\n{source.replace('export ', '')}return {{ {names} }};\n}})()"
+    names = re.findall(r"^export \w+ (\w+)", source, re.MULTILINE)
+    return f"(() => {{\n{source.replace('export ', '')}return {{ {', '.join(names)} }};\n}})()"
 
 
 def _starts(model: Any, parameters: list[Value]) -> list[float | None]:
