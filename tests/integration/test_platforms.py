@@ -19,6 +19,7 @@ from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.targets.export import export_c
 from micrograd.nn import MLP
 from micrograd.optim import SGD, Adam
+from tests.compiler.native.test_loop import orders
 from tests.helpers import grads, leaves
 from tests.kernels import c_source
 from tests.operations import FUNCTIONS, OPERATORS
@@ -338,11 +339,7 @@ def test_a_training_is_what_it_is_here_and_shuffles_as_python_does(target, tmp_p
     """C and Python lay out a job alike: its size and its last field are where ctypes has them."""
     expected = [loop.ctypes.sizeof(loop.LoopArguments), loop.LoopArguments.taken.offset]
     for n, times in (7, 20), (257, 2), (70_000, 1):
-        rng = random.Random(3)
-        for _ in range(times):
-            order = list(range(n))
-            rng.shuffle(order)
-            expected += order
+        expected += orders(n, times, random.Random(3))
     words = ", ".join(f"{word}u" for word in random.Random(3).getstate()[1])
     source = loop.source(UpdateKernel(SGD([Value(1.0)]))) + MAIN % words
     assert [*map(int, target.prints(tmp_path, source))] == expected
