@@ -12,6 +12,7 @@ A Value belongs to a scope if every path from it to the root leads through that 
 scopes are alike, Value by Value, make a stack. Scopes nest: an example that is a mean itself has scopes inside.
 """
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from itertools import takewhile
@@ -38,23 +39,24 @@ def stacks(graph: DrawnGraph) -> list[Stack]:
             continue
         chain, terms, is_chain = graph.chain(i), graph.terms(i), graph.operations[i] == "+"
         inside.update(chain)
-        if graph.is_leaf(terms[0]) or (is_chain and (len(terms) < 3 or not _is_example(graph, terms[0]))):
+        least = 3 if is_chain else max(2, len(terms))
+        if len({*terms}) < least or graph.is_leaf(terms[0]) or (is_chain and not _is_example(graph, terms[0])):
             continue
-        is_alike = partial(_are_alike, graph, _scope(graph, terms[0]))
-        examples = list(takewhile(is_alike, (_scope(graph, term) for term in terms)))
-        n = len(examples)
-        if n > 2 if is_chain else n == len(terms) == len({*terms}) > 1:
+        second = _scope(graph, terms[1])  # in a recurrence, the first may be all that came before
+        scopes = (_scope(graph, term, len(second)) for term in terms)
+        examples = list(takewhile(partial(_are_alike, graph, second), scopes))
+        if (n := len(examples)) >= least:
             found.append(Stack(chain[n - 2] if is_chain else i, examples))
     return found
 
 
-def _scope(graph: DrawnGraph, term: int) -> list[int]:
+def _scope(graph: DrawnGraph, term: int, most: float = math.inf) -> list[int]:
     """The Values from which every path to the root leads through this operand, itself last; [] if it has others.
 
-    A Value is one of them as soon as all its users are.
+    A Value is one of them as soon as all its users are. After more than `most`, the search ends.
     """
     found, left, path = list[int](), dict[int, int](), [term] * (graph.users[term] == 1)
-    while path:
+    while path and len(found) <= most:
         i = path.pop()
         found.append(i)
         for operand in set(graph.operands[i]):

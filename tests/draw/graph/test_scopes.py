@@ -5,8 +5,9 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from micrograd import Value, mean
+from micrograd import Value, dot, mean
 from micrograd import sum as total
+from micrograd.draw.graph import scopes
 from micrograd.draw.graph.drawn import DrawnGraph
 from micrograd.draw.graph.scopes import stacks
 from tests.helpers import random_examples
@@ -93,3 +94,14 @@ def test_a_chain_of_additions_may_go_on_after_its_like_examples():
     w, xs = Value(2.0), [Value(float(i)) for i in range(3)]
     [stack] = stacks(DrawnGraph(sum((w * x).tanh() for x in [*xs, w])))
     assert [len(example) for example in stack.members] == [3, 3, 3]
+
+
+def test_of_a_recurrence_no_step_looks_at_all_that_came_before(monkeypatch):
+    h, w, u = Value(0.0), Value(0.5), Value(0.25)
+    for i in range(200):
+        h = (dot([w], [h]) + dot([u], [Value(i)]) + 1.0).tanh()
+    seen, search = [], scopes._scope
+    monkeypatch.setattr(scopes, "_scope", lambda *given: seen.extend(found := search(*given)) or found)
+    graph = DrawnGraph(h)
+    assert not scopes.stacks(graph)
+    assert 0 < len(seen) < 2 * len(graph.values)
