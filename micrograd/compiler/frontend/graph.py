@@ -252,25 +252,16 @@ def _merge_equal(nodes: Sequence[Value]) -> bool:
     """Let equal nodes pass their gradients on to one node in their place; returns whether there are any.
 
     So the derivative of what a program computes twice is computed once, as the trace computes its number once. Nodes
-    are equal if their numbers are the same line, and their closures, all this package's own, have equal contents.
+    are equal if their numbers are the same line, from the same operation, all this package's own, on equal operands.
     """
     counts = Counter([node.data.id for node in nodes if type(node.data) is Symbol])
     repeated = {line for line, n in counts.items() if n > 1}
     groups: dict[Any, list[Value]] = defaultdict(list)
     first: dict[Value, Value] = {}
-
-    def key(part: Any) -> Any:
-        if isinstance(part, Value):
-            return ("constant", key(part.data)) if part._is_constant else id(first.get(part, part))
-        if type(part) in (tuple, list):
-            return tuple(map(key, part))
-        return ("line", part.id) if type(part) is Symbol else repr(part) if type(part) is float else id(part)
-
     for node in nodes if repeated else ():
         if type(node.data) is Symbol and node.data.id in repeated:
-            closure: Any = node._backward
-            contents = tuple([cell.cell_contents for cell in closure.__closure__ or ()])
-            group = groups[node.data.id, closure.__code__, key(contents)]
+            operands = [repr(x.data) if x._is_constant else id(first.get(x, x)) for x in node._prev]
+            group = groups[node.data.id, node._op, *operands]
             group.append(node)
             first[node] = group[0]
     merged = [group for group in groups.values() if len(group) > 1]

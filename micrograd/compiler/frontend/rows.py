@@ -211,14 +211,10 @@ class Rows:
     def of(self, *operands: tuple[Value, ...]) -> Sequence[tuple[Value, ...]]:
         """Each as a tuple of one Row; or all unchanged, if they are short or not all traced."""
         if len(operands[0]) >= SHORTEST_ROW and operands[0][0]._level == 0:
-            rows = [row for values in operands if (row := self._row(values)) is not None]
-            if len(rows) == len(operands):
+            rows: list[Any] = [self._stack(each) if (row := self.slice(each)) is None else row for each in operands]
+            if not any(map(is_, rows, repeat(None))):
                 return [(row,) for row in rows]
         return operands
-
-    def _row(self, values: tuple[Value, ...]) -> Row | None:
-        found = self.slice(values)
-        return self._stack(values) if found is None else found
 
     def slice(self, values: tuple[Value, ...]) -> Row | None:
         """The Row of these parameters, if they lie at equal distances and all of them, or none, are trained."""

@@ -54,7 +54,7 @@ class UpdateKernel:
         self, name: Callable[[int], str], templates: Mapping[str, str], *, head: bool
     ) -> Iterator[tuple[int, str]]:
         """Lines to compute, and their text: for each parameter; or with `head`, before, what is the same for all."""
-        for node in expressions(self.trace, self.before if head else [*self.results, *self.before]).nodes:
+        for node in expressions(self.trace, self.before if head else [*self.results, *self.before]):
             if head or node.line not in self.uniform:
                 yield node.line, total(terms(node, name, templates))
 

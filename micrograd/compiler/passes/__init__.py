@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from micrograd.compiler.frontend.graph import Ends, Graph
 from micrograd.compiler.frontend.tracer import Slice
 from micrograd.compiler.ir import Kernel, Ref, Scatter, length, replace
-from micrograd.compiler.passes.expressions import Node, expressions
+from micrograd.compiler.passes.expressions import Node, expressions, scatters
 from micrograd.compiler.passes.fuse import fuse
 from micrograd.compiler.passes.hoist import FAR, hoist
 from micrograd.compiler.passes.roll import reroll, reroll_all
@@ -54,8 +54,7 @@ def program(graph: Graph, ends: Ends, *, lanes: bool = False) -> Program:
     """
     trace, results = graph.trace, ends.returned
     lines = [*results, *ends.gradients.values()]
-    found = expressions(trace, lines, ends.rows, backward=graph.forward_end)
-    nodes = found.nodes
+    nodes = expressions(trace, lines, ends.rows, backward=graph.forward_end)
     leaves: dict[int, Place] = dict(trace.leaves)
     leaves |= {line: (f"&{row.array}", row.base) for line, row in trace.slices.items()}  # for `take_at`
     leaves |= {id: (f"={float(number)!r}", 0) for id, number in trace.constants.items()}
@@ -70,7 +69,7 @@ def program(graph: Graph, ends: Ends, *, lanes: bool = False) -> Program:
     kernel += reroll(
         [
             Scatter(Ref("g", row.base), row.step, row.size, Ref(*layout[index]), Ref(*layout[gradient]))
-            for row, index, gradient in sorted(found.scatters, key=itemgetter(1, 2))  # so that they advance evenly
+            for index, gradient, row in scatters(trace, ends.rows)
         ]
     )
     return Program(kernel, constants, len(results), graph.sizes, passes)

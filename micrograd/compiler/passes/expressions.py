@@ -84,22 +84,11 @@ class Round(NamedTuple):
     kept: tuple[int, ...]
 
 
-class Expressions(NamedTuple):
-    """The nodes that some results need, each after its operands.
-
-    `scatters` has, for each number added somewhere in a slice of gradients, the slice, the line of the index in it, and
-    the line of the number.
-    """
-
-    nodes: list[Node]
-    scatters: list[tuple[Slice, int, int]]
-
-
 def expressions(
     trace: Trace, results: Sequence[int], rows: Sequence[tuple[Slice, int]] = (), *,
     named: Collection[int] = (), given: Set[int] = frozenset(), backward: float = math.inf,
-) -> Expressions:  # fmt: skip
-    """The lines of a trace as expressions.
+) -> list[Node]:  # fmt: skip
+    """The lines of a trace as nodes, each after its operands.
 
     The lines in `results` and `named` are nodes of their own; `rows` are added to slices of gradients; lines that are
     `given` are not computed. From the line `backward` on, each sum computes a product that several sums use: if
@@ -142,14 +131,19 @@ def expressions(
     for place, line in rows:
         if ops[line] != "scatter":
             merger.add_row(line, place)
-    scatters = [(place, operands[line][0], operands[line][1]) for place, line in rows if ops[line] == "scatter"]
     for line in joined.values():  # what depends on a loop's sums follows the loop that repeats it
         needs = {*merger.items[line].values()}
         for node in merger.nodes:
             if not needs.isdisjoint(node.read):
                 needs.update((node.line, *node.items))
         merger.nodes.sort(key=lambda node: node.line in needs)
-    return Expressions(merger.nodes, scatters)
+    return merger.nodes
+
+
+def scatters(trace: Trace, rows: Sequence[tuple[Slice, int]]) -> list[tuple[int, int, Slice]]:
+    """The numbers that are added somewhere in slices of gradients: the lines of the index and the number; the slice."""
+    each = [(trace.operands[line], place) for place, line in rows if trace.ops[line] == "scatter"]
+    return sorted((of[0], of[1], place) for of, place in each)  # so that they advance evenly
 
 
 def _joined(trace: Trace, loops: dict[int, Loop], items: dict[int, dict[int, int]]) -> dict[int, int]:
@@ -290,16 +284,16 @@ class _Merger:
         terms, added = _later(trace, loop, sums, [*results, *(each for _, each in rows)]) if sums else ({}, [])
         results += [each for each in sums if each not in terms] + added
         given = {*outside, *(kept if loop.forward >= 0 else ())}
-        found = expressions(trace, results, rows, given=given, backward=backward)
+        nodes = expressions(trace, results, rows, given=given, backward=backward)
         lines = [*map(items.get, range(loop.size))]
-        after = expressions(trace, [*terms.values()], given={*outside, *added}).nodes
+        after = expressions(trace, [*terms.values()], given={*outside, *added})
         for each, instead in zip_longest(terms, added):  # in the place of a sum, the loop adds up a line, or nothing
             at = loop.sums.index(each)
             after.append(Node(lines[loop.added[at]], (("+", 1),), ((terms[each],),)))
             lines[loop.added[at]] = instead
             if instead is not None:
-                found.nodes.append(Node(each, (("+", 1),), ((instead,),), at))
-        its = Round(loop, found.nodes, following, outputs, tuple(kept))
+                nodes.append(Node(each, (("+", 1),), ((instead,),), at))
+        its = Round(loop, nodes, following, outputs, tuple(kept))
         self.nodes.append(Node(line, Call(f"scan {line}", ()), tuple(columns), items=tuple(lines), round=its))
         self.nodes += after
 

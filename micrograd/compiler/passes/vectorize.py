@@ -9,13 +9,13 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import chain, islice, repeat, starmap, zip_longest
+from itertools import chain, count, groupby, islice, repeat, zip_longest
 from operator import sub
 from typing import Any
 
 from micrograd.compiler.frontend.tracer import Slice
 from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Skip, Sum, Term
-from micrograd.compiler.passes.expressions import Column, Node, length
+from micrograd.compiler.passes.expressions import Column, Node, Run, length
 from micrograd.compiler.passes.roll import (
     FEWEST_ROUNDS,
     Part,
@@ -32,14 +32,11 @@ Place = tuple[str, int]
 """An array and an index."""
 Block = list[Node]
 """Nodes that share an operation, and do not depend on one another."""
-Stretch = tuple[int, tuple[int, tuple[str, ...], tuple[int, ...]], tuple[int, ...]]
-"""Where a part of some columns begins; its rounds, and for each column the array and the step, unless there is only one
-round; and the first index of each."""
 
 NO_POWER = 9  # a pitch is 9, 18, 36, ...: with 64, not 72, Cholesky of 60 takes 1.4 times as long, by cache conflicts
 MOST_ROOM = 6  # places for each number, at most: Cholesky of 60 has 1,539 lines of C; with 3, 2,600; with 1, 16,737
 
-
+Stretch = tuple[int, int, list[Any]]
 LoopSteps = Callable[[Node, "Layout"], Kernel]
 
 
@@ -61,7 +58,6 @@ class Layout(dict[Any, Place]):
         self.keeps: set[int] = set()
         self.kept_in = ""  # within a round: the array of the lines in `keeps`
         self.shapes: dict[Any, Any] = {}  # of steps, by what they are made of
-        self.made_of: dict[Any, Part] = {}  # by the lines of nodes that have no steps yet
         self._whole: dict[Column, Slice | None] = {}
         self._stretches: dict[Column, list[Stretch]] = {}  # of a column alone
 
@@ -70,46 +66,51 @@ class Layout(dict[Any, Place]):
         place = self.whole(column) if isinstance(column, Slice) else None
         return place.places if place else [self[number] for number in column]
 
+    def read(self, node: Node) -> Sequence[Any]:
+        """The arrays that a node reads, and the indices in them."""
+        return [*zip(*chain(*map(self.places, node.columns)), strict=True)]
+
     def whole(self, column: Column) -> Slice | None:
         """A column as a slice of an array, if its numbers are evenly apart."""
         if isinstance(column, Slice):
             if row := self.rows.get(column.array):
                 return Slice(row.array, row.base + column.base * row.step, column.step * row.step, column.size)
             return column
+        if len(column) == 1:
+            return Slice(*self[column[0]], 0, 1)
         if column not in self._whole:
-            arrays, bases = zip(*self.places(column), strict=True)
-            strides, n = {*map(sub, bases[1:], bases)}, len(bases)
-            is_even = len({*arrays}) == 1 and len(strides) < 2 and n not in range(2, FEWEST_ROUNDS)
-            self._whole[column] = Slice(arrays[0], bases[0], sum(strides), n) if is_even else self.tables.get(column)
+            (array, *others), bases = zip(*map(self.__getitem__, column), strict=True)
+            steps = {*map(sub, bases[1:], bases)}
+            is_even = {*others} == {array} and len(steps) == 1
+            place = Slice(array, bases[0], sum(steps), len(bases)) if is_even else self.tables.get(column)
+            self._whole[column] = place
         return self._whole[column]
 
     def stretches(self, columns: Sequence[Column], size: int, items: Sequence[Any] = ()) -> Iterator[Stretch]:
-        """The parts of columns that advance evenly, and numbers on their own.
+        """The parts of columns that advance evenly, and numbers on their own: where they begin, how long they are, and
+        where each column has them.
 
         A column with a single number is one number for all. Numbers whose `items` are None are left out.
         """
-        whole = [self.whole(column) if size >= FEWEST_ROUNDS else None for column in columns]
+        whole = [*map(self.whole, columns)] if size not in range(2, FEWEST_ROUNDS) else [None] * len(columns)
         uneven = [column for column, at in zip(columns, whole, strict=True) if at is None]
         if not uneven and None not in items:  # as most do
-            of_all, first_indices, steps, _ = zip(*whole, strict=True)
-            yield 0, (size, of_all, steps), first_indices
+            yield 0, size, whole
             return
         if len(uneven) == 1 < len(columns) and not items:  # often shared: passes of an LSTM take 0.87 of the time
             if uneven[0] not in self._stretches:
                 self._stretches[uneven[0]] = [*self.stretches(uneven, size)]
-            for i, (n, (array,), steps), (first,) in self._stretches[uneven[0]]:
-                its = Slice(array, first, sum(steps), n)
-                each = [at._replace(base=at.base + i * at.step) if at else its for at in whole]
-                arrays, indices, strides, _ = zip(*each, strict=True)
-                yield i, (n, arrays, strides if n > 1 else ()), indices
+            for i, n, (its,) in self._stretches[uneven[0]]:
+                yield i, n, [at.part(i, n) if at else its for at in whole]
             return
         of_each = [self.places(self.tables.get(column, column)) for column in columns]
         places = zip(*[of * size if len(of) == 1 else of for of in of_each], strict=True)
         arrays, indices = zip(*[zip(*each, strict=True) for each in places], strict=True)
         kinds = [item is not None and kind for item, kind in zip(items, arrays, strict=True)] if items else arrays
-        for i, _, n in repeats(kinds, indices, 1) if size >= FEWEST_ROUNDS else zip(range(size), repeat(1), repeat(1)):
+        for i, _, n in repeats(kinds, indices, 1):
             if kinds[i]:
-                yield i, (n, arrays[i], tuple(map(sub, indices[i + 1], indices[i])) if n > 1 else ()), indices[i]
+                steps = map(sub, indices[i + 1], indices[i]) if n > 1 else repeat(0)
+                yield i, n, list(map(Slice, arrays[i], indices[i], steps, repeat(n)))
 
 
 def in_levels(nodes: Sequence[Node], backward: float = math.inf) -> list[Block]:
@@ -186,8 +187,10 @@ def by_level(blocks: Iterable[Block], layout: Layout, loop: LoopSteps, pitch: in
 def in_trace_order(nodes: Sequence[Node], layout: Layout, loop: LoopSteps) -> Kernel:
     """Steps for all nodes, in the order of the trace, with loops for what repeats; the rest is as for `by_level`."""
     parts: list[Part] = []
-    for block in placed(([node] for node in nodes), layout):
-        parts += map(part, loop(block[0], layout)) if block[0].round else parts_of(block, layout)
+    its = chain.from_iterable(placed(([node] for node in nodes), layout))
+    for is_loop, group in groupby(its, lambda node: node.round is not None):
+        alike = list(group)
+        parts += map(part, chain(*[loop(node, layout) for node in alike])) if is_loop else parts_of(alike, layout)
     return looped(parts)
 
 
@@ -232,9 +235,7 @@ def _gaps(nodes: Block, layout: Layout) -> list[int]:
     if nodes[0].size:
         in_row, lengths = [1] * len(nodes), [node.size for node in nodes]
     else:
-        made_of = [_made_of(node, layout) for node in nodes]
-        layout.made_of.update(zip([node.line for node in nodes], made_of, strict=True))
-        in_row = lengths = row_lengths([places for _, places in made_of])
+        in_row = lengths = row_lengths([layout.read(node)[1] for node in nodes])
     if not (pitch := pitch_of_rows(lengths)):
         return [0] * len(nodes)
     return [gap for n, size in zip(in_row, lengths, strict=True) for gap in (*[0] * (n - 1), pitch - size)]
@@ -247,8 +248,8 @@ def _apart(block: Block, layout: Layout) -> Block:
     """
     if any(node.size or node.round or node.parameter >= 0 for node in block):
         return block
-    kinds, bases = zip(*[_made_of(node, layout) for node in block], strict=True)
-    loops = repeats(kinds, bases)
+    arrays, indices = zip(*map(layout.read, block), strict=True)
+    loops = repeats([*zip([node.form for node in block], arrays, strict=True)], indices)
     return [block[i] for at, n, rounds in loops for k in range(at, at + n) for i in range(k, at + n * rounds, n)]
 
 
@@ -268,91 +269,105 @@ def by_kind(parts: Sequence[Part]) -> Kernel:
     """Steps for the parts of a block, one kind at a time: in loops if they advance evenly, or one nest if they form a
     grid.
     """
-    kinds: dict[Any, list[Part]] = defaultdict(list)
+    kinds: dict[int, list[Part]] = defaultdict(list)
     for each in parts:
-        kinds[each[0]].append(each)
+        kinds[id(each[0])].append(each)  # one object for equal ones: see `shapes`
     return [step for alike in kinds.values() for step in looped(roll(alike, longest=1))]
 
 
-def parts_of(nodes: Iterable[Node], layout: Layout) -> list[Part]:
+def parts_of(nodes: Sequence[Node], layout: Layout) -> list[Part]:
     """The steps of nodes; for a row, a step for each part of it that advances evenly."""
-    parts: list[Part] = []
-    for node in nodes:
+    found: list[Sequence[Part]] = [()] * len(nodes)
+    alike = defaultdict[Any, list[int]](list)
+    for i, node in enumerate(nodes):
         if node.size:
-            parts += _parts_of_row(node, layout)
-            continue
-        target, base = ("g", node.parameter) if node.parameter >= 0 else layout[node.line]
-        made_of, bases = layout.made_of.pop(node.line) if node.line in layout.made_of else _made_of(node, layout)
-        shape = layout.shapes.get((target, made_of))
-        if shape is None:
-            form, of = made_of
-            value = _value(form, _refs(of)) if form else Sum(tuple(starmap(_terms, of)))
-            shape = layout.shapes[target, made_of] = _set(Ref(target), value)
-        parts.append((shape, (base, *bases)))
-    return parts
+            found[i] = list(_parts_of_row(node, layout))
+        else:
+            alike[node.form, *map(len, node.columns)].append(i)
+    for (form, *sizes), at in alike.items():
+        if isinstance(form, Call) or max(sizes) < FEWEST_ROUNDS:  # all at once
+            lines = chain.from_iterable(chain(*[nodes[i].columns for i in at]))
+            arrays, indices = zip(*map(layout.__getitem__, lines), strict=True)
+            runs, order = (form, range(*sizes)) if isinstance(form, Call) else _in_terms(form, *sizes)
+            kinds, bases = [zip(*[of[k :: len(order)] for k in order], strict=True) for of in (arrays, indices)]
+            its: Any = zip(zip(repeat(runs), kinds, strict=False), bases, strict=True)
+        else:
+            its = [_sum(form, nodes[i].columns, layout) for i in at]
+        for i, (made_of, others) in zip(at, its, strict=True):
+            target, base = ("g", nodes[i].parameter) if nodes[i].parameter >= 0 else layout[nodes[i].line]
+            shape = layout.shapes.get((target, made_of))
+            if shape is None:
+                runs, arrays, *of_columns = made_of
+                value = _value(runs, _refs(arrays, *of_columns), *of_columns[1:])
+                shape = layout.shapes[target, made_of] = _set(Ref(target), value)
+            found[i] = ((shape, (base, *others)),)
+    return list(chain(*found))
 
 
-def _made_of(node: Node, layout: Layout) -> Part:
-    """What a node that is a number is made of, and the indices of its operands in their arrays.
+@cache
+def _in_terms(form: Sequence[Run], *sizes: int) -> tuple[tuple[Run, ...], list[int]]:
+    """A run for each term of a sum, and where its factors are in the columns, which have these sizes."""
+    runs, order, positions, rest = list[Run](), list[int](), count(), iter(sizes)
+    for sign, n in form:
+        columns = [[*islice(positions, size)] for size in islice(rest, n)]
+        runs += [(sign, n)] * len(columns[0])
+        order += chain(*zip(*columns, strict=True))
+    return tuple(runs), order
 
-    Usually a form and these arrays; for a longer sum, no form, and for each stretch its sign and what it is made of.
+
+def _sum(form: tuple[Run, ...], columns: Sequence[Column], layout: Layout) -> Part:
+    """What a sum is made of, and indices: a form with a run for each part that advances evenly; and of each column, the
+    array, the step and the size.
     """
-    if isinstance(node.form, Call) or all(type(column) is tuple and len(column) == 1 for column in node.columns):
-        arrays, indices = zip(*map(layout.__getitem__, chain(*node.columns)), strict=True)
-        return (node.form, arrays), indices
-    terms, its, at = list[Any](), list[int](), 0
-    for sign, n in node.form:
-        columns = node.columns[at : at + n]
-        at += n
-        if (size := length(columns[0])) >= FEWEST_ROUNDS:
-            for _, made_of, indices in layout.stretches(columns, size):
-                terms.append((sign, *made_of))
-                its += indices
-            continue
-        # Most sums are short: without a search for stretches in them, passes of heat take 0.86 of the time.
-        for places in zip(*map(layout.places, columns), strict=True):
-            arrays, indices = zip(*places, strict=True)
-            terms.append((sign, 1, arrays, ()))
-            its += indices
-    return (None, tuple(terms)), tuple(its)
+    slices: Any = [*map(layout.whole, columns)]
+    if None in slices or 2 in map(length, columns):
+        runs, slices, at = list[Run](), [], 0
+        for sign, n in form:
+            for *_, each in layout.stretches(columns[at : at + n], length(columns[at])):
+                runs.append((sign, n))
+                slices += each
+            at += n
+        form = tuple(runs)
+    arrays, indices, steps, sizes = zip(*slices, strict=True)
+    return (form, arrays, steps, sizes), indices
 
 
 def _parts_of_row(row: Node, layout: Layout) -> Iterator[Part]:
     to = layout.rows[row.line] if row.parameter < 0 else Slice("g", row.parameter, row.step, row.size)
-    for first, made_of, indices in layout.stretches(row.columns, row.size, row.items):
-        key = to.array, to.step, row.form, made_of
+    for first, n, slices in layout.stretches(row.columns, row.size, row.items):
+        arrays, indices, steps, _ = zip(*slices, strict=True)
+        key = to.array, to.step, row.form, n, arrays, steps
         shape = layout.shapes.get(key)
         if shape is None:
-            n, arrays, steps = made_of
-            (target,) = _refs([to.array], [to.step] if steps else ())
-            step: Any = _set(target, _value(row.form, _refs(arrays, steps)))
-            shape = layout.shapes[key] = Loop(n, (step,)) if steps else step
+            (target, *refs) = _refs((to.array, *arrays), (to.step, *steps), (n,) * (1 + len(arrays)))
+            step: Any = _set(target, _value(row.form, refs))
+            shape = layout.shapes[key] = Loop(n, (step,)) if n > 1 else step
         yield shape, (to.base + first * to.step, *indices)
 
 
-def _refs(arrays: Sequence[str], steps: Sequence[int] = ()) -> list[Ref]:
-    """References to these arrays; with steps, in a loop that advances by a step in each round."""
-    return [Ref(array, 0, () if step is None else (step,)) for array, step in zip_longest(arrays, steps)]
+def _refs(arrays: Sequence[str], steps: Sequence[int] = (), sizes: Sequence[int] = ()) -> list[Ref]:
+    """References to these arrays, or to as many numbers in loops that advance by these steps."""
+    each: Any = zip_longest(arrays, steps, sizes, fillvalue=1)
+    return [Ref(array, 0, (step,) if size > 1 else ()) for array, step, size in each]
 
 
 def _set(target: Ref, value: Any) -> Assign | Accumulate:
     return (Accumulate if target.array == "g" else Assign)(target, value)
 
 
-def _terms(sign: str, rounds: int, arrays: Sequence[str], steps: Sequence[int]) -> Term | Loop:
-    """A term, the product of numbers in these arrays; with steps, a loop of terms that advances by them."""
-    term = Term(sign, tuple(_refs(arrays, steps)))
-    return Loop(rounds, (term,)) if steps else term
-
-
-def _value(form: Any, refs: Sequence[Ref]) -> Any:
-    """The value of a form: a Call with references in place of positions, or a Sum with references as factors."""
+def _value(form: Any, refs: Sequence[Ref], sizes: Sequence[int] = ()) -> Any:
+    """The value of a form: a Call with references in place of positions, or a Sum with references as factors, which are
+    in loops of these sizes.
+    """
     if isinstance(form, int):
         return refs[form]
     if isinstance(form, Call):
         return Call(form.op, tuple([_value(inner, refs) for inner in form.operands]))
-    factors = iter(refs)
-    return Sum(tuple([Term(sign, tuple(islice(factors, n))) for sign, n in form]))
+    terms, columns = list[Term | Loop](), zip_longest(refs, sizes, fillvalue=1)
+    for sign, n in form:
+        factors, (size, *_) = zip(*islice(columns, n), strict=True)
+        terms.append(Loop(size, (Term(sign, factors),)) if size > 1 else Term(sign, factors))
+    return Sum(tuple(terms))
 
 
 def looped(parts: list[Part]) -> Kernel:

@@ -19,7 +19,7 @@ from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import CallSpec, Ends, Graph, name_of
 from micrograd.compiler.frontend.operations import IEEE, as_ieee
 from micrograd.compiler.frontend.tracer import Slice
-from micrograd.compiler.passes.expressions import Column, Node, expressions, numbers
+from micrograd.compiler.passes.expressions import Column, Node, expressions, numbers, scatters
 from micrograd.compiler.targets.spelling import indented, signed, spellings, terms, total
 from micrograd.support.arrays import are_plain
 from micrograd.support.collector import gc_paused
@@ -167,8 +167,8 @@ class _Writer:
         self.trace = trace = graph.trace
         self.templates = IEEE_TEMPLATES if trace.ieee else TEMPLATES
         results = [*ends.returned, *ends.gradients.values()]
-        found = expressions(trace, results, ends.rows, named=graph.gradients)
-        scattered = {i for row, *_ in found.scatters for i in row.indices}
+        nodes, added = expressions(trace, results, ends.rows, named=graph.gradients), scatters(trace, ends.rows)
+        scattered = {i for *_, row in added for i in row.indices}
         names: dict[Any, str] = {("g", i): f"g[{i}]" if i in scattered else f"g{i}" for i in range(graph.n_parameters)}
         names |= {id: names.get((array, i), f"{array}{i}") for id, (array, i) in trace.leaves.items()}
         names |= {id: array for id, (array, _) in trace.leaves.items() if array == "seed"}
@@ -186,11 +186,11 @@ class _Writer:
             taken.add(of)
             return f"d{of}"
 
-        forward = [*takewhile(lambda node: node.line < graph.forward_end, found.nodes)]
+        forward = [*takewhile(lambda node: node.line < graph.forward_end, nodes)]
         self.lines = [*self._computed(forward, name)]
-        if backward := found.nodes[len(forward) :]:
+        if backward := nodes[len(forward) :]:
             self.lines += ["# forward ends here, backward begins", *self._computed(backward, name)]
-        for row, i, gradient in found.scatters:
+        for i, gradient, row in added:
             self.lines.append(f"add_at({self.names[i]}, g, {row.indices!r}, {self.names[gradient]})")
 
     def _computed(self, nodes: Iterable[Node], name: Callable[[Node], str]) -> Iterator[str]:

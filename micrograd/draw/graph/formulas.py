@@ -95,7 +95,7 @@ def _function(trace: Trace, results: Sequence[int]) -> str:
     names = {id: "g" if array == "seed" else f"v[{i}]" for id, (array, i) in trace.leaves.items()}
     names |= {id: literal(constant) for id, constant in trace.constants.items()}
     lines = []
-    for node in expressions(trace, results).nodes:
+    for node in expressions(trace, results):
         names[node.line] = f"t{node.line}"
         lines.append(f"const t{node.line}={total(terms(node, names.__getitem__, TEMPLATES))};")
     return f"{{{''.join(lines)}return[{','.join(names[id] for id in results)}]}}"
