@@ -54,17 +54,11 @@ class DrawnGraph:
 
     def chain(self, i: int) -> list[int]:
         """The additions that end in this one, as Python's `sum` leaves them: the first one first, i last."""
-        found = [i]
-        while self.continues(found[-1]):
-            found.append(self.operands[found[-1]][0])
-        return found[::-1]
-
-    def continues(self, i: int) -> bool:
-        """Whether the Value adds to a sum that nothing else uses."""
-        if self.operations[i] != "+":
-            return False
-        left = self.operands[i][0]
-        return self.operations[left] == "+" and self.is_inner(left)
+        found = list[int]()
+        while self.operations[i] == "+" and (not found or self.is_inner(i)):
+            found.append(i)
+            i = self.operands[i][0]
+        return found[::-1] or [i]
 
     def terms(self, i: int) -> Sequence[int]:
         """The terms of a chain of additions, and the operands of any other node."""
