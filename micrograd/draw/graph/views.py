@@ -8,7 +8,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 from micrograd.draw.graph import layout
@@ -174,19 +174,14 @@ class Views:
 
     def _connect(self, view: View) -> None:
         """Set the edges of a view, between its items; those from and to the outside end at stubs."""
-        items, where, members = view.items, view.where, {*view.members}
-        bundles = defaultdict(list)
+        items, members, bundles = view.items, {*view.members}, defaultdict(list)
         last = max(item.column for item in items)
-        for card in view.members:
-            at = where[card]
-            for k, x in enumerate(self.cards[card].inputs):
-                there = self._end(view, x.card, -1)
-                is_one = len(items[at].cards) == len(items[there].cards) == 1
-                bundles[there, at, k if is_one else -1].append(x)
-        for card in view.members:
-            for taker, x in self._takers[card]:
-                if taker not in members:
-                    bundles[where[card], self._end(view, taker, last + 1), -1].append(x)
+        ins = ((x.card, card, k, x) for card in view.members for k, x in enumerate(self.cards[card].inputs))
+        outs = ((card, to, -1, x) for card in view.members for to, x in self._takers[card] if to not in members)
+        for source, target, k, x in chain(ins, outs):
+            start, end = self._end(view, source, -1), self._end(view, target, last + 1)
+            is_one = len(items[start].cards) == len(items[end].cards) == 1
+            bundles[start, end, k if is_one else -1].append(x)
         for source, target, k in sorted(bundles, key=lambda ends: ends[2] >= 0):  # bundles of many inputs below
             if source != target:
                 inputs, item = bundles[source, target, k], items[target]
