@@ -8,7 +8,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain, groupby
+from itertools import chain, count, groupby
 from typing import Any, NamedTuple
 
 from micrograd.draw.graph import layout
@@ -87,7 +87,7 @@ class Views:
         parts = [self._in_column(cards, alone=len(found) == 1) for cards in found]
         if len(found) > self._most:  # then only the first column and the last are as they are
             runs = [[card for cards in run for card in cards] for run in _runs(found[1:-1], self._most - 2)]
-            parts[1:-1] = [[(run, self._range(run))] for run in runs]
+            parts[1:-1] = [[(run, "")] for run in runs]
         for column, groups in enumerate(parts):
             for cards, title in groups:
                 view.where.update(dict.fromkeys(cards, len(view.items)))
@@ -101,15 +101,8 @@ class Views:
         ends = tuple(edge[:3] for edge in view.edges)
         view.place = self._layouts.setdefault((sizes, columns, ends), len(self._layouts))
 
-    def _range(self, members: Sequence[int]) -> str:
-        """The operations of some cards, or the leaves if there are no others, by number as the steps count them."""
-        parts = [part for card in members for part in self.cards[card].parts]
-        nodes = [part - self.graph.first for part in parts if not self.graph.is_leaf(part)]
-        kind = "operations" if nodes else "inputs"
-        return f"{kind}\n{min(nodes or parts) + 1}–{max(nodes or parts) + 1}"
-
     def _in_column(self, cards: list[int], *, alone: bool) -> list[tuple[list[int], str]]:
-        """The cards of a column in groups with titles: one card each, or if that is too many, by kind or in runs.
+        """The cards of a column in groups: one card each or, if that is too many, by kind with titles, or in runs.
 
         Of each kind, a few cards stand alone.
         """
@@ -119,7 +112,7 @@ class Views:
         for card in cards:
             kinds[self.cards[card].title, len(self.cards[card].inputs)].append(card)
         if len(kinds) > self._most or (alone and len(kinds) == 1):
-            return [(run, self._range(run)) for run in _runs(cards, self._most)]
+            return [(run, "") for run in _runs(cards, self._most)]
         few, groups = min(FEW, self._most // len(kinds) - 1), []
         for (title, _), its in kinds.items():
             single = few if len(its) > few + 1 else len(its)
@@ -130,10 +123,13 @@ class Views:
         return groups
 
     def _group(self, view: View, cards: list[int], column: int, title: str) -> Item:
-        n = len({part for card in cards for part in self.cards[card].parts})
-        words, _, numbers = title.partition("\n")
-        texts = header("", words)[1][1], numbers or f"{n:,} Values"
-        opens = self._open(title.replace("\n", " "), view, cards) if self._deep else -1
+        """A group with its title; a run tells its operations, or else its leaves, by number as the steps count them."""
+        parts = {part for card in cards for part in self.cards[card].parts}
+        nodes = [part - self.graph.first for part in parts if not self.graph.is_leaf(part)]
+        texts = header("", title)[1][1], f"{len(parts):,} Values"
+        if not title:
+            texts = "operations" if nodes else "inputs", f"{min(nodes or parts) + 1}–{max(nodes or parts) + 1}"
+        opens = self._open(title or " ".join(texts), view, cards) if self._deep else -1
         return Item(cards, column, GROUP, "group", texts, opens=opens)
 
     def _card(self, view: View, number: int, column: int) -> Item:
@@ -204,8 +200,6 @@ class Views:
 
 def _runs(things: list[Any], most: int) -> list[list[Any]]:
     """Runs of equal length except the last, so that each level of groups has at most `most`, and about equally many."""
-    levels = 1
-    while most**levels < len(things):
-        levels += 1
+    levels = next(n for n in count(1) if most**n >= len(things))
     length = math.ceil(math.pow(len(things), (levels - 1) / levels))
     return [things[start : start + length] for start in range(0, len(things), length)]
