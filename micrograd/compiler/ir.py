@@ -5,7 +5,7 @@ and tests, who read it as `fast.ir`.
 
 The arrays of a kernel: "p", the parameters; "x", the inputs of one example; "seed"; "c", a table of constants; "g", the
 gradients; "y", the results; "t0", "t1" and so on, intermediate results; "h", numbers computed before the loop over
-examples; "d", sums over examples, for the lines after it; "u", inputs that all examples share; "block", the factors of
+examples, and behind them "d", sums over examples; "u", inputs that all examples share; "block", the factors of
 products. A constant has no array: its reference is "=" and the number.
 """
 

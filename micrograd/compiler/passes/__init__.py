@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.graph import Ends, Graph
 from micrograd.compiler.frontend.tracer import Slice
-from micrograd.compiler.ir import Kernel, Ref, Scatter, length, replace
+from micrograd.compiler.ir import Kernel, Ref, Scatter, length
 from micrograd.compiler.passes.expressions import Node, expressions, scatters
 from micrograd.compiler.passes.fuse import fuse
-from micrograd.compiler.passes.hoist import FAR, hoist
+from micrograd.compiler.passes.hoist import hoist
 from micrograd.compiler.passes.roll import reroll, reroll_all
 from micrograd.compiler.passes.rounds import steps_of
 from micrograd.compiler.passes.sums import in_steps
@@ -81,12 +81,7 @@ def hoisted(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Program | 
     if found is None:
         return None
     before, each, after = program(*found.before), program(*found.each, lanes=True), program(*found.after)
-    each.passes.update((name, replace(tuple(kernel), _sums_apart)) for name, kernel in each.passes.items())
-    return each._replace(kernel=[*each.passes["roll"]], before=before, after=after, n_sums=found.n_sums)
-
-
-def _sums_apart(ref: Ref) -> Ref:
-    return Ref("d", ref.base - FAR, ref.strides) if ref.array == "g" and ref.base >= FAR else ref
+    return each._replace(before=before, after=after, n_sums=found.n_sums)
 
 
 def _passes(

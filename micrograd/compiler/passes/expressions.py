@@ -45,8 +45,7 @@ class Node(NamedTuple):
     line: Any  # of the trace; for a number of a row that has no line of its own: the row's line, and the position
     form: Call | tuple[Run, ...]
     columns: tuple[Column, ...]
-    parameter: int = -1  # the index of the (first) gradient that it is added to; -1 for none
-    step: int = 1  # from there to the next one
+    to: Slice | None = None  # the gradient, or gradients, that it is added to
     size: int = 0
     items: tuple[Any, ...] = ()  # the lines of the numbers of a row or loop, unless they are added to gradients
     round: "Round | None" = None  # of a loop, whose columns are its operands, and one with the numbers from outside
@@ -58,11 +57,11 @@ class Node(NamedTuple):
             return
         each = [numbers(column) if length(column) > 1 else repeat(column[0], self.size) for column in self.columns]
         items = self.items or [(self.line, i) for i in range(self.size)]
-        for i, (line, operands) in enumerate(zip(items, zip(*each, strict=True), strict=True)):
+        to = [Slice(*place, 1, 1) for place in self.to.places] if self.to else repeat(None)
+        for line, place, operands in zip(items, to, zip(*each, strict=True), strict=False):
             if line is not None:
-                parameter = self.parameter + i * self.step if self.parameter >= 0 else -1
                 columns = (operands,) if isinstance(self.form, Call) else tuple([(number,) for number in operands])
-                yield Node(line, self.form, columns, parameter)
+                yield Node(line, self.form, columns, place)
 
     @property
     def read(self) -> Iterator[Any]:
@@ -208,7 +207,7 @@ class _Merger:
         self.factors: dict[int, tuple[Any, ...]] = {}  # of terms that are products: lines, or columns to add up
         self.sum_of: dict[int, int] = {}  # the sum or difference that alone uses a line
         self._sums: dict[int, Terms] = {}  # the sums that another sum continues
-        self._parameter = {line: i for line, (array, i) in trace.leaves.items() if array == "g"}
+        self._begun = {line: Slice(*place, 1, 1) for line, place in trace.leaves.items() if place[0] in ("g", "d")}
         self._trace, self._stay = trace, stay
         ops, operands = trace.ops, trace.operands
         of_op: dict[str, list[tuple[int, ...]]] = defaultdict(list)  # operands, without the rows of a dot
@@ -245,9 +244,9 @@ class _Merger:
         of, constants, n = self._trace.operands[line], self._trace.constants, self._trace.size(line)
         pairs = zip(of[::2], of[1::2], strict=True)
         terms = [(row,) if constants.get(number) == 1 else (number, row) for number, row in pairs]
-        columns, (base, step) = tuple(map(self._column, chain(*terms))), (place.base, place.step) if place else (-1, 1)
-        lines = () if place else tuple(map(self.items[line].get, range(n)))
-        self.nodes.append(Node(line, tuple([("+", len(term)) for term in terms]), columns, base, step, n, lines))
+        form, columns = tuple([("+", len(term)) for term in terms]), tuple(map(self._column, chain(*terms)))
+        to, lines = (Slice("g", *place[1:]), ()) if place else (None, tuple(map(self.items[line].get, range(n))))
+        self.nodes.append(Node(line, form, columns, to, n, lines))
 
     def add_items(self, row: int) -> None:
         """Turn the items that are terms of a sum into products, and remove them from the row's items."""
@@ -292,7 +291,7 @@ class _Merger:
             after.append(Node(lines[loop.added[at]], (("+", 1),), ((terms[each],),)))
             lines[loop.added[at]] = instead
             if instead is not None:
-                nodes.append(Node(each, (("+", 1),), ((instead,),), at))
+                nodes.append(Node(each, (("+", 1),), ((instead,),), Slice("g", at, 1, 1)))
         its = Round(loop, nodes, following, outputs, tuple(kept))
         self.nodes.append(Node(line, Call(f"scan {line}", ()), tuple(columns), items=tuple(lines), round=its))
         self.nodes += after
@@ -307,13 +306,13 @@ class _Merger:
     def add_sum(self, line: int, op: str, operands: Sequence[int]) -> None:
         """Add a sum, a difference or a dot: as a node, unless another sum continues it."""
         left, *right = operands
-        parameter = self._parameter.get(left, -1) if op != "-" else -1
-        if parameter >= 0:
-            self._parameter[line] = parameter
+        to = self._begun.get(left) if op != "-" else None
+        if to:
+            self._begun[line] = to
             if op == "+" and right[0] in self._sums and left not in self._sums:
                 left = right.pop()  # a sum that is added as it is
         terms = self._sums.pop(left, None) or []
-        if not terms and parameter < 0 and not (op == "dot" and left == self._trace.nothing):
+        if not terms and not to and not (op == "dot" and left == self._trace.nothing):
             self._add_term(terms, left)
         if op == "dot":
             terms.append(("+", tuple(map(self._column, right))))
@@ -322,15 +321,15 @@ class _Merger:
         if line in self.sum_of and self._continues(line):
             self._sums[line] = terms
         else:
-            self._close(line, terms, parameter)
+            self._close(line, terms, to)
 
     def _continues(self, line: int) -> bool:
         """Whether the sum that alone uses a sum adds to it from the right, or adds it to a gradient."""
         user = self.sum_of[line]
         op, left = self._trace.ops[user], self._trace.operands[user][0]
-        if line in self._parameter:
+        if line in self._begun:
             return left == line and op != "-"
-        return left == line or (op == "+" and left in self._parameter)
+        return left == line or (op == "+" and left in self._begun)
 
     def _add_term(self, terms: Terms, line: int, sign: str = "+") -> None:
         """Add a line: a product as its factors."""
@@ -349,10 +348,10 @@ class _Merger:
         else:
             terms.append((sign, [[factor] for factor in factors]))
 
-    def _close(self, line: int, terms: Terms, parameter: int = -1) -> None:
+    def _close(self, line: int, terms: Terms, to: Slice | None = None) -> None:
         runs = tuple([(sign, len(columns)) for sign, columns in terms])
         found = [tuple(column) if type(column) is list else column for _, columns in terms for column in columns]
-        self.nodes.append(Node(line, runs, tuple(found), parameter))
+        self.nodes.append(Node(line, runs, tuple(found), to))
 
     def add_call(self, line: int, op: str, operands: Sequence[int]) -> None:
         """Add any other operation: a condition becomes part of what it decides, unless it is long."""

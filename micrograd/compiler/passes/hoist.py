@@ -21,7 +21,6 @@ from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.frontend.rounds import is_linear
 from micrograd.compiler.frontend.tracer import Slice, Trace
 
-FAR = 1 << 40  # where "d" begins in "g", as passes treat it as a part of "g": too far away for a loop over both
 NO_NUMBERS = CONDITIONS | {"stack", "combination", "scatter"}
 
 
@@ -32,7 +31,7 @@ Part = tuple[Graph, Ends]
 class Hoisted(NamedTuple):
     """What is computed before the loop over examples, in it, and after it; and the size of "d".
 
-    `before` returns the numbers in "h". What `each` adds to "d" is still in "g", from the index FAR on.
+    `before` returns the numbers in "h". `each` adds to "d", which `after` reads as numbers behind these.
     """
 
     before: Part
@@ -61,9 +60,9 @@ def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | No
     lines = [*ends.returned, *ends.gradients.values(), *[line for _, line in rows]]
     varying = [line for line in each.trace.live(lines) if line not in uniform]
     moved = moved_lines(each.trace, varying, {*ends.returned}, uniform)
-    added, trace = _added_up(each.trace, moved, uniform)
-    after = replace(each, trace=trace)
-    sums = {FAR + i: each.trace.row("+", (each.trace.leaf("g", FAR + i).id, line)) for i, line in enumerate(added)}
+    added = _added_up(each.trace, moved, uniform)
+    after = replace(each, trace=each.trace.reopened({line: ("h", len(held) + i) for i, line in enumerate(added)}))
+    sums = {~i: each.trace.row("+", (each.trace.leaf("d", i).id, line)) for i, line in enumerate(added)}  # not in "g"
     gradients = ends.gradients.items()
     stay = {i: line for i, line in gradients if line not in moved} | sums, [of for of in rows if of[1] not in moved]
     later = {i: line for i, line in gradients if line in moved}, [of for of in rows if of[1] in moved]
@@ -97,12 +96,11 @@ def moved_lines(trace: Trace, varying: Sequence[int], needed: set[int], uniform:
     return {line for line in found if ops[line] != "item" or operands[line][0] in found}
 
 
-def _added_up(trace: Trace, moved: set[int], uniform: set[int]) -> tuple[list[int], Trace]:
-    """The numbers that the moved lines are computed from, and a trace in which their sums are leaves."""
+def _added_up(trace: Trace, moved: set[int], uniform: set[int]) -> list[int]:
+    """The numbers to add up: those that the moved lines are computed from."""
     read = {i for line in moved for i in trace.operands[line]}
     begun = {line for line, (array, _) in trace.leaves.items() if array == "g"}
-    added = sorted(read - uniform - moved - begun)
-    return added, trace.reopened({line: ("d", i) for i, line in enumerate(added)})
+    return sorted(read - uniform - moved - begun)
 
 
 def _uniform(graph: Graph, shared: Sequence[bool]) -> set[int]:

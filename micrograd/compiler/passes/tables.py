@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from micrograd.compiler.ir import Kernel, Switch
-from micrograd.compiler.passes.hoist import FAR
 from micrograd.compiler.passes.roll import Bases, Part, advancing, numbered, part, reroll
 from micrograd.compiler.passes.vectorize import Block, Layout, LoopSteps, by_level, copies, pitch_of
 
@@ -22,10 +21,9 @@ def in_tables(blocks: Sequence[Block], layout: Layout, results: Sequence[int], l
 
 
 def _switch(parts: Sequence[Part]) -> Switch:
-    """A switch with a case for each shape. What adds to the sums "d", in "g" so far, is apart from what adds to "g"."""
-    kinds = [(shape, *[number >= FAR for number in numbers]) for shape, numbers in parts]
+    """A switch with a case for each shape."""
     rows: dict[Any, list[Bases]] = {}
-    for kind, (_, numbers) in zip(kinds, parts, strict=True):
-        rows.setdefault(kind, []).append(numbers)
-    cases = tuple([(advancing(kind[0], its),) for kind, its in rows.items()])
-    return Switch(tuple(numbered(kinds)), cases)
+    for shape, numbers in parts:
+        rows.setdefault(shape, []).append(numbers)
+    cases = tuple([(advancing(shape, its),) for shape, its in rows.items()])
+    return Switch(tuple(numbered([shape for shape, _ in parts])), cases)

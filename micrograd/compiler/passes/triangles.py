@@ -53,7 +53,7 @@ def in_rows(steps: Sequence[Any]) -> list[Any]:
 def _shape(step: Any, depth: int) -> Any:
     """What steps have in common that may become a loop. Gradients stay as they are, since products are made of them."""
     can_join = not depth or (isinstance(step, Loop) and not step.varies)
-    if not can_join or any(ref.array == "g" for ref, _ in refs(step)):
+    if not can_join or any(ref.array in ("g", "d") for ref, _ in refs(step)):
         return step
     return part(_round(step, 0, depth), varies=True)[0]
 

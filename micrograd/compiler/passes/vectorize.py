@@ -16,16 +16,7 @@ from typing import Any
 from micrograd.compiler.frontend.tracer import Slice
 from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Skip, Sum, Term
 from micrograd.compiler.passes.expressions import Column, Node, Run, length
-from micrograd.compiler.passes.roll import (
-    FEWEST_ROUNDS,
-    Part,
-    part,
-    repeats,
-    reroll,
-    roll,
-    rolled,
-    step_of,
-)
+from micrograd.compiler.passes.roll import FEWEST_ROUNDS, Part, part, repeats, reroll, roll, rolled, step_of
 from micrograd.compiler.passes.triangles import FEWEST_ROWS, in_rows, pitch_of_rows, row_lengths
 
 Place = tuple[str, int]
@@ -157,7 +148,7 @@ def in_levels(nodes: Sequence[Node], backward: float = math.inf) -> list[Block]:
 def _operation(node: Node) -> Any:
     if isinstance(node.form, Call):
         return node.form, node.size > 0
-    return "largest" if node.form[0][0] == ">" else "sum", node.size > 0, node.parameter >= 0
+    return "largest" if node.form[0][0] == ">" else "sum", node.size > 0, node.to is not None
 
 
 def pitch_of(blocks: Sequence[Block]) -> int:
@@ -212,7 +203,7 @@ def placed(blocks: Iterable[Block], layout: Layout, pitch: int = 0) -> Iterator[
             block.reverse()  # as in a backward pass: this reads arrays forwards
         if layout.kept_in:
             block = _apart(block, layout)
-        inner = [node for node in block if node.parameter < 0 and not node.round and node.line not in layout]
+        inner = [node for node in block if not node.to and not node.round and node.line not in layout]
         gaps = _gaps(inner, layout) if layout.lanes and not pitch else [0] * len(inner)
         n = sum(node.size or 1 for node in inner) + sum(gaps)
         key = 0 if pitch else (_operation(block[0]), n)
@@ -246,7 +237,7 @@ def _apart(block: Block, layout: Layout) -> Block:
 
     Then the results of each statement are neighbours. Without this, scans of an LSTM take 1.2 times as long.
     """
-    if any(node.size or node.round or node.parameter >= 0 for node in block):
+    if any(node.size or node.round or node.to for node in block):
         return block
     arrays, indices = zip(*map(layout.read, block), strict=True)
     loops = repeats([*zip([node.form for node in block], arrays, strict=True)], indices)
@@ -258,8 +249,8 @@ def _descends(first: Node, last: Node, layout: Layout) -> bool:
 
     Without this, a call of convolutions, bodies or soft clusters takes 1.1 to 1.2 times as long, one example at a time.
     """
-    if first.parameter >= 0:
-        return last.parameter < first.parameter
+    if first.to and last.to:
+        return last.to.base < first.to.base
     pairs = chain(*map(zip, *[map(layout.places, node.columns) for node in (first, last)]))
     rises: list[int] = [(b > a) - (b < a) for a, b in pairs if a[0] == b[0]]
     return sum(rises) < 0
@@ -294,7 +285,7 @@ def parts_of(nodes: Sequence[Node], layout: Layout) -> list[Part]:
         else:
             its = [_sum(form, nodes[i].columns, layout) for i in at]
         for i, (made_of, others) in zip(at, its, strict=True):
-            target, base = ("g", nodes[i].parameter) if nodes[i].parameter >= 0 else layout[nodes[i].line]
+            target, base, *_ = nodes[i].to or layout[nodes[i].line]
             shape = layout.shapes.get((target, made_of))
             if shape is None:
                 runs, arrays, *of_columns = made_of
@@ -333,7 +324,7 @@ def _sum(form: tuple[Run, ...], columns: Sequence[Column], layout: Layout) -> Pa
 
 
 def _parts_of_row(row: Node, layout: Layout) -> Iterator[Part]:
-    to = layout.rows[row.line] if row.parameter < 0 else Slice("g", row.parameter, row.step, row.size)
+    to = row.to or layout.rows[row.line]
     for first, n, slices in layout.stretches(row.columns, row.size, row.items):
         arrays, indices, steps, _ = zip(*slices, strict=True)
         key = to.array, to.step, row.form, n, arrays, steps
@@ -352,7 +343,7 @@ def _refs(arrays: Sequence[str], steps: Sequence[int] = (), sizes: Sequence[int]
 
 
 def _set(target: Ref, value: Any) -> Assign | Accumulate:
-    return (Accumulate if target.array == "g" else Assign)(target, value)
+    return (Accumulate if target.array in ("g", "d") else Assign)(target, value)
 
 
 def _value(form: Any, refs: Sequence[Ref], sizes: Sequence[int] = ()) -> Any:

@@ -178,8 +178,8 @@ class _Writer:
         numbers, taken = count(), set[str]()
 
         def name(node: Node) -> str:
-            if node.parameter >= 0:
-                return self.names["g", node.parameter]
+            if node.to:
+                return self.names[node.to[:2]]
             of = self.names.get(graph.gradients.get(node.line), "")
             if not of.isidentifier() or of in taken:  # two nodes may have equal data, but each has its gradient
                 return f"t{next(numbers)}"
@@ -200,12 +200,12 @@ class _Writer:
                 yield from self._loop(node)
                 continue
             its = name(node)
-            if node.parameter < 0:
+            if not node.to:
                 self.names[node.line] = its
                 if node.line in self.trace.items:
                     self.names[self.trace.operands[node.line][0], self.trace.items[node.line]] = its
             self.names.setdefault(node.line, its)
-            parts = [f"+ {its}"] * (node.parameter >= 0) + terms(node, self.names.__getitem__, self.templates)
+            parts = [f"+ {its}"] * (node.to is not None) + terms(node, self.names.__getitem__, self.templates)
             while parts:  # a long sum goes on in the next line
                 n = 1
                 while n < len(parts) and sum(map(len, parts[: n + 1])) <= WIDTH:
@@ -229,7 +229,7 @@ class _Writer:
 
         def name(each: Node) -> str:
             key = each.line if isinstance(each.line, tuple) else (each.line,)
-            return f"r{'_'.join(map(str, key))}" if each.parameter < 0 else sums[each.parameter]
+            return f"r{'_'.join(map(str, key))}" if not each.to else sums[each.to.base]
 
         yield f"{_list(state)} = {_list(map(names.__getitem__, numbers(first)))}"
         yield from (f"{name} = 0.0" for name in sums)

@@ -408,7 +408,7 @@ typedef V R;
     before(p, u, 0, g, h, once, &failed, 0, 0, 0, 0);
 
 /* PART after */
-    after(p, u, 0, g, 0, once, &failed, h, d, 0, 0);
+    after(p, u, 0, g, 0, once, &failed, h, 0, 0, 0);
 
 /* PART lanes */
         for (int64_t l = 0; l < m; l++)
