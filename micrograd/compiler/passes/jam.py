@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from micrograd.compiler.ir import Kernel, Loop, Ref, Step, is_variable, refs, replace
-from micrograd.compiler.passes.fuse import is_parallel
+from micrograd.compiler.passes.dependence import is_parallel
 
 JAM_FACTOR = 2  # rounds that run together: a step of 784-128-10 takes 414 us with 4, 421 with 2, and 525 alone
 

@@ -8,23 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from micrograd.compiler.ir import (
-    Assign,
-    Kernel,
-    Loop,
-    Ref,
-    Skip,
-    Step,
-    Sum,
-    Term,
-    adding,
-    innermost,
-    refs,
-    replace,
-    span,
-    start,
-)
-from micrograd.compiler.passes.fuse import fuse, is_of_vectors, is_parallel, join
+from micrograd.compiler.ir import Assign, Kernel, Loop, Ref, Skip, Sum, Term, adding, innermost, refs, replace, span
+from micrograd.compiler.passes.dependence import is_of_vectors, is_parallel
+from micrograd.compiler.passes.fuse import fuse, join
 from micrograd.compiler.passes.jam import strips
 
 LANES = range(128, 8, -8)  # rounds of a strip: 1,024 take 1.2 times as long in strips of 64
@@ -36,13 +22,13 @@ Use = tuple[Ref, int, int]
 """A reference that a step of a kernel has, and the lowest and the highest index that it reaches."""
 
 
-def with_sums(kernel: Sequence[Step]) -> Kernel:
+def with_sums(kernel: Kernel) -> Kernel:
     """The kernel with sums of at least MANY numbers in the loops that compute them, so that these run in lanes."""
-    begun, steps, apart = list[Step](), list[Step](), dict[Step, Step]()
+    begun, steps, apart = list[Any](), list[Any](), dict[Any, Any]()
     for step in kernel:
         match step:
             case Assign(total, Sum((*first, Loop(rounds, terms) as loop))) if _can_join(first, loop):
-                begun.append(Assign(total, Sum(tuple(first)) if first else start(terms)))
+                begun.append(Assign(total, Sum(tuple(first)) if first else Ref("=-0.0")))
                 steps.append(Loop(rounds, (adding(total._replace(strides=(0,)), terms),)))
                 apart[steps[-1]] = adding(total, [loop])
             case _:
@@ -65,7 +51,7 @@ def _may_add_up(loop: Loop, least: int = 0) -> bool:
     return len(loop.body) - len(others) >= least and is_parallel(Loop(loop.rounds, others))
 
 
-def in_lanes(kernel: Sequence[Step]) -> Kernel:
+def in_lanes(kernel: Kernel) -> Kernel:
     """The kernel with loops whose rounds may run in any order in lanes: each step computes a strip of rounds at a time.
 
     A result that another step of the round reads then has a number for each lane. A sum has PARTS partial sums, which
@@ -115,7 +101,7 @@ def _in_one_place(ref: Ref, rounds: int, uses: Mapping[str, Sequence[Use]]) -> R
     return Ref(f"{ref.array}_{ref.base}", 0, (0,)) if users == [ref] else ref
 
 
-def _in_lanes(step: Any, own: set[str], lanes: int, depth: int = 1) -> Iterator[Step]:
+def _in_lanes(step: Any, own: set[str], lanes: int, depth: int = 1) -> Iterator[Any]:
     """The steps for a step inside `depth` loops, with loops over the lanes inside. Terms go to partial sums.
 
     The intermediate results of a round are in its `own` arrays.

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import dropwhile, groupby
 
 from micrograd.compiler.ir import Assign, Kernel, Layer, Loop, Ref, Step, Sum, Term, most_rounds, start
-from micrograd.compiler.passes.fuse import is_parallel
+from micrograd.compiler.passes.dependence import is_parallel
 
 FEWEST = 16
 """Terms of a sum: with AVX2, a step of 2-16-16-1 takes 0.9 of the time of jamming, of 16-16-16-1 0.8, and a call of an

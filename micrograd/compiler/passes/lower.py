@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from micrograd.compiler.ir import ARRAYS, Assign, Kernel, Loop, Ref, Step, Switch, calls, refs, replace
 from micrograd.compiler.passes import Program
-from micrograd.compiler.passes.fuse import ROW_CALLS, is_of_vectors, is_parallel
+from micrograd.compiler.passes.dependence import ROW_CALLS, is_of_vectors, is_parallel
 from micrograd.compiler.passes.interchange import interchanged
 from micrograd.compiler.passes.jam import jam
 from micrograd.compiler.passes.lanes import in_lanes, with_sums

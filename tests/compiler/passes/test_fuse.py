@@ -3,7 +3,8 @@
 import pytest
 
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref
-from micrograd.compiler.passes.fuse import fuse, is_parallel
+from micrograd.compiler.passes.dependence import is_parallel
+from micrograd.compiler.passes.fuse import fuse
 
 
 def loop(to, of, rounds=5, step=Assign):
