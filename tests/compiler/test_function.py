@@ -172,14 +172,10 @@ def test_a_function_may_assign_to_the_data_of_a_leaf_only_before_it_reads_it(nam
         micrograd.compile(averaging, (1.0,), parameters=[w], backend=backend)
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda total, leaf, x: where(total > leaf, 1.0, -1.0) * total, lambda total, leaf, x: total * leaf.detach(),
-        lambda total, leaf, x: total * leaf.data, lambda total, leaf, x: take(x, leaf) * total,
-    ],
-    ids=["condition", "detach", "data", "index"],
-)  # fmt: skip
+@pytest.mark.parametrize("use", [
+    lambda total, leaf, x: where(total > leaf, 1.0, -1.0) * total, lambda total, leaf, x: total * leaf.detach(),
+    lambda total, leaf, x: total * leaf.data, lambda total, leaf, x: take(x, leaf) * total,
+], ids=["condition", "detach", "data", "index"])  # fmt: skip
 @pytest.mark.parametrize("are_given", [True, False])
 def test_a_leaf_is_read_at_each_call_however_the_function_uses_its_number(use, are_given, backend):
     ws, leaf = [Value(1.0), Value(-2.0), Value(3.0)], Value(1.0)
@@ -357,16 +353,12 @@ def test_arithmetic_errors_are_those_of_the_engine_and_name_the_example(function
         fast.backward([0.5, x])
 
 
-@pytest.mark.parametrize(
-    ("number", "reason"),
-    [
-        (None, "must be real number, not NoneType"),
-        (2j, "must be real number, not complex"),
-        (10**400, "int too large to convert to float"),
-        (Fraction(10**400), "integer division result too large for a float"),
-    ],
-    ids=lambda case: f"{case!s:.20}",
-)
+@pytest.mark.parametrize(("number", "reason"), [
+    (None, "must be real number, not NoneType"),
+    (2j, "must be real number, not complex"),
+    (10**400, "int too large to convert to float"),
+    (Fraction(10**400), "integer division result too large for a float"),
+], ids=lambda case: f"{case!s:.20}")  # fmt: skip
 def test_a_parameter_that_holds_no_number_is_named(backend, number, reason):
     p = [Value(1.0), Value(2.0), Value(3.0)]
     fast = micrograd.compile(lambda x: p[1] * x + p[0] + p[2], (1.0,), parameters=p, backend=backend)

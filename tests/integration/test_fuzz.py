@@ -15,8 +15,7 @@ def test_rolled_loops_give_what_straight_code_does_with_and_without_optimization
     monkeypatch.setattr(loops, "ways", lambda: ways)
     monkeypatch.setattr("sys.argv", ["loops", "--programs", "1"])
     assert loops.main() == 0
-    output = capsys.readouterr().out
-    assert (output.count("loops from "), output.count("straight, ")) == (3, 1)
+    assert capsys.readouterr().out == f"1 programs agree: {ways}\n"
 
 
 def test_gcc_is_kept_from_taking_copies_for_aligned():

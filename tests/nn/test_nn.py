@@ -163,19 +163,15 @@ def test_inputs_may_be_lists_tuples_rows_and_values(module):
 
 
 @each_with_inputs
-@pytest.mark.parametrize(
-    ("x", "error", "message"),
-    [
-        ([], ValueError, r"not of lengths 2 and 0|takes a list of length 2, such as \[0.0, 0.0\], not \[\]; "),
-        ([1.0, 2.0, 3.0], ValueError, r"not of lengths 2 and 3|not \[1.0, 2.0, 3.0\]; for a batch, write"),
-        (np.ones(3), ValueError, r"not of lengths 2 and 3|not array\(\[1., 1., 1.\]\); "),
-        ({0.0: 1.0, 1.0: 2.0}, TypeError, "is of type dict: expected a list"),
-        ({0.0, 1.0}, TypeError, "is of type set: expected a list"),
-        ([["1"], 2.0], (TypeError, ValueError), r"a Value holds a number|not \[\['1'\], 2.0\]; "),
-        (1.0, (TypeError, ValueError), "was given 1.0|, not 1.0; for a batch"),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize(("x", "error", "message"), [
+    ([], ValueError, r"not of lengths 2 and 0|takes a list of length 2, such as \[0.0, 0.0\], not \[\]; "),
+    ([1.0, 2.0, 3.0], ValueError, r"not of lengths 2 and 3|not \[1.0, 2.0, 3.0\]; for a batch, write"),
+    (np.ones(3), ValueError, r"not of lengths 2 and 3|not array\(\[1., 1., 1.\]\); "),
+    ({0.0: 1.0, 1.0: 2.0}, TypeError, "is of type dict: expected a list"),
+    ({0.0, 1.0}, TypeError, "is of type set: expected a list"),
+    ([["1"], 2.0], (TypeError, ValueError), r"a Value holds a number|not \[\['1'\], 2.0\]; "),
+    (1.0, (TypeError, ValueError), "was given 1.0|, not 1.0; for a batch"),
+], ids=repr)  # fmt: skip
 def test_inputs_that_do_not_fit_say_what_was_expected(module, x, error, message):
     with pytest.raises(error, match=message):
         module(x)

@@ -289,19 +289,15 @@ def test_clipping_scales_the_gradients_to_the_norm_and_returns_what_it_was(gradi
     assert {type(p.grad) for p in ps} == {float}
 
 
-@pytest.mark.parametrize(
-    ("schedule", "expected"),
-    [
-        (optim.constant(0.3), [0.3, 0.3, 0.3]), (optim.step(8.0, every=2, factor=0.5), [8.0, 8.0, 4.0, 4.0, 2.0]),
-        (optim.step(1.0, every=3), [1.0, 1.0, 1.0, 0.1]), (optim.exponential(8.0, 0.5), [8.0, 4.0, 2.0, 1.0]),
-        (optim.linear(1.0, steps=4), [1.0, 0.75, 0.5, 0.25, 0.0, 0.0]),
-        (optim.linear(1.0, steps=2, final=3.0), [1.0, 2.0, 3.0, 3.0]),
-        (optim.cosine(1.0, steps=4), [*(0.5 + 0.5 * math.cos(math.pi * n / 4) for n in range(5)), 0.0]),
-        (optim.cosine(3.0, steps=2, final=1.0), [3.0, 2.0, 1.0, 1.0]),
-        (optim.warmup(optim.linear(4.0, steps=4), steps=3), [1.0, 2.0, 3.0, 4.0, 3.0, 2.0, 1.0, 0.0]),
-    ],
-    ids=repr,
-)  # fmt: skip
+@pytest.mark.parametrize(("schedule", "expected"), [
+    (optim.constant(0.3), [0.3, 0.3, 0.3]), (optim.step(8.0, every=2, factor=0.5), [8.0, 8.0, 4.0, 4.0, 2.0]),
+    (optim.step(1.0, every=3), [1.0, 1.0, 1.0, 0.1]), (optim.exponential(8.0, 0.5), [8.0, 4.0, 2.0, 1.0]),
+    (optim.linear(1.0, steps=4), [1.0, 0.75, 0.5, 0.25, 0.0, 0.0]),
+    (optim.linear(1.0, steps=2, final=3.0), [1.0, 2.0, 3.0, 3.0]),
+    (optim.cosine(1.0, steps=4), [*(0.5 + 0.5 * math.cos(math.pi * n / 4) for n in range(5)), 0.0]),
+    (optim.cosine(3.0, steps=2, final=1.0), [3.0, 2.0, 1.0, 1.0]),
+    (optim.warmup(optim.linear(4.0, steps=4), steps=3), [1.0, 2.0, 3.0, 4.0, 3.0, 2.0, 1.0, 0.0]),
+], ids=repr)  # fmt: skip
 def test_schedules_are_those_of_their_formulas(schedule, expected):
     assert list(map(schedule, range(len(expected)))) == close(expected, rel=1e-15, abs=1e-16)
 

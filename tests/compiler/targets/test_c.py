@@ -13,18 +13,8 @@ from micrograd import Value, dot, where
 from micrograd.compiler import passes
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.targets import c
-from tests.helpers import (
-    NESTS,
-    assert_as_engine,
-    assert_close,
-    backward,
-    eager,
-    flat,
-    large,
-    lookups,
-    needs_compiler,
-    products,
-)  # fmt: skip
+from tests import helpers
+from tests.helpers import NESTS, assert_as_engine, assert_close, backward, eager, flat, large, lookups, needs_compiler
 
 UNLIKE = [Value.sin, Value.cos, Value.tanh, Value.erf, Value.asinh, Value.atan]
 """Operations of which no loop is made."""
@@ -143,7 +133,7 @@ def test_loops_compute_what_the_engine_does(function):
 
 
 @needs_compiler
-@pytest.mark.parametrize("dot", [micrograd.dot, products])
+@pytest.mark.parametrize("dot", [micrograd.dot, helpers.products])
 @pytest.mark.parametrize("function", NESTS)
 def test_nests_compute_what_the_engine_does(function, dot):
     rng = random.Random(5)
