@@ -73,10 +73,6 @@ class Slice(NamedTuple):
         """The array and the index of each."""
         return list(zip(repeat(self.array), self.indices, strict=False))
 
-    def part(self, first: int, size: int) -> "Slice":
-        """Some of them: so many, from the `first` on."""
-        return Slice(self.array, self.base + first * self.step, self.step * (size > 1), size)
-
 
 class Symbol:
     """A traced value: the result of one line of a trace."""

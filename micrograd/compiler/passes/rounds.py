@@ -161,7 +161,7 @@ class _Rounds:
 def _copies(to: Slice, column: Column, layout: Layout) -> Iterator[Step]:
     """Steps that copy a column."""
     for first, n, (of,) in layout.stretches([column], length(column)):
-        yield from _copy(to.part(first, n), of)
+        yield from _copy(Slice(to.array, to.base + first * to.step, to.step, n), of)
 
 
 def _copy(to: Slice, of: Slice) -> list[Step]:

@@ -91,8 +91,8 @@ class Layout(dict[Any, Place]):
         if len(uneven) == 1 < len(columns) and not items:  # often shared: passes of an LSTM take 0.87 of the time
             if uneven[0] not in self._stretches:
                 self._stretches[uneven[0]] = [*self.stretches(uneven, size)]
-            for i, n, (its,) in self._stretches[uneven[0]]:
-                yield i, n, [at.part(i, n) if at else its for at in whole]
+            for i, n, (of,) in self._stretches[uneven[0]]:
+                yield i, n, [Slice(at.array, at.base + i * at.step, at.step * (n > 1), n) if at else of for at in whole]
             return
         of_each = [self.places(self.tables.get(column, column)) for column in columns]
         places = zip(*[of * size if len(of) == 1 else of for of in of_each], strict=True)
@@ -115,7 +115,8 @@ def in_levels(nodes: Sequence[Node], backward: float = math.inf) -> list[Block]:
     in any order, so they are in the order of these operations. In trace order, 32 examples of soft clusters that
     compute all distances first take 1.26 times as long.
     """
-    levels, level, used = list[int](), defaultdict[Any, int](int), dict[Any, int]()
+    levels, level = list[int](), defaultdict[Any, int](int)
+    used = {line: node.line for node in reversed(nodes) if type(node.form) is Call for line in node.read}
 
     @cache  # sums often have the same numbers
     def highest(column: Column) -> int:
@@ -128,14 +129,11 @@ def in_levels(nodes: Sequence[Node], backward: float = math.inf) -> list[Block]:
             level[line] = its
     end = max(levels, default=0) + 1
     latest: dict[Any, int] = defaultdict(lambda: end)
-    for i, node in reversed([*enumerate(nodes)]):
-        if type(node.form) is Call:
-            used.update(zip(node.read, repeat(node.line), strict=False))
-        if backward < math.inf:
-            if (node.line[0] if isinstance(node.line, tuple) else node.line) >= backward:
-                levels[i] = min(map(latest.__getitem__, (node.line, *node.items))) - 1
-            for line in node.read:
-                latest[line] = min(latest[line], levels[i])
+    for i, node in reversed([*enumerate(nodes)]) if backward < math.inf else ():
+        if (node.line[0] if isinstance(node.line, tuple) else node.line) >= backward:
+            levels[i] = min(map(latest.__getitem__, (node.line, *node.items))) - 1
+        for line in node.read:
+            latest[line] = min(latest[line], levels[i])
     blocks: dict[Any, Block] = defaultdict(list)
     for node, its in zip(nodes, levels, strict=True):
         blocks[its, _operation(node)].append(node)
