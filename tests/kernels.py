@@ -53,8 +53,7 @@ class Machine:
                 if self._read(step.number, rounds):
                     break
             elif isinstance(step, Scatter):
-                _, first = place(step.row, rounds)
-                at = first + step.step * self._index(self._read(step.position, rounds), step.size)
+                _, at = place(step.row, (*rounds, self._index(self._read(step.position, rounds), step.size)))
                 self.gradients[at] += self._read(step.value, rounds)
             else:
                 value = self._value(step.value, rounds)

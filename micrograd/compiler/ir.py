@@ -73,10 +73,9 @@ class Layer(NamedTuple):
 
 
 class Scatter(NamedTuple):
-    """Adds a value to one of the `size` gradients `row`, `row + step`, ..., the one at `position`."""
+    """Adds a value to one of the `size` gradients in a row, the one at `position`, by the row's last stride."""
 
     row: Ref
-    step: int
     size: int
     position: Ref
     value: Ref
@@ -162,6 +161,9 @@ def refs(part: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Ref, tuple[i
     elif type(part) is Layer:
         yield part.target, (*rounds, part.rows)
         yield from ((factor, (*rounds, part.rows, part.width)) for factor in part[3:])
+    elif type(part) is Scatter:
+        yield part.row, (*rounds, part.size)
+        yield from ((number, rounds) for number in part[2:])
     else:
         for inner in part:
             if type(inner) is Ref:  # a call less for each, as in `replace`
@@ -271,7 +273,9 @@ def _lines(step: Step, depth: int) -> Iterator[str]:
     elif isinstance(step, Skip):
         yield f"if {_text(step.number)}: continue"
     elif isinstance(step, Scatter):
-        yield f"{_text(step.row)}[::{step.step}][{_text(step.position)}] += {_text(step.value)}"
+        *outer, stride = step.row.strides
+        row = _text(step.row._replace(strides=tuple(outer)))
+        yield f"{row}[::{stride}][{_text(step.position)}] += {_text(step.value)}"
     else:
         value = _sum(step.value.terms, depth) if isinstance(step.value, Sum) else _bare(_text(step.value))
         yield f"{_text(step.target)} {'=' if isinstance(step, Assign) else '+='} {value}"

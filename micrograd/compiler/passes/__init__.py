@@ -68,7 +68,7 @@ def program(graph: Graph, ends: Ends, *, lanes: bool = False) -> Program:
     kernel = passes["roll"]
     kernel += reroll(
         [
-            Scatter(Ref("g", row.base), row.step, row.size, Ref(*layout[index]), Ref(*layout[gradient]))
+            Scatter(Ref("g", row.base, (row.step,)), row.size, Ref(*layout[index]), Ref(*layout[gradient]))
             for index, gradient, row in scatters(trace, ends.rows)
         ]
     )

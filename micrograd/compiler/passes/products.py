@@ -10,7 +10,7 @@ from itertools import accumulate, permutations
 from math import prod
 from typing import NamedTuple
 
-from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Scatter, Step, Sum, Term, innermost, refs, span
+from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Step, Sum, Term, innermost, refs, span
 from micrograd.compiler.passes.fuse import fuse
 
 FEWEST_ROWS, FEWEST_COLUMNS = 8, 16
@@ -74,22 +74,13 @@ def alone(products: Sequence[Product], kernel: Sequence[Step]) -> list[Product]:
     """
     found, end = list[Product](), 0
     adds = [(product.target, product.rounds) for product in products]
-    adds += [each for step in kernel if products for each in _gradients(step)]
+    adds += [each for each in refs(tuple(kernel) if products else ()) if each[0].array == "g"]
     for product in sorted(products, key=lambda product: product.target):
         first, last = span(product.target, product.rounds)
         fits = first >= end and len(product.rounds) == 2 and product.target.strides[0] >= product.rounds[1]
         if fits and sum(not _misses(product, *each) for each in adds) == 1:
             found, end = [*found, product], last + 1
     return found
-
-
-def _gradients(step: Step) -> Iterator[tuple[Ref, tuple[int, ...]]]:
-    """The references to gradients in a step, with the rounds of the loops around each."""
-    for inner, rounds in innermost(step):
-        if isinstance(inner, Scatter):
-            yield inner.row._replace(strides=(*inner.row.strides, inner.step)), (*rounds, inner.size)
-        else:
-            yield from ((ref, its) for ref, its in refs(inner, rounds) if ref.array == "g")
 
 
 def _misses(product: Product, ref: Ref, rounds: Sequence[int]) -> bool:

@@ -156,9 +156,9 @@ class Printer(ABC):
             elif isinstance(step, Skip):
                 yield f"if ({self.condition(step.number)}) continue;"
             elif isinstance(step, Scatter):
-                row = step.row._replace(array=f"&{step.row.array}")
-                operands = map(self.ref, (row, step.position, step.value))
-                yield f"{self.templates['add_at'].format(*operands, step.step, step.size)};"
+                array, base, (*outer, stride) = step.row
+                operands = map(self.ref, (Ref(f"&{array}", base, tuple(outer)), step.position, step.value))
+                yield f"{self.templates['add_at'].format(*operands, stride, step.size)};"
             elif isinstance(step, Layer):
                 refs = step.target, step.weights, step.numbers
                 places = [self.ref(ref._replace(array=f"&{ref.array}", strides=ref.strides[:depth])) for ref in refs]

@@ -39,7 +39,7 @@ NOT_JAMMED = {
     "a single shared number": layer(Term("+", (Ref("p", 0, (50, 1)), Ref("x", 0, (0, 0))))),
     "reads of earlier rounds": layer(Term("+", (Ref("t", 9 - ROUNDS, (0, 1)), Ref("x", 0, (0, 1))))),
     "a shared target": layer(target=Ref("t", 0, (0,))),
-    "a scatter": layer(after=(Loop(3, (Scatter(Ref("g"), 1, 3, Ref("x"), Ref("x")),)),)),
+    "a scatter": layer(after=(Loop(3, (Scatter(Ref("g", 0, (0, 1)), 3, Ref("x"), Ref("x")),)),)),
 }
 
 

@@ -59,8 +59,8 @@ def adding(*place):
     (Loop(2, (Loop(16, (adding(62, (1, 21)),)),)), False),  # also in the next row
     (Loop(3, (adding(62, ((0, 21, 42),)),)), False),  # where not known
     (adding(41), True), (adding(42), False), (adding(376), False), (adding(377), True),
-    (Loop(2, (Scatter(Ref("g", 0, (1,)), 21, 3, Ref("x", 0), Ref("t", 0)),)), False),
-    (Scatter(Ref("g", 62), 21, 16, Ref("x", 0), Ref("t", 0)), True),
+    (Loop(2, (Scatter(Ref("g", 0, (1, 21)), 3, Ref("x", 0), Ref("t", 0)),)), False),
+    (Scatter(Ref("g", 62, (21,)), 16, Ref("x", 0), Ref("t", 0)), True),
     (Switch((0, 1, 1), ((adding(0),), (adding(62, (21,)),))), True),
     (Switch((0, 1, 1), ((adding(0),), (adding(60, (1,)),))), False),
 ])  # fmt: skip
