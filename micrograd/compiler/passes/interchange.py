@@ -9,7 +9,7 @@ from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Step, S
 from micrograd.compiler.passes.sums import is_dot
 
 FEW = 10  # a sum of so many terms is added up at once: a mixture written whole takes 0.93 of the time, k-means 0.91
-AT_ONCE = 4  # terms of a longer sum between two writes to memory: with one, a Jacobian takes 107 us instead of 95
+AT_ONCE = 4  # terms of a longer sum between two writes to memory: with one, a filter takes 1.2 to 1.3 times as long
 
 
 def interchanged(steps: Sequence[Step]) -> Kernel:

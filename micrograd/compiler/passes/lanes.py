@@ -14,8 +14,7 @@ from micrograd.compiler.passes.fuse import fuse, join
 from micrograd.compiler.passes.jam import strips
 
 LANES = range(128, 8, -8)  # rounds of a strip: 1,024 take 1.2 times as long in strips of 64
-ROOM = 1 << 17  # numbers of a strip: so many stay in the cache
-MANY = 1024  # terms to add up where they are computed: such a sum takes 0.94 to 0.98 of the time; of 4,096, 0.91
+MANY = 1024  # terms to add up where they are computed: such a sum takes 0.94 to 0.98 of the time; of 20,000, 0.86
 PARTS = 8  # of a sum over lanes: a gradient of gmm takes 0.77 of the time it takes if each strip is added up at once
 
 Use = tuple[Ref, int, int]
@@ -72,9 +71,7 @@ def _strips(loop: Loop, uses: Mapping[str, Sequence[Use]]) -> Kernel:
     short = replace(loop, partial(_in_one_place, rounds=loop.rounds, uses=uses))
     steps = [(step, rounds) for step, rounds in innermost(short) if not step.target.strides[0]]
     own = {step.target.array for step, _ in steps if not _adds(step)}
-    ends = [(ref.array, span(ref, rounds)[1] + 1) for ref, rounds in refs(short) if ref.array in own]
-    room = sum(dict(sorted(ends)).values())
-    sizes = [n for n in LANES if n <= loop.rounds and n * room <= ROOM]
+    sizes = [n for n in LANES if n <= loop.rounds]
     if not sizes:
         return [loop]
     lanes = min(sizes, key=lambda n: loop.rounds // n + 4 * (loop.rounds % n))
