@@ -253,7 +253,8 @@ def _merge_equal(nodes: Sequence[Value]) -> bool:
     """Let equal nodes pass their gradients on to one node in their place; returns whether there are any.
 
     So the derivative of what a program computes twice is computed once, as the trace computes its number once. Nodes
-    are equal if their numbers are the same line, from the same operation, all this package's own, on equal operands.
+    are equal if their numbers are the same line, from the same operation, all this package's own, on equal operands and
+    with the same constants, such as the target of a loss.
     """
     counts = Counter([node.data.id for node in nodes if type(node.data) is Symbol])
     repeated = {line for line, n in counts.items() if n > 1}
@@ -262,7 +263,7 @@ def _merge_equal(nodes: Sequence[Value]) -> bool:
     for node in nodes if repeated else ():
         if type(node.data) is Symbol and node.data.id in repeated:
             operands = [repr(x.data) if x._is_constant else id(first.get(x, x)) for x in node._prev]
-            group = groups[node.data.id, node._op, *operands]
+            group = groups[node.data.id, node._op, repr(node._constants), *operands]
             group.append(node)
             first[node] = group[0]
     merged = [group for group in groups.values() if len(group) > 1]

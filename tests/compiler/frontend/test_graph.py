@@ -9,7 +9,7 @@ import threading
 import pytest
 
 import micrograd
-from micrograd import Value, scalar, where
+from micrograd import Value, losses, scalar, where
 from micrograd.compiler.frontend.graph import traced
 from micrograd.compiler.frontend.tracer import Trace
 from micrograd.compiler.passes import length, program
@@ -224,6 +224,8 @@ def test_what_a_function_computes_twice_is_differentiated_once(op):
     (lambda x: x.exp(), lambda x: x.detach().exp()),
     (lambda x: micrograd.logsumexp([x, 2.0]), lambda x: micrograd.logsumexp([x.detach(), 2.0])),
     (lambda x: x**2, lambda x: x * x),
+    (lambda x: micrograd.where(True, x, x.detach()), lambda x: micrograd.where(False, x, x.detach())),
+    (lambda x: losses.cross_entropy([x, x.detach()], 0), lambda x: losses.cross_entropy([x, x.detach()], 1)),
     (lambda x: with_gradient(lambda grad, x: grad)(x), lambda x: with_gradient(lambda grad, x: 5 * grad)(x)),
 ])  # fmt: skip
 def test_equal_numbers_with_different_derivatives_are_kept_apart(first, second):
