@@ -11,6 +11,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -464,3 +465,16 @@ def test_several_compilers_share_a_long_text(n, own_cache, monkeypatch):
     assert_as_engine(fast, model, [0.1 * i for i in range(n)])
     assert max(commands) > 1
     assert not [path for path in own_cache.iterdir() if path.suffix not in (".so", ".h")]
+
+
+def test_a_build_that_python_waits_for_leaves_others_beside_it_half_a_processor(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    text, over = "#if MINE\n" * 4 * toolchain.LONG, threading.Event()
+    jobs = [toolchain._jobs(text)]
+    others = [toolchain.ahead(over.wait)]
+    jobs += [toolchain._jobs(text), toolchain.ahead(lambda: toolchain._jobs(text))()]
+    others.append(toolchain.ahead(over.wait))
+    jobs.append(toolchain._jobs(text))
+    over.set()
+    assert [wait() for wait in others] == [True, True]
+    assert jobs == [2, 2, 0, 1]
