@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from operator import sub
 from typing import Any
 
-from micrograd.compiler.ir import Loop, refs
+from micrograd.compiler.ir import Loop, of_round, refs
 from micrograd.compiler.passes.roll import advancing, part
 
 FEWEST_ROWS = 4  # of different lengths, and loops that become one: with 6, a GPT of 7 tokens has 708 lines, not 585
@@ -36,17 +36,36 @@ def pitch_of_rows(lengths: Sequence[int]) -> int:
 
 
 def in_rows(steps: Sequence[Any]) -> list[Any]:
-    """The steps of a block, which are independent, with one loop around those that are alike but for their rounds."""
-    kinds: dict[Any, list[Any]] = {}
-    for step in steps:
-        is_apart = any(ref.array in ("g", "d") for ref, _ in refs(step))  # products are made of these
-        kinds.setdefault(step if is_apart else part(step, varies=True)[0], []).append(step)
-    return [each for alike in kinds.values() for each in _joined(alike)]
+    """The steps of a block, which are independent, with one loop around those that are alike except for their rounds.
+
+    First, each of them is a round of that loop; then each round of the loops among them is, so that the distance from
+    one to the next may differ, too.
+    """
+    found = list(steps)
+    for depth in (0, 1) if len(found) >= FEWEST_ROWS else ():
+        kinds: dict[Any, list[Any]] = {}
+        for step in found:
+            kinds.setdefault(_shape(step, depth), []).append(step)
+        found = [each for alike in kinds.values() for each in _joined(alike, depth)]
+    return found
 
 
-def _joined(alike: Sequence[Any]) -> Sequence[Any]:
+def _shape(step: Any, depth: int) -> Any:
+    """What steps have in common that may become a loop. Gradients stay as they are, since products are made of them."""
+    can_join = not depth or (isinstance(step, Loop) and not step.varies)
+    if not can_join or any(ref.array in ("g", "d") for ref, _ in refs(step)):
+        return step
+    return part(_round(step, 0, depth), varies=True)[0]
+
+
+def _round(step: Any, i: int, depth: int) -> tuple[Any, ...]:
+    """A step as a round of a loop around it; or with a depth of 1, only its round i."""
+    return of_round(step.body, i, depth=0) if depth else (step,)
+
+
+def _joined(alike: Sequence[Any], depth: int) -> Sequence[Any]:
     """One loop in place of these, if they are enough, and the rounds of loops inside differ."""
-    if len(alike) < FEWEST_ROWS or len({part(step)[0] for step in alike}) == 1:
+    if len(alike) < FEWEST_ROWS or len({part(_round(step, 0, depth))[0] for step in alike}) == 1:
         return alike
-    rounds = [part((step,), varies=True) for step in alike]
+    rounds = [part(_round(step, i, depth), varies=True) for step in alike for i in range(step.rounds if depth else 1)]
     return [Loop(len(rounds), advancing(rounds[0][0], [bases for _, bases in rounds]))]

@@ -47,6 +47,14 @@ def test_steps_that_differ_in_rounds_become_one_loop(name):
     assert show(in_rows(steps)) == (text or show(steps))
 
 
+def test_rows_may_lie_at_other_distances_in_each_loop():
+    steps = [heads(100 * i, 3 + i, 3 + i) for i in range(4)]
+    (joined,) = in_rows(steps)
+    assert joined.rounds == 16  # one for each round of the four loops
+    (inner,) = joined.body
+    assert inner.rounds == Ref("", 3, ((0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3),))
+
+
 @pytest.mark.parametrize(("lengths", "pitch"), [
     ([1, 2, 3, 4], 5),
     ([4, 4, 3, 3, 2, 1], 5),
