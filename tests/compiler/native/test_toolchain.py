@@ -11,8 +11,8 @@ import signal
 import stat
 import subprocess
 import sys
-import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -467,14 +467,13 @@ def test_several_compilers_share_a_long_text(n, own_cache, monkeypatch):
     assert not [path for path in own_cache.iterdir() if path.suffix not in (".so", ".h")]
 
 
-def test_a_build_that_python_waits_for_leaves_others_beside_it_half_a_processor(monkeypatch):
+@pytest.mark.parametrize(("thread", "beside", "jobs"), [
+    ("MainThread", 0, 2), ("MainThread", 1, 2), ("MainThread", 2, 1),
+    (toolchain.BUILDER, 1, 1), (toolchain.BUILDER, 2, 0),
+])  # fmt: skip
+def test_a_build_that_python_waits_for_leaves_others_half_a_processor_each(thread, beside, jobs, monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    text, over = "#if MINE\n" * 4 * toolchain.LONG, threading.Event()
-    jobs = [toolchain._jobs(text)]
-    others = [toolchain.ahead(over.wait)]
-    jobs += [toolchain._jobs(text), toolchain.ahead(lambda: toolchain._jobs(text))()]
-    others.append(toolchain.ahead(over.wait))
-    jobs.append(toolchain._jobs(text))
-    over.set()
-    assert [wait() for wait in others] == [True, True]
-    assert jobs == [2, 2, 0, 1]
+    threads = [SimpleNamespace(name=toolchain.BUILDER)] * beside
+    its = SimpleNamespace(enumerate=lambda: threads, current_thread=lambda: SimpleNamespace(name=thread))
+    monkeypatch.setattr(toolchain, "threading", its)
+    assert toolchain._jobs("#if MINE\n" * 4 * toolchain.LONG) == jobs
