@@ -48,11 +48,18 @@ class Module(NotebookDisplay):
         return [part for part in walk(self) if isinstance(part, Value) and not (part._prev or part._is_constant)]
 
     def named_parameters(self) -> Iterator[tuple[str, Value]]:
-        """Each parameter once, with its path as its name: `("layers.0.neurons.3.w.1", Value)`, in a fixed order."""
+        """Each parameter once, with its path as its name: `("layers.0.neurons.3.w.1", Value)`, in a fixed order.
+
+        Raises ValueError if two have the same path, such as v and w in `{1: v, "1": w}`.
+        """
         paths: dict[int, str] = {}
+        taken = set[str]()
         for part in walk(self, paths=paths):
             if isinstance(part, Value) and not (part._prev or part._is_constant):
-                yield paths[id(part)], part
+                if (name := paths[id(part)]) in taken:
+                    raise ValueError(f"two parameters are named {name!r}: rename an attribute or a key")
+                taken.add(name)
+                yield name, part
 
     def zero_grad(self) -> None:
         """Set the gradient of each parameter to 0, since `backward` adds to it."""

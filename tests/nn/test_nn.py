@@ -281,6 +281,15 @@ def test_what_is_shared_is_named_once_and_equal_values_are_not_the_same():
     assert names == ["encoder.w.0", "encoder.w.1", "encoder.b", "one", "other"]
 
 
+def test_two_parameters_of_one_name_are_refused():
+    model = Module()
+    model.table = {1: Value(1.0), "1": Value(2.0)}
+    for call in model.state_dict, lambda: model.load_state_dict({"table.1": 3.0}):
+        with pytest.raises(ValueError, match=r"two parameters are named 'table\.1': rename an attribute or a key"):
+            call()
+    assert len(model.parameters()) == 2
+
+
 def test_a_chain_of_modules_may_be_long_and_parts_shared_by_many_are_walked_once():
     top = bottom = Neuron(1)
     for _ in range(2000):
