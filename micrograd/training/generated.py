@@ -13,7 +13,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from copy import copy
 from itertools import chain
 from typing import Any, cast
 
@@ -138,10 +137,10 @@ def held_by(model: Any) -> list[tuple[Any, Any]]:
     """The attributes, lists, dicts and arrays of a model, each with a copy to `put_back`; Values with their numbers."""
     found: list[Any] = [vars(part) if isinstance(part, Module) else part for part in walk(model, PARTS)]
     return [
-        (held, held.data if isinstance(held, Value) else copy(held))
+        (held, held.data if isinstance(held, Value) else dict(held) if isinstance(held, dict) else [*held])
         for held in found
-        if isinstance(held, (Value, dict, list, deque)) or (_has_numbers(held) and held.flags.writeable)
-    ]
+        if isinstance(held, (Value, dict, list, deque))
+    ] + [(held, held.copy()) for held in found if _has_numbers(held) and held.flags.writeable]
 
 
 def put_back(held: Any, before: Any) -> None:
@@ -151,9 +150,11 @@ def put_back(held: Any, before: Any) -> None:
     elif isinstance(held, dict):
         dict.clear(held)
         dict.update(held, before)
-    elif isinstance(held, (list, deque)):
+    elif isinstance(held, deque):
         held.clear()
         held.extend(before)
+    elif isinstance(held, list):
+        held[:] = before
     else:
         held[...] = before
 

@@ -243,7 +243,28 @@ def counted(model, x):
     return model.held["calls"] / model.held["calls"]
 
 
-FIRST = [({}, made_for_each_shape), ({}, begun_from_data), (Counter(a=2), counted)]
+class Totals(list):
+    """Appends running totals, and cannot forget them."""
+
+    def append(self, number):
+        super().append(number + sum(self[-1:]))
+
+    def extend(self, numbers):
+        for number in numbers:
+            self.append(number)
+
+    def clear(self):
+        raise NotImplementedError
+
+
+def totalled(model, x):
+    model.held.append(1.0)
+    return 1.0
+
+
+FIRST = [
+    ({}, made_for_each_shape), ({}, begun_from_data), (Counter(a=2), counted), (Totals([1.0, 3.0]), totalled)
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("held", "factor"), FIRST)
@@ -251,7 +272,7 @@ def test_what_a_model_holds_since_its_first_calls_is_what_it_has_trained_with(he
     class Holding(Line):
         def __init__(self):
             super().__init__()
-            self.held = copy.copy(held)
+            self.held = type(held)(held)
 
         def __call__(self, x):
             return factor(self, x) * super().__call__(mean(x))
