@@ -21,7 +21,7 @@ def sparkline(numbers: Sequence[float], width: int = 60, encoding: str | None = 
     """A curve as one line of text: on a logarithmic scale if all numbers are above 0.
 
     A number that is infinite or NaN is an `x`. If there are more numbers than `width`, each character stands for the
-    mean of a few. If the encoding is not one of Unicode's, the line is ASCII.
+    mean of a few. If the encoding has no block characters, the line is ASCII.
     """
     width = min(width, len(numbers))
     groups = [numbers[len(numbers) * i // width : len(numbers) * (i + 1) // width] for i in range(width)]
@@ -30,8 +30,12 @@ def sparkline(numbers: Sequence[float], width: int = 60, encoding: str | None = 
     finite = [mean for mean in means if math.isfinite(mean)]
     scaled = math.log if all(mean > 0 for mean in finite) else float
     low, high = (scaled(bound(finite, default=1.0)) for bound in (min, max))
-    steps = BLOCKS if "utf" in (encoding or "").lower() else ASCII
-    return "".join(steps[round(7 * share(scaled(m), low, high))] if math.isfinite(m) else "x" for m in means)
+    steps, top = BLOCKS, len(BLOCKS) - 1
+    try:
+        BLOCKS.encode(encoding or "ascii")
+    except UnicodeEncodeError:
+        steps = ASCII
+    return "".join(steps[round(top * share(scaled(m), low, high))] if math.isfinite(m) else "x" for m in means)
 
 
 def text(x: float, y: float, words: str, look: str = "", anchor: str = "") -> str:
