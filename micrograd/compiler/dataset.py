@@ -166,7 +166,7 @@ def pack(batches: Sequence[Any], precision: Precision = DOUBLE, axes: Axes | Non
             raise TypeError(f"got examples packed {other}: pack them with the function that takes them")
         return packed
     if len(batches) != (n := len(axes)):
-        raise ValueError(f"the function takes {n} argument{'s' * (n != 1)}, not {len(batches)}")
+        raise ValueError(f"the function takes {validation.counted(n, 'argument')}, not {len(batches)}")
     columns = [_named(k, _column, *column, precision) for k, column in enumerate(zip(batches, axes, strict=True), 1)]
     shapes, rows, buffers = zip(*columns, strict=True) if columns else ((), (), ())
     axes = tuple(map(_indices, range(n), axes, rows))

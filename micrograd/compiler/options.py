@@ -82,9 +82,10 @@ class Options:
         axes = each_axis(self.in_axes, n)
         are_known = all(axis is None or (type(axis) is int and axis == 0) for axis in axes)
         if len(axes) != n or not are_known or (n and 0 not in axes):
+            each = f"for each of the function's {validation.counted(n, 'argument')}"
             raise ValueError(
-                f"in_axes is {shown(self.in_axes)}: expected, for each of the function's {n} argument{'s' * (n != 1)}, "
-                "0 if it has an example for each result (at least one must), or None if all results share it"
+                f"in_axes is {shown(self.in_axes)}: expected, {each}, 0 if it has an example for each result (at least "
+                "one must), or None if all results share it"
             )
         return axes
 
