@@ -93,8 +93,7 @@ class Graph:
     def n_operands(self) -> list[int]:
         """Upper bounds for the number of operands in a forward pass, and in both passes."""
         trace = self.trace
-        rows = {"slice", "stack", "combination", "scatter"}
-        sizes = [trace.size(i) or 1 if op in rows or i in trace.maps else 1 for i, op in enumerate(trace.ops)]
+        sizes = [trace.size(i) or 1 for i in range(len(trace.ops))]
         of_each = [() if op in ("stack", "item") else of for op, of in zip(trace.ops, trace.operands, strict=True)]
         return [sum(map(sizes.__getitem__, chain(*of_each[:end]))) for end in (self.forward_end, None)]
 
