@@ -120,6 +120,7 @@ class Switch(NamedTuple):
     cases: "tuple[tuple[Any, ...], ...]"
 
 
+ADDED_TO = frozenset("gd")  # by each example: what is computed for these is added to what is there
 ARRAYS = frozenset((*"pxcgythdu", "block"))  # after storage has put t0, t1, ... into t; other names are variables
 Expression = Ref | Sum | Call
 Step = Assign | Accumulate | Scatter | Skip | Layer | Loop | Switch

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.frontend.rounds import Loop
 from micrograd.compiler.frontend.tracer import Slice, Trace
-from micrograd.compiler.ir import Call
+from micrograd.compiler.ir import ADDED_TO, Call
 from micrograd.compiler.passes.hoist import moved_lines
 
 SUMS = frozenset(("+", "-", "dot"))
@@ -207,7 +207,7 @@ class _Merger:
         self.factors: dict[int, tuple[Any, ...]] = {}  # of terms that are products: lines, or columns to add up
         self.sum_of: dict[int, int] = {}  # the sum or difference that alone uses a line
         self._sums: dict[int, Terms] = {}  # the sums that another sum continues
-        self._begun = {line: Slice(*place, 1, 1) for line, place in trace.leaves.items() if place[0] in ("g", "d")}
+        self._begun = {line: Slice(*place, 1, 1) for line, place in trace.leaves.items() if place[0] in ADDED_TO}
         self._trace, self._stay = trace, stay
         ops, operands = trace.ops, trace.operands
         of_op: dict[str, list[tuple[int, ...]]] = defaultdict(list)  # operands, without the rows of a dot

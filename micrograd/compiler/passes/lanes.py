@@ -23,7 +23,7 @@ Use = tuple[Ref, int, int]
 
 def with_sums(kernel: Kernel) -> Kernel:
     """The kernel with sums of at least MANY numbers in the loops that compute them, so that these run in lanes."""
-    begun, steps, apart = list[Any](), list[Any](), dict[Any, Any]()
+    begun, steps, apart = Kernel(), Kernel(), dict[Any, Any]()
     for step in kernel:
         match step:
             case Assign(total, Sum((*first, Loop(rounds, terms) as loop))) if _can_join(first, loop):

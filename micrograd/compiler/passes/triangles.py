@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from operator import sub
 from typing import Any
 
-from micrograd.compiler.ir import Loop, of_round, refs
+from micrograd.compiler.ir import ADDED_TO, Loop, of_round, refs
 from micrograd.compiler.passes.roll import advancing, part
 
 FEWEST_ROWS = 4  # of different lengths, and loops that become one: with 6, a GPT of 7 tokens has 708 lines, not 585
@@ -53,7 +53,7 @@ def in_rows(steps: Sequence[Any]) -> list[Any]:
 def _shape(step: Any, depth: int) -> Any:
     """What steps have in common that may become a loop. Gradients stay as they are, since products are made of them."""
     can_join = not depth or (isinstance(step, Loop) and not step.varies)
-    if not can_join or any(ref.array in ("g", "d") for ref, _ in refs(step)):
+    if not can_join or any(ref.array in ADDED_TO for ref, _ in refs(step)):
         return step
     return part(_round(step, 0, depth), varies=True)[0]
 

@@ -14,7 +14,7 @@ from operator import sub
 from typing import Any
 
 from micrograd.compiler.frontend.tracer import Slice
-from micrograd.compiler.ir import Accumulate, Assign, Call, Kernel, Loop, Ref, Skip, Sum, Term
+from micrograd.compiler.ir import ADDED_TO, Accumulate, Assign, Call, Kernel, Loop, Ref, Skip, Sum, Term
 from micrograd.compiler.passes.expressions import Column, Node, Run, length
 from micrograd.compiler.passes.roll import FEWEST_ROUNDS, Part, part, repeats, reroll, roll, rolled, step_of
 from micrograd.compiler.passes.triangles import FEWEST_ROWS, in_rows, pitch_of_rows, row_lengths
@@ -23,11 +23,12 @@ Place = tuple[str, int]
 """An array and an index."""
 Block = list[Node]
 """Nodes that share an operation, and do not depend on one another."""
+Stretch = tuple[int, int, list[Any]]
+"""Where a part of some columns begins, how long it is, and a Slice for each column."""
 
 NO_POWER = 9  # a pitch is 9, 18, 36, ...: with 64, not 72, Cholesky of 60 takes 1.4 times as long, by cache conflicts
 MOST_ROOM = 6  # places for each number, at most: Cholesky of 60 has 1,539 lines of C; with 3, 2,600; with 1, 16,737
 
-Stretch = tuple[int, int, list[Any]]
 LoopSteps = Callable[[Node, "Layout"], Kernel]
 
 
@@ -341,7 +342,7 @@ def _refs(arrays: Sequence[str], steps: Sequence[int] = (), sizes: Sequence[int]
 
 
 def _set(target: Ref, value: Any) -> Assign | Accumulate:
-    return (Accumulate if target.array in ("g", "d") else Assign)(target, value)
+    return (Accumulate if target.array in ADDED_TO else Assign)(target, value)
 
 
 def _value(form: Any, refs: Sequence[Ref], sizes: Sequence[int] = ()) -> Any:
