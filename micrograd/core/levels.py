@@ -91,9 +91,9 @@ def lifted(other: Any, beside: Any) -> Any:
 def promoted(values: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
     """The values as Values of one level, the deepest among them; of the class `kind` if they are all numbers."""
     kinds = tuple(dict.fromkeys(map(type, values)))
-    if kinds == (kind,):
-        return values
     innermost, kind = _innermost(kinds, kind)
+    if len(innermost) == len(kinds):  # as in a trace of a network, which has Values of two classes
+        return values
     empty = object.__new__(kind)  # constants get its class
     return tuple([v if type(v) in innermost else empty._constant(v) for v in values])
 
