@@ -158,10 +158,11 @@ def standardize(xs: Sequence[Any]) -> tuple[Any, Scaling]:
 
 
 def _finite_rows(xs: Any, width: int | None = None) -> list[list[float]]:
-    """The inputs as lists of floats, all of this length, or as long as the first."""
+    """The inputs as lists of floats, all of this length, or as long as the first. False and True are 0 and 1."""
     rows = []
     for i, x in enumerate(xs):
-        numbers = [float(number(f"xs[{i}][{j}]", n, -math.inf)) for j, n in enumerate(by_position(f"xs[{i}]", x))]
+        items = [int(n) if isinstance(n, bool) else n for n in map(plain, by_position(f"xs[{i}]", x))]
+        numbers = [float(number(f"xs[{i}][{j}]", n, -math.inf)) for j, n in enumerate(items)]
         width = len(numbers) if width is None else width
         if len(numbers) != width:
             raise ValueError(f"xs[{i}] has {len(numbers)} numbers: expected {width}, as there are columns")

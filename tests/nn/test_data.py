@@ -164,6 +164,12 @@ def test_invalid_arguments_raise_errors_that_name_them(call, error, message):
         call()
 
 
+def test_a_column_of_bools_is_standardized_as_0_and_1():
+    scaled, scaling = standardize([[5.0, True], [7.0, False]])
+    assert scaled == [[-1.0, 1.0], [1.0, -1.0]]
+    assert scaling([[5.0, False]]) == [[-1.0, -1.0]]
+
+
 def test_standardized_columns_have_mean_0_and_deviation_1_and_others_are_scaled_alike():
     rng = random.Random(1)
     xs = [[rng.gauss(5.0, 3.0), 1e300 * rng.random(), 0.1] for _ in range(50)]
