@@ -71,6 +71,6 @@ def backward_pass(root: Any) -> Iterator[Iterator[Any]]:
             # This frame leads to one of contextlib that holds the error: together they would keep the graph alive.
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             n_left = length_hint(nodes)  # how many nodes the block has not reached
-            if n_left < len(computed):
+            if error.__traceback__ and n_left < len(computed):  # the block's error, not one of the sums after it
                 raise_with_context(error, computed[n_left], computed)
             raise

@@ -241,6 +241,12 @@ class TestBackward:
             Value(4.0, (x,), "op", closure).backward()
         assert x.grad == 0.0
 
+    def test_an_error_of_a_sum_with_an_old_gradient_blames_no_operation(self):
+        x = Value(2.0)
+        x.grad = 10**400
+        with pytest.raises(OverflowError, match="^int too large to convert to float$"):
+            (x * 3).backward()
+
     def test_what_is_outside_of_a_domain_in_a_branch_of_where_is_told_the_remedy(self):
         remedy = r"choose a safe operand first: f\(where\(condition, x, 1\.0\)\)$"
         for x, branch in ((0.0, lambda x: x.sqrt()), (-1.0, lambda x: x ** Value(2.0))):
