@@ -4,7 +4,7 @@ Nothing here has a gradient. The operations that have one are in engine.py, func
 """
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from micrograd import scalar
 from micrograd.core import errors
@@ -122,8 +122,9 @@ class Number(HasLevel):
         if self._prev:
             raise TypeError(f"{errors.expression(self)} holds closures: copy or pickle leaves, or its .detach()")
         # For copy and pickle: how to make a leaf, and what to set in it afterwards, in `__dict__` and in slots.
-        slots = {name: getattr(self, name) for name in ("data", "grad", "label", "_is_constant")}
-        return _leaf, (getattr(type(self), "_plain_class", type(self)),), (self.__dict__ or None, slots)
+        attributes, slots = cast(Any, object.__getstate__(self))  # those of subclasses, too
+        slots = {name: slots[name] for name in slots if name not in ("_prev", "_op", "_backward")}
+        return _leaf, (getattr(type(self), "_plain_class", type(self)),), (attributes, slots)
 
 
 def _leaf(kind: type[Number]) -> Number:

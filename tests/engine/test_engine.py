@@ -779,6 +779,12 @@ class TestConstants:
         assert grad(grad(lambda x: x**3 * (x * x).detach()))(2.0) == 6 * 2.0 * 2.0**2
 
 
+class Bounded(Value):
+    """A user's own kind of Value, with a slot."""
+
+    __slots__ = ("bounds",)
+
+
 class TestSubclasses:
     def test_operations_keep_the_class_of_the_first_operand(self):
         v = Tagged(2.0)
@@ -804,6 +810,12 @@ class TestSubclasses:
         assert type(result) is Weight
         assert not hasattr(result, "name")
         assert copy.deepcopy(v).name == "w"
+
+    @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda v: pickle.loads(pickle.dumps(v))])
+    def test_a_copy_has_what_their_own_slots_hold(self, duplicate):
+        v = Bounded(2.0)
+        v.bounds = [0.0, 3.0]
+        assert duplicate(v).bounds == [0.0, 3.0]
 
 
 class TestThePackage:
