@@ -88,19 +88,26 @@ class Batch:
             axes.append(axis[start:stop] if isinstance(axis, array) else axis)
         return replace(self, n=stop - start, buffers=buffers, axes=tuple(axes))
 
-    def rows(self, indices: Sequence[int] | None = None) -> list[tuple[float, ...]]:
-        """All numbers of each example, or of the examples with these indices."""
-        chosen = range(self.n) if indices is None else indices
-        rows: Iterable[tuple[float, ...]] = repeat((), len(chosen))
+    def chosen(self, indices: "array[int]") -> "Batch":
+        """The examples with these indices, by their rows."""
+
+        def of(axis: Any) -> Any:
+            return axis if axis is None else indices if axis == 0 else array("q", map(axis.__getitem__, indices))
+
+        return replace(self, n=len(indices), axes=tuple(map(of, self.axes)))
+
+    def rows(self) -> list[tuple[float, ...]]:
+        """All numbers of each example."""
+        rows: Iterable[tuple[float, ...]] = repeat((), self.n)
         for buffer, shape, axis in zip(self.buffers, self.shapes, self.axes, strict=True):
             step = size(shape)
-            at = repeat(0, len(chosen)) if axis is None else chosen if axis == 0 else map(axis.__getitem__, chosen)
+            at = repeat(0, self.n) if axis is None else range(self.n) if axis == 0 else axis
             rows = map(add, rows, [tuple(buffer[step * i : step * i + step]) for i in at])
         return list(rows)
 
 
-Part = tuple[Batch, "array[int] | None", float]
-"""A batch; the indices of some of its examples, or None for all as they come; and how many a call takes on average."""
+Part = tuple[Batch, float]
+"""Some examples, and how many a call takes on average."""
 
 
 class Buckets:
@@ -125,7 +132,7 @@ class Buckets:
         for bucket, batch in enumerate(self.batches):
             mine = numbers if len(self.batches) == 1 else [self.slot[i] for i in numbers if self.bucket[i] == bucket]
             if mine:
-                yield batch, None if is_whole else array("q", mine), self.share(batch)
+                yield batch if is_whole else batch.chosen(array("q", mine)), self.share(batch)
 
     def share(self, batch: Batch) -> float:
         """How many examples of this shape a step takes, on average."""
@@ -134,7 +141,7 @@ class Buckets:
     def arguments(self, number: int) -> list[Any]:
         """The arguments of an example, as numbers and nested lists of numbers."""
         batch = self.batches[self.bucket[number]]
-        numbers = chain(*batch.rows([self.slot[number]]))
+        numbers = chain(*batch.chosen(self.slot[number : number + 1]).rows())
         return [trees.unflatten(numbers, shape) for shape in batch.shapes]
 
 

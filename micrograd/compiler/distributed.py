@@ -176,7 +176,7 @@ def values(fast: Function, chunk: Batch, numbers: "array[float]") -> Any:
 
 def sums(fast: Function, chunk: Batch, numbers: "array[float]") -> tuple[float, "array[float]", int]:
     """The sum of the function's values for a chunk, its gradient, and the number of examples."""
-    return *fast._sums([(chunk, None, chunk.n)], numbers, 1.0), chunk.n
+    return *fast._sums([(chunk, chunk.n)], numbers, 1.0), chunk.n
 
 
 def shard(

@@ -261,18 +261,15 @@ class Function:
     def _sums(self, parts: Iterable[Part], numbers: Sequence[float], seed: float) -> tuple[float, "array[float]"]:
         """The sum of the function's values for all these examples, and its gradient, times `seed`."""
         gradients, total = self.precision.zeros(len(numbers)), -0.0  # since 0.0 + -0.0 is 0.0
-        for packed, indices, size in parts:
-            results = self.precision.zeros(packed.n if indices is None else len(indices))
-            call: Any = self._code[packed.shapes].call("backward", packed, results, gradients, seed, indices, size)
-            self._make(call, "backward", packed, numbers, indices)
+        for packed, size in parts:
+            results = self.precision.zeros(packed.n)
+            call: Any = self._code[packed.shapes].call("backward", packed, results, gradients, seed, size)
+            self._make(call, "backward", packed, numbers)
             call.release()
             total += call.total
         return total, gradients
 
-    def _make(
-        self, call: Any, kind: CallSpec, examples: Batch | Sequence[Any], numbers: Sequence[float],
-        indices: Sequence[int] | None = None,
-    ) -> None:  # fmt: skip
+    def _make(self, call: Any, kind: CallSpec, examples: Batch | Sequence[Any], numbers: Sequence[float]) -> None:
         """Make a call, for some packed examples or the arguments of one. If an operation may have failed, the examples
         are computed again step by step, for the engine's error.
         """
@@ -285,7 +282,7 @@ class Function:
             self.precision.array(numbers, "parameter")  # raises an error if one is not a number, or too large
             numbers = DOUBLE.array(numbers, "parameter")
             packed = examples if isinstance(examples, Batch) else self._one(examples, kind)
-            if error := failure(self._code[packed.shapes].graph, kind, numbers, packed.rows(indices)) or error:
+            if error := failure(self._code[packed.shapes].graph, kind, numbers, packed.rows()) or error:
                 raise error
 
 

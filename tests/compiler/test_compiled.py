@@ -268,7 +268,7 @@ def test_examples_select_rows_of_tables(backend, n, kind):
         fast.map(pickle.loads(pickle.dumps(packed))),
     ):  # fmt: skip
         assert (len(packed), found.tolist()) == (n, expected)
-    assert packed.rows([n - 1]) == packed.rows()[n - 1 :] == [(0.5, *gathered[0][-1], gathered[1][-1], ys[-1])]
+    assert packed.chosen(array("q", [n - 1])).rows() == packed.rows()[n - 1 :] == [(0.5, *gathered[0][-1], gathered[1][-1], ys[-1])]
     with ThreadPoolExecutor(2) as executor:
         assert fast.map(0.5, *tables, ys, in_axes=axes, executor=executor).tolist() == pytest.approx(expected)
     assert fast.backward(packed) == pytest.approx(np.mean(expected))
@@ -326,7 +326,7 @@ def test_shared_arguments_are_one_for_all_examples(backend):
         assert len(packed) == n
         close(fast.map(packed), by_numpy(p, xs))
         close(fast.map(packed.part(0, n)), by_numpy(p, xs))
-        assert packed.rows([n - 1]) == packed.rows()[n - 1 :] == [(*p, xs[-1])]
+        assert packed.chosen(array("q", [n - 1])).rows() == packed.rows()[n - 1 :] == [(*p, xs[-1])]
         close(fast.map(pickle.loads(pickle.dumps(packed))), by_numpy(p, xs))
     close(fast(p, 0.5), by_numpy(p, 0.5))
     packed = fast.pack(p, xs)

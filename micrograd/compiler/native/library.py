@@ -3,7 +3,6 @@
 import ctypes
 import math
 import struct
-from array import array
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import chain
@@ -61,14 +60,13 @@ class NativeCode:
         return NativeCode, (self.graph, self.options)
 
     def call(
-        self, kind: CallSpec, packed: Batch, results: Any, gradients: Any = None, seed: float = 1.0,
-        indices: "array[int] | None" = None, size: float = 0,
-    ) -> "NativeCall":  # fmt: skip
+        self, kind: CallSpec, packed: Batch, results: Any, gradients: Any = None, seed: float = 1.0, size: float = 0
+    ) -> "NativeCall":
         """A call like that of `PythonCode.call`, on buffers in the precision.
 
         Its library is the one for calls with `size` examples, by default as many as there are.
         """
-        return NativeCall(self.library(kind, size or packed.n), packed, results, gradients, seed, indices)
+        return NativeCall(self.library(kind, size or packed.n), packed, results, gradients, seed)
 
     def library(self, kind: CallSpec, n: float, uses: float = math.inf, *, early: bool = False) -> "Library":
         """The library for a kind of call with n examples, which it computes in tiles or one by one. If there are only a
@@ -163,22 +161,18 @@ class Library:
 class NativeCall:
     """A call of a generated function, prepared once and repeated, by one thread at a time.
 
-    It computes the examples of a batch with given indices, or all. It adds to the gradients, if there are any, and
-    overwrites the results.
+    It adds to the gradients, if there are any, and overwrites the results.
     """
 
-    def __init__(
-        self, library: Library, packed: Batch, results: Any, gradients: Any, seed: float, indices: "array[int] | None"
-    ) -> None:
+    def __init__(self, library: Library, packed: Batch, results: Any, gradients: Any, seed: float) -> None:
         self._work, self.library = library.workspace(), library
-        self._used = packed, results, gradients, indices
+        self._used = packed, results, gradients
         self._fill = partial(library.pack_into, self._work, library.room)
         self._in_place: Any = ()  # the parameters, if C reads them where they are: a buffer, or that there are none
         g = None if gradients is None else address(gradients) or address(results)  # NULL if it is empty
-        at, n = (None, packed.n) if indices is None else (address(indices), len(indices))
         work = ctypes.addressof(self._work)
         self._own = work + library.room
-        self._arguments = CallArguments(self._own, packed.address, at, seed, g, address(results), work, n)
+        self._arguments = CallArguments(self._own, packed.address, None, seed, g, address(results), work, packed.n)
         self._go: Callable[[], int] = partial(library.run, ctypes.addressof(self._arguments))
 
     @property
@@ -203,7 +197,7 @@ class NativeCall:
                 if self._in_place:
                     self._in_place, self._arguments.p = (), self._own
         if (failed := self._go()) and self.library.precision != DOUBLE and not self.library.graph.trace.ieee:
-            _, results, gradients, _ = self._used
+            _, results, gradients = self._used
             if not all(map(math.isfinite, chain(results, gradients or ()))):
                 raise OverflowError(f"an intermediate number is beyond the range of single precision: {REMEDY}")
         return failed & 1

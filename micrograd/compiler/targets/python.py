@@ -77,11 +77,10 @@ class PythonCode:
         return self._functions[kind]
 
     def call(
-        self, kind: CallSpec, packed: Batch, results: Any, gradients: Any = None, seed: float = 1.0,
-        indices: Any = None, size: float = 0,
-    ) -> "PythonCall":  # fmt: skip
-        """A call of a generated function for the examples with these indices, or all; see PythonCall."""
-        return PythonCall(self.library(kind), kind, packed, results, gradients, seed, indices)
+        self, kind: CallSpec, packed: Batch, results: Any, gradients: Any = None, seed: float = 1.0, size: float = 0
+    ) -> "PythonCall":
+        """A call of a generated function; see PythonCall."""
+        return PythonCall(self.library(kind), kind, packed, results, gradients, seed)
 
 
 class PythonCall(NamedTuple):
@@ -97,7 +96,6 @@ class PythonCall(NamedTuple):
     results: Any
     gradients: Any
     seed: float
-    indices: Any
 
     @property
     def total(self) -> float:
@@ -106,7 +104,7 @@ class PythonCall(NamedTuple):
 
     def run(self, parameters: Numbers) -> int:
         """Make the call with these numbers for the parameters. Returns 0, or raises an error and adds no gradients."""
-        function, kind, gradients, rows = self.function, self.kind, self.gradients, self.packed.rows(self.indices)
+        function, kind, gradients, rows = self.function, self.kind, self.gradients, self.packed.rows()
         parameters = parameters if are_plain(parameters) else plain_numbers(parameters)
         if kind == "backward":
             outputs, sums = function(parameters, gradients, self.seed, rows)
