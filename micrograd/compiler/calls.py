@@ -13,7 +13,7 @@ from typing import Any
 from micrograd.compiler.dataset import Batch, address, begins_with_array, check_out, numbers_of
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec
-from micrograd.compiler.native.library import POINTER, NativeCode
+from micrograd.compiler.native.library import NativeCode
 from micrograd.compiler.targets.python import PythonCode
 from micrograd.core.errors import shown
 from micrograd.support.arrays import are_plain, as_ndarray, is_array
@@ -107,8 +107,7 @@ class Example:
             value, gradients = shapes_in(graph.output_shape)
             shapes = [value, *shapes_in(gradients)]
         self._value, *self._gradients = [Slot(shape, results[part], precision) for part, shape in places(shapes)]
-        pointers = (POINTER * len(self._gradients))(*[address(gradient.view) for gradient in self._gradients])
-        self.call: Any = code.call(kind, packed, results, pointers if n_gradients else None)
+        self.call: Any = code.call(kind, packed, results)
         for i, slot in enumerate(self._slots if isinstance(code, NativeCode) else ()):
             if slot.is_regular and len(slot.view) >= LARGE:
                 slot.pointers, slot.at = packed.pointers, 2 * i

@@ -268,7 +268,11 @@ def test_examples_select_rows_of_tables(backend, n, kind):
         fast.map(pickle.loads(pickle.dumps(packed))),
     ):  # fmt: skip
         assert (len(packed), found.tolist()) == (n, expected)
-    assert packed.chosen(array("q", [n - 1])).rows() == packed.rows()[n - 1 :] == [(0.5, *gathered[0][-1], gathered[1][-1], ys[-1])]
+    assert (
+        packed.chosen(array("q", [n - 1])).rows()
+        == packed.rows()[n - 1 :]
+        == [(0.5, *gathered[0][-1], gathered[1][-1], ys[-1])]
+    )
     with ThreadPoolExecutor(2) as executor:
         assert fast.map(0.5, *tables, ys, in_axes=axes, executor=executor).tolist() == pytest.approx(expected)
     assert fast.backward(packed) == pytest.approx(np.mean(expected))

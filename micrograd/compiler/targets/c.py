@@ -240,7 +240,7 @@ def library_source(
         TILES=tile if sum(not isinstance(step, Loop) for step in program.kernel) <= MANY_LINES else 1,
         INPUTS=0 if "x" in writer.pieces else sum(graph.sizes),
         SHARED=sum(compress(graph.sizes, writer.shared)),
-        OUTPUTS=0 if "y" in writer.pieces else program.n_results,
+        OUTPUTS=program.n_results if tile else 0,
         VALUES=results[0],
         TEMPORARIES=writer.temporaries,
         ITEMS=writer.block,
@@ -255,17 +255,15 @@ def library_source(
 
 
 def _results(sizes: Sequence[int], writer: Writer, tile: int) -> dict[str, str]:
-    """Where an example's results of these sizes go: right to their places, or from `ys`, by the lines in DELIVER."""
+    """Where an example's results of these sizes go, and the lines that then DELIVER them, from `ys` in lanes."""
     if tile:
         return {"RESULTS": "ys", "DELIVER": PARTS["lanes"]}
-    places = [f"(c->y + b * {sizes[0]})", *(f"((real *const *)c->g)[{k}]" for k in range(len(sizes) - 1))]
+    n = sum(sizes)
+    places = [f"c->y + b * {n} + {start}" for start in accumulate(sizes[:-1], initial=0)]
     if "y" in writer.pieces:
         return {"RESULTS": ", ".join(places), "DELIVER": ""}
-    lines = ""
-    for place, size, start in zip(places, sizes, accumulate(sizes, initial=0), strict=False):
-        zero = "0 + " if start else ""  # no gradient is -0.0
-        lines += f"for (long i = 0; i < {size}; i++) {place}[i] = {zero}ys[{start} + i];\n"
-    return {"RESULTS": "ys", "DELIVER": lines}
+    no_negative_zeros = f"for (long i = {sizes[0]}; i < {n}; i++) ({places[0]})[i] += 0;\n"
+    return {"RESULTS": places[0], "DELIVER": no_negative_zeros}
 
 
 def _arguments(sizes: Sequence[int], shared: Sequence[bool], writer: Writer, tile: int) -> dict[str, str]:

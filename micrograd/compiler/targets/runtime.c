@@ -370,7 +370,7 @@ typedef struct {
     const column *x;    /* the arguments */
     const int64_t *at;  /* the examples to compute; NULL for the first n */
     double seed;
-    real *g, *y, *work; /* parameters' gradients, or pointers to arguments' gradients; values; room for temporaries */
+    real *g, *y, *work; /* the parameters' gradients; the results of each example; room for temporaries */
     int64_t n;
     double sum;         /* receives the sum of the results, from left to right, if there are gradients */
     int64_t sets;       /* whether parameters' gradients are set, whatever they were, instead of added to; then n > 0 */
