@@ -1,7 +1,7 @@
 """Loops: `scan` carries a state from round to round."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from micrograd.core.errors import require_ordered, shown
 from micrograd.core.gradients import hooks
@@ -11,45 +11,6 @@ __all__ = ["scan"]
 
 Step = Callable[[Any, Any], tuple[Any, Any]]
 Until = Callable[[Any], Any]
-
-
-class Rounds(NamedTuple):
-    """What a scan does: `n` rounds at most, round i with `x(i)`."""
-
-    step: Step
-    state: Any
-    xs: Any
-    n: int
-    until: Until | None
-
-    def x(self, i: int) -> Any:
-        """What the step takes in a round, besides the state."""
-        if isinstance(self.xs, dict):
-            return {key: rows[i] for key, rows in self.xs.items()}
-        return None if self.xs is None else self.xs[i]
-
-    def called(self, state: Any, i: int) -> tuple[Any, Any]:
-        """What the step returns in round i: the next state, and y. An error gets a note that names the round."""
-        try:
-            found = self.step(state, self.x(i))
-            if not isinstance(found, tuple) or len(found) != 2:
-                raise TypeError(f"the step of scan() must return a pair, the next state and y, not {shown(found)}")
-            if self.until and found[1] is not None:
-                raise TypeError("with until=, the step of scan() must return (state, None): no y has a fixed place")
-        except Exception as error:
-            error.add_note(f"in round {i} of scan(), counted from 0")
-            raise
-        return found
-
-    def run(self) -> tuple[Any, Any]:
-        """What scan() returns, round by round."""
-        state, ys = self.state, []
-        for i in range(self.n):
-            if self.until and self.until(state):
-                break
-            state, y = self.called(state, i)
-            ys.append(y)
-        return state, None if self.until else ys
 
 
 def scan(
@@ -72,18 +33,44 @@ def scan(
     Raises TypeError if `xs` has no order or length, ValueError if the numbers of rows and rounds differ. An error in a
     round has a note that names the round.
     """
-    found: tuple[Any, Any] = (hooks.scan or Rounds.run)(Rounds(step, state, xs, _length(xs, length), until))
+
+    def checked(state: Any, x: Any) -> tuple[Any, Any]:
+        found = step(state, x)
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise TypeError(f"the step of scan() must return a pair, the next state and y, not {shown(found)}")
+        if until and found[1] is not None:
+            raise TypeError("with until=, the step of scan() must return (state, None): no y has a fixed place")
+        return found
+
+    found: tuple[Any, Any] = (hooks.scan or in_turn)(checked, state, _each(xs, length), until)
     return found
 
 
-def _length(xs: Any, length: int | None) -> int:
-    """The number of rounds."""
+def in_turn(step: Step, state: Any, xs: Sequence[Any], until: Until | None = None) -> tuple[Any, Any]:
+    """What scan() returns, computed round by round."""
+    ys = []
+    for i, x in enumerate(xs):
+        if until and until(state):
+            break
+        try:
+            state, y = step(state, x)
+        except Exception as error:
+            error.add_note(f"in round {i} of scan(), counted from 0")
+            raise
+        ys.append(y)
+    return state, None if until else ys
+
+
+def _each(xs: Any, length: int | None) -> list[Any]:
+    """What the step takes in each round, besides the state."""
     rows: Sequence[Any] = list(xs.values()) if isinstance(xs, dict) else [xs] if xs is not None else []
-    for each in rows:
-        require_ordered("xs", each)
-        if not hasattr(each, "__len__"):
-            raise TypeError(f"xs is {shown(each)}, whose length is not known: expected a list or an array")
+    for row in rows:
+        require_ordered("xs", row)
+        if not hasattr(row, "__len__"):
+            raise TypeError(f"xs is {shown(row)}, whose length is not known: expected a list or an array")
     lengths = {*map(len, rows)} | ({count("length", length, 0)} if length is not None else set())
     if len(lengths) != 1:
         raise ValueError(f"scan() needs one number of rounds, but got {sorted(lengths) or 'neither xs nor length'}")
-    return lengths.pop()
+    if isinstance(xs, dict) and xs:
+        return [dict(zip(xs, each, strict=True)) for each in zip(*rows, strict=True)]
+    return list(xs) if rows else [None] * lengths.pop()

@@ -16,7 +16,7 @@ Order = tuple[list[Any], list[Any]]
 
 class _Hooks(threading.local):
     order: Callable[[Any], Order] | None = None  # sorts graphs
-    scan: Callable[[Any], Any] | None = None  # takes the Rounds of a scan, and returns what it returns
+    scan: Callable[..., Any] | None = None  # runs the rounds of a scan
 
 
 hooks = _Hooks()

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain, islice, repeat
@@ -14,14 +14,13 @@ from weakref import ref
 
 from micrograd import reductions, scalar
 from micrograd.compiler.frontend.redirect import Node, Table, assign, is_free, symbols
-from micrograd.compiler.frontend.rounds import escapes, have_own_closures, is_linear, looped, order_of
+from micrograd.compiler.frontend.rounds import escapes, have_own_closures, looped, order_of
 from micrograd.compiler.frontend.rows import ALL, PASSED_ON, Rows, RowSymbol, join_products
 from micrograd.compiler.frontend.tracer import NO_NUMBER, Argument, Slice, Symbol, Trace, TraceError
 from micrograd.compiler.options import DEFAULTS, Options
 from micrograd.core.errors import PlainNumberError, shown, users_line
 from micrograd.core.gradients import Order, hooked
 from micrograd.engine import Value
-from micrograd.loops import Rounds
 from micrograd.support.trees import Shape, flat, places, shape_of, size, unflatten
 
 CallSpec = str | tuple[int, ...]
@@ -144,7 +143,7 @@ def _trace(
             inputs, values = _results(graph, function, partial(looped, trace))
             if trace.loops and escapes(trace, map(_number, values)):
                 table.forget()
-                inputs, values = _results(graph, function, Rounds.run)
+                inputs, values = _results(graph, function)
             operands = tuple([value for value in values if isinstance(value, Value)])
             trace.kept = ALL if graph.is_differentiable else PASSED_ON
             nodes, leaves = order_of(operands)
@@ -171,8 +170,8 @@ def _trace(
     return list(table.made.values())
 
 
-def _results(graph: Graph, function: Callable[..., Any], scan: Any) -> tuple[list[Value], list[Any]]:
-    """The arguments, flat, and what the function returns for them, flat, if `scan` runs its loops."""
+def _results(graph: Graph, function: Callable[..., Any], scan: Any = None) -> tuple[list[Value], list[Any]]:
+    """The arguments, flat, and what the function returns for them, flat, if `scan` or the engine runs its loops."""
     inputs = [Value(graph.trace.leaf("x", i)) for i in range(sum(graph.sizes))]
     remaining = iter(inputs)
     arguments = [unflatten(remaining, shape) for shape in graph.shapes]
@@ -237,6 +236,28 @@ def _scales_with_seed(graph: Graph) -> bool:
     uniform = {*range(len(trace.ops))} - varying
     needed = varying.intersection(trace.live(graph.parameter_gradients.values()))
     return not graph.rows and all(is_linear(trace, line, uniform) for line in needed)
+
+
+def is_linear(trace: Trace, line: int, uniform: Set[int]) -> bool:
+    """Whether an operation is linear in the operands that are not uniform: in numbers, or in what a row adds up."""
+    operands = trace.operands[line]
+    varies = [i not in uniform for i in operands]
+    match trace.ops[line]:
+        case "*":
+            return sum(varies) == 1
+        case "/":
+            return not varies[1]
+        case "where" if not varies[0]:
+            operands = operands[1:]
+        case "combination":
+            return all(varies[::2]) and not any(varies[1::2])
+        case "neg" | "item":
+            return True
+        case "+" | "-":
+            pass
+        case _:
+            return False
+    return all(i not in uniform or trace.constants.get(i) == 0 for i in operands)
 
 
 def _number(value: Any) -> Any:

@@ -43,16 +43,17 @@ def evaluate(trace: Trace, lines: Sequence[int], numbers: MutableMapping[int, An
 
 def _loop(trace: Trace, line: int, operands: Sequence[Any], numbers: MutableMapping[int, Any]) -> Iterator[Step]:
     """Carry out a loop. The last item of its row is what each round begins with; a backward loop begins there, too."""
-    loop, (state, *columns) = trace.loops[line], operands
+    loop, columns = trace.loops[line], [*operands]
+    state = [] if loop.is_parallel else columns.pop(0)
     lines = trace.live(loop.ends, numbers.keys())
     totals = [0.0] * len(loop.added)
     starts = [(id, at) for id, (array, at) in trace.leaves.items() if array == "g" and at < len(totals)]
     begun: list[Any] = [()] * loop.rounds
     ys = [*begun]
-    for i in reversed(range(loop.rounds)) if loop.forward >= 0 else range(loop.rounds):
+    for i in reversed(range(loop.rounds)) if loop.is_backward else range(loop.rounds):
         begun[i] = dict(zip(loop.state, state, strict=True))
         begun[i] |= {x: row[i] for x, row in zip(loop.xs, columns, strict=False)}
-        before = numbers[loop.forward][-1][i] if loop.forward >= 0 else {}
+        before = numbers[loop.forward][-1][i] if loop.is_backward else {}
         inner = ChainMap({id: totals[at] for id, at in starts} | before | begun[i], numbers)
         for id, of, outcome in evaluate(trace, lines, inner):
             if isinstance(outcome, Exception):

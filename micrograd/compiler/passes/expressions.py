@@ -70,15 +70,13 @@ class Node(NamedTuple):
 
 
 class Round(NamedTuple):
-    """A round of a loop: its nodes, and the lines of the next state and of the outputs, if something needs them, by
-    their positions.
+    """A round of a loop: its nodes, and the lines of the outputs that something needs, by their positions.
 
     `kept` are lines of a forward loop that its backward loop needs.
     """
 
     loop: Loop
     nodes: list[Node]
-    following: dict[int, int]
     outputs: dict[int, int]
     kept: tuple[int, ...]
 
@@ -152,9 +150,9 @@ def _joined(trace: Trace, loops: dict[int, Loop], items: dict[int, dict[int, int
     """
     found = dict[int, int]()
     for line, loop in loops.items():
-        of = loop.again
-        is_free = of in loops and of not in found.values() and of not in trace.reached(trace.operands[line])
-        if is_free and all(i < len(loops[of].state) for i in items[of]):
+        of = loop.forward
+        may_join = loop.is_parallel and of in loops and of not in found.values()
+        if may_join and of not in trace.reached(trace.operands[line]) and all(i in loops[of].added for i in items[of]):
             items[line] |= items[of]
             found[line] = of
     return found
@@ -162,7 +160,7 @@ def _joined(trace: Trace, loops: dict[int, Loop], items: dict[int, dict[int, int
 
 def _kept(trace: Trace, loop: Loop) -> list[int]:
     """The lines of a forward loop that its backward loop needs; conditions and rows are computed again."""
-    if loop.forward < 0:
+    if not loop.is_backward:
         return []
     forward = trace.loops[loop.forward]
     its = trace.dependent((*forward.state, *forward.xs), loop.forward)
@@ -269,7 +267,7 @@ class _Merger:
     def add_loop(self, line: int, kept: Sequence[int], backward: float) -> None:
         """The node of a loop."""
         trace, loop, items = self._trace, self._trace.loops[line], self.items[line]
-        n_rows = 1 + len(loop.xs) + (loop.forward >= 0)
+        n_rows = (not loop.is_parallel) + len(loop.xs) + loop.is_backward
         rows_read, outside = trace.operands[line][:n_rows], trace.operands[line][n_rows:]
         columns = list(map(self._column, rows_read))
         if outside:
@@ -277,12 +275,11 @@ class _Merger:
         outputs = {j: end for j, end in enumerate(loop.outputs) if not items.keys().isdisjoint(loop.of_output(j))}
         sums = [each for i, each in zip(loop.added, loop.sums, strict=False) if i in items]
         rows = [(row, each) for row, each in loop.rows if any(loop.added[i] in items for i in row.indices)]
-        needed = kept if loop.forward < 0 else ()
-        following = {i: end for i, end in enumerate(loop.following) if i in items or not loop.is_sum}
-        results = [*following.values(), *outputs.values(), *needed]
+        needed = () if loop.is_backward else kept
+        results = [*loop.following, *outputs.values(), *needed]
         terms, added = _later(trace, loop, sums, [*results, *(each for _, each in rows)]) if sums else ({}, [])
         results += [each for each in sums if each not in terms] + added
-        given = {*outside, *(kept if loop.forward >= 0 else ())}
+        given = {*outside, *(kept if loop.is_backward else ())}
         nodes = expressions(trace, results, rows, given=given, backward=backward)
         lines = [*map(items.get, range(loop.size))]
         after = expressions(trace, [*terms.values()], given={*outside, *added})
@@ -292,7 +289,7 @@ class _Merger:
             lines[loop.added[at]] = instead
             if instead is not None:
                 nodes.append(Node(each, (("+", 1),), ((instead,),), Slice("g", at, 1, 1)))
-        its = Round(loop, nodes, following, outputs, tuple(kept))
+        its = Round(loop, nodes, outputs, tuple(kept))
         self.nodes.append(Node(line, Call(f"scan {line}", ()), tuple(columns), items=tuple(lines), round=its))
         self.nodes += after
 
@@ -306,7 +303,7 @@ class _Merger:
     def add_sum(self, line: int, op: str, operands: Sequence[int]) -> None:
         """Add a sum, a difference or a dot: as a node, unless another sum continues it."""
         left, *right = operands
-        to = self._begun.get(left) if op != "-" else None
+        to = self._begun.get(left)
         if to:
             self._begun[line] = to
             if op == "+" and right[0] in self._sums and left not in self._sums:
@@ -328,7 +325,7 @@ class _Merger:
         user = self.sum_of[line]
         op, left = self._trace.ops[user], self._trace.operands[user][0]
         if line in self._begun:
-            return left == line and op != "-"
+            return left == line
         return left == line or (op == "+" and left in self._begun)
 
     def _add_term(self, terms: Terms, line: int, sign: str = "+") -> None:

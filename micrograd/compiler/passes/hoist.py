@@ -16,9 +16,8 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
 
-from micrograd.compiler.frontend.graph import Ends, Graph
+from micrograd.compiler.frontend.graph import Ends, Graph, is_linear
 from micrograd.compiler.frontend.operations import CONDITIONS
-from micrograd.compiler.frontend.rounds import is_linear
 from micrograd.compiler.frontend.tracer import Slice, Trace
 
 NO_NUMBERS = CONDITIONS | {"stack", "combination", "scatter"}

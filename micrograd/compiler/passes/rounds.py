@@ -27,7 +27,7 @@ def steps_of(node: Node, layout: Layout) -> Kernel:
     rounds = _Rounds(node, layout)
     before, body, loop = rounds.before(), rounds.body(), rounds.loop
     layout.update((line, place) for line, place in zip(node.items, rounds.row(), strict=True) if line)
-    return [*before, Loop(loop.rounds, body, loop.is_sum)] if body else before  # a sum may need no round
+    return [*before, Loop(loop.rounds, body, loop.is_parallel)] if body else before  # a sum may need no round
 
 
 class _Rounds:
@@ -48,11 +48,8 @@ class _Rounds:
         assert node.round
         self.node, self.outside, self.its, self.loop = node, layout, node.round, node.round.loop
         loop, self.n = self.loop, len(self.loop.state)
-        self.is_backward = loop.forward >= 0
-        forward = loop.forward if self.is_backward else node.line
-        self.prefix, self.mark = f"{layout.prefix}{node.line}_", f"@{forward}:"
-        self.apart = 0 if loop.is_sum else self.n  # from one state to the next
-        self.leaves = {line: self._in_order(self._slice("s", i, self.apart)) for i, line in enumerate(loop.state)}
+        self.prefix, self.mark = f"{layout.prefix}{node.line}_", f"@{node.line}:"
+        self.leaves = {line: self._in_order(self._slice("s", i, self.n)) for i, line in enumerate(loop.state)}
         self.own = Layout(dict(layout), f"{self.prefix}t", tables=layout.tables)
         self.own.rows, self.own.kept = dict(layout.rows), dict(layout.kept)
 
@@ -65,14 +62,16 @@ class _Rounds:
 
         Enters what a round reads into `leaves`.
         """
-        loop, (first, *columns) = self.loop, self.node.columns
-        steps: Kernel = [*_copies(self._slice("s", size=self.n), first, self.outside)]
+        loop, columns, steps = self.loop, [*self.node.columns], Kernel()
+        if loop.state:
+            steps += _copies(self._slice("s", size=self.n), columns.pop(0), self.outside)
         for i, (line, column) in enumerate(zip(loop.xs, columns, strict=False)):
             place = self.outside.whole(column)
             self.leaves[line] = place or self._slice(f"x{i}")
             if not place:
                 steps += _copies(self.leaves[line], column, self.outside)
-        self.leaves |= self.outside.kept.get(loop.forward, {})
+        if loop.is_backward:
+            self.leaves |= self.outside.kept[loop.forward]
         if any(self.node.items[i] for i in loop.added):
             steps += _set(self._slice("a", size=len(loop.added)), "=0.0")
         if loop.over >= 0 and self.its.outputs:  # of rounds that are skipped
@@ -90,7 +89,7 @@ class _Rounds:
         if over >= 0:
             pairs = [(self._each(place), own[line]) for line, (_, place) in zip(self.loop.state, ends, strict=False)]
             steps = [*reroll([Assign(Ref(*to), Ref(*of)) for to, of in pairs]), Skip(Ref(*own[over])), *steps]
-        if not self.is_backward:
+        if not self.loop.is_backward:
             kept = [(line, self._slice("k", own[line][1], len(own.keeps))) for line in own.keeps]
             places = dict((*ends, *kept))
             found = {line: places[line] for line in its.kept if line in places}
@@ -102,13 +101,13 @@ class _Rounds:
     def row(self) -> list[Place]:
         """The places of the loop's row: the last state, what it adds up, and the outputs."""
         loop = self.loop
-        last = self._slice("s", loop.rounds * self.apart, 1, self.n)
+        last = self._slice("s", loop.rounds * self.n, 1, self.n)
         others = self._slice("a", size=len(loop.added)), self._slice("y", size=loop.rounds * len(loop.outputs))
         return [*chain(*[part.places for part in (last, *others)])]
 
     def _nearby(self) -> Kernel:
         """Copies of numbers that are too far apart to make a vector."""
-        used = {*chain(*[each.read for each in self.its.nodes])} if self.loop.is_sum else set()
+        used = {*chain(*[each.read for each in self.its.nodes])} if self.loop.is_parallel else set()
         far = {line: self._each(place) for line, place in self.leaves.items() if place.step > 1 and line in used}
         near = {line: (f"{self.prefix}tx", i) for i, line in enumerate(far)}
         self.own.update(near)
@@ -117,10 +116,10 @@ class _Rounds:
     def _ends(self) -> list[tuple[int, Slice]]:
         """Lines, and where all rounds put them: first the next state; then outputs, and what is kept."""
         loop, its, own = self.loop, self.its, self.own
-        states = [self._in_order(self._slice("s", self.apart + i, self.apart)) for i in range(self.n)]
-        ends = [(line, states[i]) for i, line in its.following.items()]
+        states = [self._in_order(self._slice("s", self.n + i, self.n)) for i in range(self.n)]
+        ends = [*zip(loop.following, states, strict=True)]
         ends += [(line, self._slice("y", j, len(loop.outputs))) for j, line in its.outputs.items()]
-        if not self.is_backward:
+        if not self.loop.is_backward:
             kept = {*its.kept} - dict(ends).keys()
             copied = kept.intersection(chain(*[each.items for each in its.nodes]))
             own.keeps = kept - copied
@@ -130,7 +129,7 @@ class _Rounds:
 
     def _in_order(self, place: Slice) -> Slice:
         """A slice in the order of the rounds, or back: a backward loop reads it from the end."""
-        if not self.is_backward:
+        if not self.loop.is_backward:
             return place
         return Slice(place.array, place.base + (place.size - 1) * place.step, -place.step, place.size)
 

@@ -216,11 +216,12 @@ class _Writer:
         its, line, names = node.round, node.line, self.names
         assert its
         loop = its.loop
-        first, *columns = node.columns
+        columns = [*node.columns]
+        first = () if loop.is_parallel else columns.pop(0)
         state, xs = [list(map(names.__getitem__, lines)) for lines in (loop.state, loop.xs)]
         outputs, sums = {j: f"y{line}_{j}" for j in its.outputs}, [f"a{line}_{i}" for i in range(len(loop.added))]
         rows = [self._row(column) for column, _ in zip(columns, xs, strict=False)]
-        if loop.forward >= 0:
+        if loop.is_backward:
             rows = [f"reversed({row})" for row in (*rows, f"rounds{loop.forward}")]
             forward = self.trace.loops[loop.forward]
             xs.append(_list(map(names.__getitem__, (*forward.state, *forward.xs, *its.kept))))
@@ -229,19 +230,21 @@ class _Writer:
             key = each.line if isinstance(each.line, tuple) else (each.line,)
             return f"r{'_'.join(map(str, key))}" if not each.to else sums[each.to.base]
 
-        yield f"{_list(state)} = {_list(map(names.__getitem__, numbers(first)))}"
+        if state:
+            yield f"{_list(state)} = {_list(map(names.__getitem__, numbers(first)))}"
         yield from (f"{name} = 0.0" for name in sums)
-        is_kept = loop.forward < 0 and not loop.is_sum
+        is_kept = not loop.is_backward and not loop.is_parallel
         yield from (f"{name} = []" for name in (*outputs.values(), *[f"rounds{line}"] * is_kept))
         yield f"for {', '.join(xs)}, in zip({', '.join(rows)}):" if rows else f"for _ in range({loop.rounds}):"
         yield from indented(self._computed(its.nodes, name))
         if is_kept:
             yield f"    rounds{line}.append({_list([*state, *xs, *map(names.__getitem__, its.kept)])})"
         yield from (f"    {name}.append({names[its.outputs[j]]})" for j, name in outputs.items())
-        yield f"    {_list(state[i] for i in its.following)} = {_list(map(names.__getitem__, its.following.values()))}"
+        if state:
+            yield f"    {_list(state)} = {_list(map(names.__getitem__, loop.following))}"
         if loop.over >= 0 > loop.forward:
             yield f"    if {names[loop.over]}: break"
-        for of_all in outputs.values() if loop.forward >= 0 else ():
+        for of_all in outputs.values() if loop.is_backward else ():
             yield f"{of_all}.reverse()"
             if loop.over >= 0:
                 yield f"{of_all} += [0.0] * {loop.rounds}"
