@@ -11,9 +11,9 @@ from micrograd.reductions import atan2, dot, hypot, logsumexp, maximum, mean, mi
 from micrograd.reductions import sum as sum
 
 __all__ = [  # without `sum` and `compile`, which a star would put in place of Python's
-    "Backend", "Value", "atan2", "compiler", "data", "dot", "engine", "fit", "functional", "grad", "gradcheck",
-    "hessian", "hvp", "hypot", "jacobian", "jvp", "logsumexp", "losses", "maximum", "mean", "minimum", "nn", "optim",
-    "promote", "scalar", "scan", "take", "training", "value_and_grad", "viz", "vjp", "where",
+    "Backend", "Value", "atan2", "compiler", "data", "dot", "engine", "fit", "functional", "functions", "grad",
+    "gradcheck", "hessian", "hvp", "hypot", "jacobian", "jvp", "logsumexp", "losses", "maximum", "mean", "minimum",
+    "nn", "optim", "promote", "scalar", "scan", "take", "training", "value_and_grad", "viz", "vjp", "where",
 ]  # fmt: skip
 
 if sys.platform == "emscripten":  # whose stack is too small for Python to free a long graph

@@ -17,6 +17,8 @@ from micrograd.core.levels import as_constant, binary, promoted, reflected
 from micrograd.core.number import Number
 from micrograd.scalar import constant, where, zero
 
+__all__ = ["Functions"]
+
 V = TypeVar("V")
 
 log_2 = constant(0.6931471805599453, lambda one: scalar.log(2 * one))
@@ -265,7 +267,8 @@ class Functions(Number):
         "The derivative of lgamma; its own is polygamma(x, 1).")
     polygamma = function(_polygamma, lambda g, x, y, n: g * scalar.polygamma(x, n + 1),
         "The n-th derivative of digamma, for an int n: SciPy's polygamma(n, x). Its derivative is polygamma(x, n + 1).",
-        constants=lambda n: (("n", scalar.as_index(n, 100, "order n"), ""),))
+        constants=lambda n: (("n", scalar.as_index(n, 100, "order n"), ""),),
+    )
 
     floor = function(lambda x: x // 1 if abs(x) < math.inf else x, lambda g, x, y: 0,
         "The largest whole number that is not above x. The gradient is 0 everywhere, as in PyTorch, even at the steps.",
@@ -279,7 +282,8 @@ class Functions(Number):
         "x if within the bounds, otherwise the nearer bound; the derivative is 1 within and at the bounds, else 0.",
         constants=lambda low, high: (
             ("low", low, "where(x < low, low, x); for no bound, pass -math.inf"),
-            ("high", high, "where(x > high, high, x); for no bound, pass math.inf")))
+            ("high", high, "where(x > high, high, x); for no bound, pass math.inf")),
+    )
 
     sigmoid = function(_sigmoid, lambda g, x, y: g * (y * scalar.sigmoid(-x)),  # 1 - y would cancel
         "The logistic function 1 / (1 + e^-x); the derivative is sigmoid(x) sigmoid(-x).")
@@ -290,7 +294,8 @@ class Functions(Number):
     leaky_relu = function(lambda x, slope=0.01: where(x > 0, x, scalar.option(slope, x) * x),
         lambda g, x, y, slope: g * where(x > 0, 1, slope),
         "x where positive, else slope x; the derivative is 1 or the slope, a number that gets no gradient itself.",
-        constants=lambda slope=0.01: (("slope", slope, "where(x > 0, x, slope * x)"),))
+        constants=lambda slope=0.01: (("slope", slope, "where(x > 0, x, slope * x)"),),
+    )
     gelu = function(lambda x: x * (scalar.erfc(-sqrt_half(x) * x) / 2),  # 1 + erf would cancel
         lambda g, x, y: g * (scalar.erfc(-sqrt_half(x) * x) / 2 + x * normal_density(x) * scalar.exp(-_square(x) / 2)),
         "x times the probability that a standard normal number is below x, a smooth relu (Hendrycks and Gimpel, 2016).")
