@@ -16,7 +16,7 @@ from micrograd import reductions, scalar
 from micrograd.compiler.frontend.redirect import Node, Table, assign, is_free, symbols
 from micrograd.compiler.frontend.rounds import escapes, have_own_closures, looped, order_of
 from micrograd.compiler.frontend.rows import ALL, PASSED_ON, Rows, RowSymbol, join_products
-from micrograd.compiler.frontend.tracer import NO_NUMBER, Argument, Slice, Symbol, Trace, TraceError
+from micrograd.compiler.frontend.tracer import PLAIN, Argument, Slice, Symbol, Trace, TraceError
 from micrograd.compiler.options import DEFAULTS, Options
 from micrograd.core.errors import PlainNumberError, shown, users_line
 from micrograd.core.gradients import Order, hooked
@@ -314,7 +314,7 @@ def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
         return function(*arguments)
     except (TypeError, IndexError) as error:
         if isinstance(error, PlainNumberError):
-            raise TraceError(f"{users_line(error)}: {NO_NUMBER}") from error
+            raise TraceError(f"{users_line(error)}: {PLAIN}") from error
         if not re.search("Value|(valid|as) indices", str(error)) or not re.search("indices|as an integer", str(error)):
             raise
         raise TraceError(

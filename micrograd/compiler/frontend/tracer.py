@@ -35,12 +35,16 @@ from micrograd.compiler.frontend.redirect import Node, stand_in
 from micrograd.core.errors import PACKAGE, users_line
 from micrograd.engine import Value
 
-NO_NUMBER = (
-    "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of a "
-    "branch, max() or float(), use micrograd's relu, maximum, abs or where(condition, a, b), which choose at each "
-    "call; instead of a lookup in a dict or a set, take(values, index); instead of np.maximum or np.clip on an array, "
-    "[maximum(v, 0.0) for v in x]. In closures and optimizers' rules, and instead of math, use the functions of "
-    "micrograd.scalar"
+NO_NUMBER = "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of "
+BRANCH = NO_NUMBER + (
+    "a branch, max() or sorted(), use where(condition, a, b), relu, maximum or abs, which choose at each call; "
+    "instead of a while loop, scan() with until=; instead of np.maximum or np.clip on an array, "
+    "[maximum(v, 0.0) for v in x]"
+)
+LOOKUP = NO_NUMBER + "a lookup in a dict or a set, use take(values, index)"
+PLAIN = NO_NUMBER + (
+    "float(), round() or a function of math, use micrograd's, such as x.floor() or x.exp(), and take(values, index) in "
+    "place of an index from int(); in closures and optimizers' rules, use those of micrograd.scalar"
 )
 
 
@@ -52,7 +56,7 @@ def _hash(self: object) -> int:
     """The hash of the object, for this package alone: elsewhere a lookup by it would not find an equal number."""
     if sys._getframe(1).f_code.co_filename.startswith(PACKAGE):
         return object.__hash__(self)
-    raise TraceError(f"{users_line()}: {NO_NUMBER}")
+    raise TraceError(f"{users_line()}: {LOOKUP}")
 
 
 class Slice(NamedTuple):
@@ -135,16 +139,21 @@ class Symbol:
         is_negated = trace.ops[self.id] == "neg"  # then sigmoid(x) and sigmoid(x) * sigmoid(-x) share e^-|x|
         return trace.add("abs", trace.operands[self.id] if is_negated else (self.id,))
 
-    def _no_number(self, *_: Any) -> NoReturn:
-        error = TraceError(f"{users_line()}: {NO_NUMBER}")
+    def _no_number(self, *_: Any, instead: str = PLAIN) -> NoReturn:
+        error = TraceError(f"{users_line()}: {instead}")
         self.trace.refused = self.trace.refused or error
         raise error
+
+    def __bool__(self) -> NoReturn:
+        self._no_number(instead=BRANCH)
+
+    def __hash__(self) -> NoReturn:
+        self._no_number(instead=LOOKUP)
 
     def __format__(self, spec: str) -> str:
         return self._no_number() if spec else repr(self)
 
-    __bool__ = __float__ = __int__ = __index__ = __complex__ = __hash__ = _no_number
-    __round__ = __trunc__ = __floor__ = __ceil__ = _no_number
+    __float__ = __int__ = __index__ = __complex__ = __round__ = __trunc__ = __floor__ = __ceil__ = _no_number
 
 
 def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any]:
