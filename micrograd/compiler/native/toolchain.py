@@ -50,6 +50,15 @@ double probe(double x)
 }
 """
 """A compiler works if it builds this library from headers and libm. It is used with the first flags that do."""
+WATCHED = """exec 3<&0
+(trap '' TERM; read _ <&3; kill 0; rm -rf "$0") 2>/dev/null &
+"$@" </dev/null
+status=$?
+kill -KILL $!
+exit $status
+"""
+"""Lets a shell run a command. When the shell's input ends, it kills the command and everything that it started, and
+removes the directory $0."""
 
 
 class CompilerError(RuntimeError):
@@ -210,8 +219,8 @@ def _compiled(text: str, command: list[str], name: str, cache: Path | None) -> c
             for i, its in enumerate(objects)
         ]
         with notice(f"compiling {text.count(chr(10)):,} lines of C with {compiler}"):
-            _run(parts)
-            _run([[*command, *map(str, objects or [source]), "-o", str(built), "-lm"]])
+            _run(parts, room)
+            _run([[*command, *map(str, objects or [source]), "-o", str(built), "-lm"]], room)
         library = ctypes.CDLL(str(built))  # if this fails, the file is not kept
         if cache:
             built.replace(cache / name)
@@ -229,16 +238,19 @@ def _jobs(text: str) -> int:
     return min((os.cpu_count() or 1) - busy, text.count("\n") // LONG, text.count("#if MINE"))
 
 
-def _run(commands: list[list[str]]) -> None:
+def _run(commands: list[list[str]], room: str) -> None:
     """Run compilers side by side. Raises CompilerError if one fails.
 
-    Each has its own process group, so that a Ctrl-C in the terminal does not end it: another thread may need what it
-    builds. Where nothing waits for it any more, its directory is gone, and it ends when it writes to that.
+    They end when an exception ends this function, and when this process ends, even if it is killed: then the pipes to
+    their shells close, and these remove the `room` that they work in. Each has its own process group, so that a Ctrl-C
+    in the terminal does not end it: another thread may need what it builds.
     """
-    pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    pipes |= {"process_group": 0 if os.name == "posix" else None, "text": True, "errors": "replace"}
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    shell = os.name == "posix"
+    before, group = ([WATCHED, room], 0) if shell else ([], None)
+    pipes |= {"shell": shell, "process_group": group, "text": True, "errors": "replace"}
     with ExitStack() as stack:
-        started = [stack.enter_context(subprocess.Popen(command, **pipes)) for command in commands]
+        started = [stack.enter_context(subprocess.Popen([*before, *command], **pipes)) for command in commands]
         errors = [process.stderr.read() for process in started]  # type: ignore[union-attr]
     for command, process, error in zip(commands, started, errors, strict=True):
         if process.returncode != 0:

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -356,6 +357,23 @@ def test_the_oldest_libraries_are_removed_above_the_limit(own_cache, fake, monke
     assert [built(5), files(own_cache)] == [5, []]
 
 
+KILLED = """
+from micrograd.compiler.native import toolchain
+toolchain.build("int answer(void) { return 1; }")
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="a process cannot be killed by a signal")
+def test_a_compiler_ends_with_the_process_that_started_it_and_leaves_nothing(own_cache, fake, tmp_path):
+    fake(f"(trap 'touch {tmp_path}/ended; exit' TERM; touch {tmp_path}/begun; sleep 60 & wait) & wait")
+    process = subprocess.Popen([sys.executable, "-c", KILLED])
+    wait_until(lambda: (tmp_path / "begun").exists())
+    assert len([*own_cache.iterdir()]) == 1
+    process.kill()
+    process.wait()
+    wait_until(lambda: (tmp_path / "ended").exists() and not [*own_cache.iterdir()])
+
+
 @pytest.mark.parametrize(
     ("words", "name"), [("", ".*fake-cc"), (" ziglang", "ziglang; the first time can take a minute or two")]
 )
@@ -437,7 +455,7 @@ def test_several_compilers_share_a_long_text(n, own_cache, monkeypatch):
     monkeypatch.setattr(lower, "REFERENCES", 4)
     monkeypatch.setattr(toolchain, "LONG", 100)
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
-    monkeypatch.setattr(toolchain, "_run", lambda given: commands.append(len(given)) or run(given))
+    monkeypatch.setattr(toolchain, "_run", lambda given, files: commands.append(len(given)) or run(given, files))
     ws = [Value(0.1 * i - 0.3) for i in range(8)]
 
     def model(x):
