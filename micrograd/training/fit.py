@@ -118,7 +118,7 @@ def fit(
                 if backend.name != "eager":
                     from micrograd.training.generated import generated  # here, since it takes longest to load
 
-                    trainer.loop = generated(stack, model, engine, backend, sampler, epochs)
+                    trainer.loop = generated(stack, (model, loss), engine, backend, sampler, epochs)
                 report.begin()
                 while not noted and not trainer.is_over:
                     has_ended = trainer.advance()

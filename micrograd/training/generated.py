@@ -11,7 +11,7 @@ import random
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from typing import Any, cast
@@ -41,21 +41,24 @@ NOT_THE_SAME = (
     f"with its random numbers, counters and running means: {REMEDY}"
 )
 CHANGES = (
-    "the model draws random numbers, or changes numbers that it keeps, as for a running mean, and compiled code would "
-    f"not: {REMEDY}"
+    "the model or the loss draws random numbers, or changes numbers that it keeps, as for a running mean, and compiled "
+    f"code would not: {REMEDY}"
 )
 
 
-def generated(stack: ExitStack, model: Any, engine: Engine, backend: Backend, sampler: Sampler, epochs: int) -> Loop:
+def generated(
+    stack: ExitStack, functions: Sequence[Any], engine: Engine, backend: Backend, sampler: Sampler, epochs: int
+) -> Loop:
     """A Loop that does in generated code what the engine does, for some epochs, until the stack is closed.
 
-    Returns the engine itself if the loss does not depend on the parameters, and the engine then raises the error; or if
-    the loss of an example is not the same each time, or cannot be compiled, and then the log says why, unless the
-    engine fails, too. If it cannot be compiled, that is an error unless the backend is "auto" without an executor.
+    The functions are the model and the loss. Returns the engine itself if the loss does not depend on the parameters,
+    and the engine then raises the error; or if the loss of an example is not the same each time, or cannot be compiled,
+    and then the log says why, unless the engine fails, too. If it cannot be compiled, that is an error unless the
+    backend is "auto" without an executor.
     """
     n = len({*engine.parameters})
-    with _restored(sampler.rng, *walk(model, PARTS)) as states:
-        trial = Trial(engine, states, model)
+    with _restored(sampler.rng, *parts_of(functions)) as states:
+        trial = Trial(engine, states, functions)
         try:
             if not trial.why:
                 before = states()
@@ -121,9 +124,14 @@ def _restored(*parts: Any) -> Iterator[Callable[[], bytes]]:
             put(state)
 
 
-def numbers_of(model: Any) -> list[Any]:
-    """The numbers that a model keeps; an array as its bytes."""
-    parts = [part.data if isinstance(part, Value) else part for part in walk(model, PARTS)]
+def parts_of(functions: Sequence[Any]) -> list[Any]:
+    """The parts of the model and the loss; of one that is no Module, its attributes and their parts."""
+    return walk([each if isinstance(each, Module) else getattr(each, "__dict__", None) for each in functions], PARTS)
+
+
+def numbers_of(functions: Sequence[Any]) -> list[Any]:
+    """The numbers that the model and the loss keep; an array as its bytes."""
+    parts = [part.data if isinstance(part, Value) else part for part in parts_of(functions)]
     parts = [part.tobytes() if _has_numbers(part) else part for part in parts]
     return [part for part in parts if isinstance(part, (int, float, bytes))]
 
@@ -133,9 +141,9 @@ def _has_numbers(part: Any) -> bool:
     return isinstance(part, (numpy_class("ndarray"), numpy_class("generic"))) and part.dtype.kind in "biuf"
 
 
-def held_by(model: Any) -> list[tuple[Any, Any]]:
-    """The attributes, lists, dicts and arrays of a model, each with a copy to `put_back`; Values with their numbers."""
-    found: list[Any] = [vars(part) if isinstance(part, Module) else part for part in walk(model, PARTS)]
+def held_by(functions: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """The attributes, lists, dicts and arrays of both, each with a copy to `put_back`; Values with their numbers."""
+    found: list[Any] = [vars(part) if isinstance(part, Module) else part for part in parts_of(functions)]
     return [
         (held, held.data if isinstance(held, Value) else dict(held) if isinstance(held, dict) else [*held])
         for held in found
@@ -162,15 +170,15 @@ def put_back(held: Any, before: Any) -> None:
 class Trial:
     """Calls of the model and its loss by the engine, on each example several times in a row, as many as fit in SECONDS.
 
-    `why` says why compiled code must not repeat a call: the loss of an example differs from call to call; the model
-    draws random numbers, even if these change no loss while the weights that multiply them are 0; or it changes numbers
-    that it keeps.
+    `why` says why compiled code must not repeat a call: the loss of an example differs from call to call; the model or
+    the loss draws random numbers, even if these change no loss while the weights that multiply them are 0; or it
+    changes numbers that it keeps.
     """
 
     @gc_paused()
-    def __init__(self, engine: Engine, states: Callable[[], bytes], model: Any) -> None:
+    def __init__(self, engine: Engine, states: Callable[[], bytes], functions: Sequence[Any]) -> None:
         self.why, self._engine = "", engine
-        self._kept, self._data = held_by(model), self._parameters()
+        self._kept, self._data = held_by(functions), self._parameters()
         self.fails = False  # for one of the examples
         self._first: dict[int, float] = {}  # the first loss of each example
         start = time.perf_counter()
@@ -178,7 +186,7 @@ class Trial:
             found = []
             for _ in range(CALLS):
                 self.call(i)
-                found.append((states(), numbers_of(model), self._parameters()))
+                found.append((states(), numbers_of(functions), self._parameters()))
             if any(each != found[0] for each in found[1:]):  # between calls: the first may set them
                 self.why = self.why or CHANGES
             each = (time.perf_counter() - start) / (i + 1)
@@ -189,7 +197,7 @@ class Trial:
         return [parameter.data for parameter in self._engine.all_parameters]
 
     def undo(self) -> None:
-        """Set back the parameters, and all that the model keeps."""
+        """Set back the parameters, and all that the model and the loss keep."""
         set_back(self._engine.all_parameters, self._data)
         for held, before in self._kept:
             put_back(held, before)

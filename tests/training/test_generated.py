@@ -16,6 +16,7 @@ from tests.trainings import Line, Setting, close, failing, same
 
 XS, YS = [1.0, 2.0, -1.0, 0.5], [1.0, 3.0, 0.5, 1.0]
 NOT_THE_SAME = "training eagerly, since the loss of an example is not the same each time: it was "
+CHANGES = "training eagerly, since the model or the loss draws "
 
 
 class Network(nn.Module):
@@ -132,7 +133,7 @@ def test_a_model_that_is_not_the_same_each_time_is_trained_eagerly(between, back
     monkeypatch.setattr("micrograd.training.generated.SECONDS", 60.0)  # to try all examples on a busy machine
     same(setting(between), backend)  # the trial leaves nothing behind
     [message] = caplog.messages
-    assert message.startswith((NOT_THE_SAME, "training eagerly, since the model draws"))
+    assert message.startswith((NOT_THE_SAME, CHANGES))
 
 
 class Noise:
@@ -163,6 +164,30 @@ def test_generators_in_what_is_no_module_are_set_back_too(model, backend, caplog
     assert caplog.messages[0].startswith(NOT_THE_SAME)
 
 
+class Later:
+    """A model, or a loss, that is no Module and returns twice as much from some call on."""
+
+    def __init__(self):
+        self.w, self.calls = Value(0.5), 0
+
+    def parameters(self):
+        return [self.w]
+
+    def __call__(self, x, y=0.0):
+        self.calls += 1
+        return (self.w * x - y) ** 2 * (1.0 if self.calls <= 3 * len(XS) else 2.0)
+
+
+@pytest.mark.parametrize("is_loss", [False, True])
+def test_numbers_that_a_model_or_a_loss_of_any_class_keeps_are_watched_and_set_back(is_loss, backend, caplog):
+    found = []
+    for way in "eager", backend:
+        given = {"model": Line, "loss": Later()} if is_loss else {"model": Later}
+        found.append(Setting(**given, xs=XS, ys=YS).run(way))
+    assert close(*found)
+    assert [message.startswith(CHANGES) for message in caplog.messages] == [True]
+
+
 def reseeded(model, hidden):
     random.seed(3), np.random.seed(3)
     return OF_NOISE["dropout"](model, OF_NOISE["dropout by NumPy"](model, hidden))
@@ -180,9 +205,7 @@ def test_random_numbers_that_change_no_loss_yet_are_noticed_unless_they_are_the_
 
     either = Setting(begin, xs=XS, ys=YS, batch_size=2)
     assert close(*[either.run(way) | {"random": "set by each call of the model"} for way in ("eager", backend)])
-    assert [message.startswith("training eagerly, since the model draws") for message in caplog.messages] == (
-        [] if is_compiled else [True]
-    )
+    assert [message.startswith(CHANGES) for message in caplog.messages] == ([] if is_compiled else [True])
 
 
 def test_random_numbers_for_a_shape_that_was_not_tried_are_noticed(backend, caplog, monkeypatch):
@@ -193,7 +216,7 @@ def test_random_numbers_for_a_shape_that_was_not_tried_are_noticed(backend, capl
             return super().__call__(xs[0]) + sum(random.gauss(0, 0.1) * x for x in xs[1:])
 
     same(Setting(Noisy, xs=[[1.0], [2.0], [0.5, 1.0]], ys=XS[:3]), backend)
-    assert [message.startswith("training eagerly, since the model draws") for message in caplog.messages] == [True]
+    assert [message.startswith(CHANGES) for message in caplog.messages] == [True]
 
 
 def test_a_loss_that_draws_from_the_generator_of_the_order_is_trained_by_the_engine(backend, caplog):
