@@ -97,7 +97,7 @@ def main() -> None:
     write_steps(untrained)
     draw_prediction(model)
     print("\nOpen playground.html in a browser to build networks, and to watch them learn what a single neuron cannot,")
-    print("and xor.html to follow its loss, forward and backward, and to train it by hand.")
+    print("and xor.html to step through the loss of the XOR network, forward and backward, and to train it by hand.")
     print("A picture of the trained network is in xor.svg, and its graph, as text for Graphviz, in xor.dot.")
 
 
