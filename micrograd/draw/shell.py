@@ -12,8 +12,8 @@ from importlib.resources import files
 
 
 def read(package: str, name: str) -> str:
-    """A file of a package, without indentation."""
-    return re.sub(r"\n\s+", "\n", (files(package) / name).read_text(encoding="utf-8"))
+    """A file of a package, without indentation, and without lines that are comments of a script."""
+    return re.sub(r"^\s*(//.*\n\s*)*", "", (files(package) / name).read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
 _KNOWN = json.loads(read(__package__, "colours.json"))
