@@ -3,7 +3,7 @@
 function update() {
   const active = now() < 0 ? undefined : cardOf(now()),
     picked = chosen < 0 ? undefined : cardOf(chosen);
-  const [title, ...lines] = sentence();
+  const [title, ...lines] = [...new Set([...sentence(), ...warnings()])];
   at("title").replaceChildren(...whole(capital(title)));
   const paragraph = line => html("p", {}, ...(typeof line === "string" ? whole(line) : [line]));
   at("sentence").replaceChildren(...lines.map(paragraph));
@@ -39,8 +39,8 @@ function dress(item, isActive, isPicked) {
     const [, , , look, kind, of] = slot,
       word = item.words[k],
       words = said(item, slot);
-    const sign = words.startsWith("−") ? "minus" : "plus";
-    word.setAttribute("class", look === "weight" || look === "grad" ? `${look} ${sign}` : look);
+    const sign = words === "nan" ? "" : words.startsWith("−") ? "minus" : "plus";
+    word.setAttribute("class", look === "weight" || look === "grad" ? `${look} ${sign}`.trim() : look);
     if (word.textContent !== words) word.textContent = words;
     if (kind === "text") hold(word, words);
     if (words && (kind === "text" || of === 0)) heard.push(kind === "grad" ? `gradient ${words}` : words);
@@ -86,14 +86,14 @@ function connect(view) {
     edge.drawn.setAttribute("class", `edge${kind}${isNow && !back ? " now" : ""}`);
     edge.drawn.setAttribute("d", edge.paths[+goesBack]);
     edge.drawn.setAttribute("stroke-width", isNow && !(back && (waits || x === 0)) ? width + 1 : width);
-    if (isNow && goesBack && !view.items[edge.source].isStub)
+    if (isNow && !waits && back && !view.items[edge.source].isStub)
       shares.set(edge.source, [...(shares.get(edge.source) ?? []), x]);
   });
   for (const [source, xs] of shares) {
     const { share } = view.items[source],
       sum = xs.reduce((a, b) => a + b, 0);
     share.textContent = (xs.length === 2 ? xs : [sum]).map(plus).join(" ");
-    share.setAttribute("class", `share ${sum < 0 ? "minus" : "plus"}`);
+    share.setAttribute("class", `share ${sum < 0 ? "minus" : sum >= 0 ? "plus" : ""}`);
   }
 }
 

@@ -23,22 +23,23 @@ function details() {
     if (input !== document.activeElement) input.value = V[i]; // not while the reader moves it
   });
   for (const output of all("#effect"))
-    output.textContent = `${nameOf(root)} = ${text(V0[root])}${changes.size ? `, now ${text(V[root])}` : ""}`;
+    output.textContent = `${nameOf(root)} = ${text(V0[root])}${changes.size ? `, now ${isUncomputed(root) ? "an error" : text(V[root])}` : ""}`;
   at("relations").replaceChildren(...(i < 0 ? [] : relations(i)));
   if (focused && at("details") !== document.activeElement) at(focused)?.focus();
 }
 
+const NONE = "none: Python raises an error";
 const HINT =
   "Click a card, or press Enter on it, for its details; click its ▸ to unfold it. " +
   "Keys: ← → Home End for steps, space to play, Escape to fold.";
 
 function facts(i) {
-  const rows = [["data", (`${V[i]}` === `${V0[i]}` && graph.exact[i]) || inFull(V[i])]];
-  rows.push(["gradient", constants.has(i) ? "none: a plain number beside a Value" : inFull(G[i])]);
+  const rows = [["data", isUncomputed(i) ? NONE : (`${V[i]}` === `${V0[i]}` && graph.exact[i]) || inFull(V[i])]];
+  rows.push(["gradient", constants.has(i) ? "none: a plain number beside a Value" : isRaised() ? NONE : inFull(G[i])]);
   if (![undefined, G[i]].includes(gradient(i))) rows.push(["so far", inFull(gradient(i))]);
-  if (i >= first && operation(i)[1])
+  if (i >= first && operation(i)[1] && !isUncomputed(i))
     rows.push(["formula", `${named(operation(i)[1], i)} = ${filled(operation(i)[1], i)} = ${datum(i)}`]);
-  if (!obstacle() && !constants.has(i)) rows.push(["finite difference", text(difference(i), 20)]);
+  if (!obstacle() && !failure && !constants.has(i)) rows.push(["finite difference", text(difference(i), 20)]);
   if (isChoice(i)) rows.push(["choice", "fixed: Python made it, by a condition outside the graph"]);
   const list = html("dl", {});
   for (const [term, fact] of rows)
@@ -65,6 +66,7 @@ function facts(i) {
 function relations(i) {
   const parts = [],
     item = cardOf(i);
+  if (isRaised()) return parts;
   if (item && item.values.length + item.more.length > 1) {
     const members = [...new Set([...item.values, ...item.more])].slice(0, ROWS).map(k => shown(k, item.inner));
     const cells = k => [nameOf(k), datum(k), gradientText(k)];

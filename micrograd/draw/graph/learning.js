@@ -31,6 +31,7 @@ const says = (...parts) => at("outcome").replaceChildren(html("p", {}, ...parts)
 function ask() {
   if (!at("rate").reportValidity()) return;
   if (obstacle()) return says(`${capital(obstacle())}.`);
+  if (failure) return says(...warnings());
   const moving = [...trained].filter(i => Math.abs(G[i]) > 0 && Number.isFinite(G[i]));
   if (!at("ask").checked || !moving.length) return take();
   const i = moving.includes(chosen) ? chosen : moving.reduce((a, b) => (Math.abs(G[b]) > Math.abs(G[a]) ? b : a));

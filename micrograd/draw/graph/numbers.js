@@ -49,6 +49,7 @@ const isStale = () => (stale ??= !own.length && !forward(V0.slice()).every((x, i
 
 const changes = new Map(); // the numbers that the reader set
 let [V, G, C] = [V0, G0, C0];
+let failure; // what fails for these numbers
 
 function compute() {
   [V, G, C] = [V0, G0, C0];
@@ -60,8 +61,28 @@ function compute() {
     for (const [i, x] of outside) G[i] = x;
     C = passBack(V, G, (k, x) => (G[k] += x));
   }
+  failure = failing();
   update();
 }
+
+const OVERFLOWING = ["+", "-", "*", "dot", "sum", "mean"]; // Python leaves an infinity; other operations raise an error
+
+// The first operation that fails for the numbers that the reader set, though its operands are finite: its result is not
+// or, if all results are, its derivatives. If it raises an error in Python, there are no results from there on.
+function failing() {
+  const isFinite = xs => xs.every(Number.isFinite);
+  const fails = (i, found) => isFinite(operandsData(i, V)) && !isFinite(found);
+  const nodes = changes.size ? [...V.keys()].slice(first) : [];
+  const forward = nodes.find(i => fails(i, [V[i]])),
+    i = forward ?? nodes.findLast(i => fails(i, passed(i, V, 1)));
+  if (i === undefined) return;
+  const op = operation(i)[0],
+    raises = !OVERFLOWING.includes(op) && (op !== "/" || V[operands(i)[1]] === 0);
+  return { i, isForward: i === forward, raises };
+}
+
+const isRaised = () => !!failure?.raises; // then there are no gradients
+const isUncomputed = i => isRaised() && failure.isForward && i >= failure.i;
 
 // The central difference of the result with respect to a Value.
 function difference(i) {

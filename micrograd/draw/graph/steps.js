@@ -3,9 +3,9 @@
 let step = 0;
 const end = 2 * n + 1;
 let isTrying = false; // whether the reader moves a number: then all results are shown
-const isKnown = i => i < first || i - first < step || isTrying;
+const isKnown = i => i < first || ((i - first < step || isTrying) && !isUncomputed(i));
 const reached = () => first + end - step; // backward: this node and those after it have passed their gradients on
-const hasPassed = i => i >= reached();
+const hasPassed = i => i >= reached() && !isRaised();
 const now = () => (step === 0 ? -1 : step <= n ? first + step - 1 : Math.min(root, reached()));
 const isDone = i => i === now() || (step > n ? hasPassed(i) : isKnown(i));
 // The Value that stands where this step's does in the chosen example; and the one of the two that the words are about.
@@ -15,7 +15,7 @@ const share = (user, i) => operands(user).reduce((sum, k, place) => (k === i ? s
 
 // As far as it is known at this step; undefined before its first contribution, and for a constant.
 function gradient(i) {
-  if (step <= n || constants.has(i)) return undefined;
+  if (step <= n || constants.has(i) || isRaised()) return undefined;
   if (i === root || hasPassed(users[i][0])) return G[i];
   const done = users[i].filter(hasPassed);
   return done.length ? done.reduce((sum, user) => sum + share(user, i), outside.get(i) ?? 0) : undefined;
@@ -24,6 +24,7 @@ function gradient(i) {
 // What happens at this step: a title, and further lines.
 function sentence() {
   const i = told();
+  if (isRaised() && (isUncomputed(i) || step > n)) return ["Error", ...warnings()];
   if (i < 0)
     return n
       ? ["Start", "The inputs and weights are given. Step forward to compute each operation, and then, backward, each gradient."]
@@ -42,10 +43,8 @@ function sentence() {
 // What an operation computes: its formula with names, and with numbers.
 function forwardWords(i) {
   const [op, formula] = operation(i),
-    [operand, ...others] = operands(i),
-    data = datum(i),
-    call = opName(i) + (others.length ? ` of ${others.length + 1} operands` : `(${datum(operand)})`);
-  const parts = new Set(formula ? [nameOf(i), named(formula, i), filled(formula, i), data] : [call, data]);
+    data = datum(i);
+  const parts = new Set(formula ? [nameOf(i), named(formula, i), called(i), data] : [called(i), data]);
   const lines = [[...parts].join(" = ")];
   if (isChoice(i)) lines.push(`Python made the choice of ${op}() when the graph was built; it is fixed here.`);
   return [`forward: ${nameOf(i)} = ${data}`, ...lines];
@@ -70,7 +69,7 @@ function backwardWords(i) {
     );
   });
   if (places.length > 12) parts.push(`And so on for ${places.length - 12} more.`);
-  if (step === end) parts.push(`These are the gradients that backward() ${graph.called && !changes.size ? "left" : "leaves"}.`);
+  if (step === end && !failure) parts.push(`These are the gradients that backward() ${graph.called && !changes.size ? "left" : "leaves"}.`);
   return [`backward: ${partial(root, i)} = ${text(G[i])}`, ...parts];
 }
 

@@ -2,7 +2,7 @@
 
 const datum = (i, room) =>
   !changes.size && graph.exact[i]?.length <= (room ?? 12) ? graph.exact[i] : text(V[i], room);
-const inFull = x => `${x}`.replaceAll("-", "−");
+const inFull = x => (Number.isFinite(x) ? `${x}`.replaceAll("-", "−") : text(x));
 const inside = x => (x < 0 ? `(${text(x)})` : text(x));
 const capital = words => words[0].toUpperCase() + words.slice(1);
 const isOne = formula => /^\{\w+\}$/.test(formula);
@@ -23,6 +23,21 @@ const named = (formula, i) =>
     const isArgument = formula[at - 1] === "(" && formula[at + all.length] === ")";
     return (isArgument || isOne(formula) ? nameOf : factor)(standsFor(k, i));
   });
+
+// An operation with its numbers, such as 1 ÷ 0.
+const called = i => {
+  const [operand, ...others] = operands(i);
+  return filled(operation(i)[1], i) || opName(i) + (others.length ? ` of ${others.length + 1} operands` : `(${datum(operand)})`);
+};
+
+// What fails for the numbers that the reader set, in words; nothing if all is well.
+function warnings() {
+  if (!failure) return [];
+  const { i, isForward, raises } = failure,
+    what = isForward ? called(i) : `the derivative of ${called(i)}`;
+  if (raises) return [`Python raises an error: ${what} cannot be computed.`];
+  return [`${capital(what)} is too large for a float. Python continues with ${isForward ? text(V[i]) : "inf"}, without an error.`];
+}
 
 // Text in which fractions, such as ∂c/∂a and 1/3, are not broken at the end of a line.
 const whole = words =>

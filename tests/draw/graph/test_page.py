@@ -504,6 +504,61 @@ def test_sliders_change_all_numbers_as_python_computes_them(visit):
     assert tab.evaluate("V[root]") == 1.5
 
 
+@pytest.mark.parametrize(
+    ("build", "to", "words"),
+    [
+        (lambda x: (x * 3.0 + 1.0) / x, 0.0, "1 ÷ 0 cannot be computed"),
+        (lambda x: (x * 3.0).sqrt() * 2.0, 0.0, "the derivative of sqrt(0) cannot be computed"),
+        (lambda x: x.log() * 2.0, -1.0, "log(−1) cannot be computed"),
+        (lambda x: x.exp() * 2.0, 1000.0, "exp(1000) cannot be computed"),
+        (lambda x: x**-0.5, 0.0, "0^(−0.5) cannot be computed"),
+        (lambda x: x * x * 1e100, 1e150, "1e300 × 1e100 is too large for a float. Python continues with inf"),
+        (lambda x: 2.0 / x, 1e-320, "2 ÷ 1e−320 is too large for a float. Python continues with inf"),
+    ],
+)
+def test_where_python_raises_an_error_the_page_says_so_and_shows_no_results(visit, build, to, words):
+    def computed(number):
+        root = build(Value(number, label="x"))
+        root.label = "y"
+        root.backward()
+        return root
+
+    tab = visit(computed(4.0), "#step=1000")
+    seek(tab, "x")
+    tab.fill("#set", str(to))
+    assert words in tab.inner_text("#sentence")
+    assert "These are the gradients" not in tab.inner_text("#sentence")
+    tab.click("#take")
+    assert words in tab.inner_text("#outcome")
+    if "Python continues" in words:
+        assert tab.inner_text("#result") == "y = inf"
+        assert math.isinf(computed(to).data)
+        return
+    with pytest.raises((ArithmeticError, ValueError)):
+        computed(to)
+    assert tab.inner_text("#title") == "Error"
+    assert not re.search("nan|inf", tab.inner_text("main"))
+    assert not any(tab.locator(".grad, .share").all_text_contents())
+    seek(tab, "x")
+    assert tab.inner_text("#its-gradient") == "none: Python raises an error"
+    tab.click("#reset")
+    assert tab.inner_text("#sentence").endswith("These are the gradients that backward() left.")
+
+
+def test_nan_has_the_colour_of_no_sign(visit):
+    a = Value(0.0, label="a")
+    y = a * Value(math.inf, label="b")
+    y.backward()
+    tab = visit(y, "#step=1000")
+    looks = "() => [...document.querySelectorAll('.grad')].map(word => [word.textContent, word.className.baseVal])"
+    assert tab.evaluate(looks) == [["inf", "grad plus"], ["0", "grad plus"], ["1", "grad plus"]]
+    seek(tab, "a")
+    assert tab.inner_text("#its-gradient") == "inf"
+    y.grad = a.grad = math.nan
+    assert ["nan", "grad"] in visit(y, "#step=1000").evaluate(looks)
+    assert re.search(r'<text class="grad" [^>]*>nan<', viz.to_svg(y))
+
+
 @pytest.mark.parametrize("choose", [lambda x, a: where(x > 1, x * a, a), lambda x, a: take([x * a, a], x - 2.0)])
 def test_the_page_says_that_a_choice_is_fixed(visit, choose):
     x, a = Value(2.0, label="x"), Value(3.0, label="a")
