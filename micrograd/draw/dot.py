@@ -78,6 +78,6 @@ def _record(views: Views, item: Item) -> str:
     sides: list[list[str]] = [[], []]
     slots = sorted(item.shape.slots, key=lambda slot: (slot.y, slot.x))
     for (_, side), row in groupby(slots, lambda slot: (slot.y, slot.x >= item.shape.divider)):
-        words = " ".join(written(views, item, slot)[0] for slot in row).translate(ESCAPES)
+        words = "\u2003".join(written(views, item, slot)[0] for slot in row).translate(ESCAPES)
         sides[side].append(words if side else f"<p{len(sides[0])}> {words}")
     return "|".join(f"{{{'|'.join(rows)}}}" for rows in sides if rows)

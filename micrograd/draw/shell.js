@@ -29,6 +29,9 @@ function connectKeys(actions) {
   });
 }
 
+// A count, such as 13,203.
+const counted = n => n.toLocaleString("en-US");
+
 // At most four significant digits, fewer where they would need more characters than there is room for.
 function text(x, room = 12) {
   if (Number.isNaN(x)) return "nan";

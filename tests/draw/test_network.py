@@ -43,7 +43,7 @@ def test_several_outputs_lead_to_one_card():
 
 
 def test_a_large_layer_is_drawn_in_part_and_a_large_model_not_at_all():
-    assert "25 more × tanh" in nn.MLP(64, [32, 10], rng=1)._repr_mimebundle_()["image/svg+xml"]
+    assert "tanh: 25 more" in nn.MLP(64, [32, 10], rng=1)._repr_mimebundle_()["image/svg+xml"]
     assert nn.MLP(200, [100, 1], rng=1)._repr_mimebundle_().keys() == {"text/plain"}
 
 

@@ -30,8 +30,8 @@ function details() {
 
 const NONE = "none: Python raises an error";
 const HINT =
-  "Click a card, or press Enter on it, for its details; click its ▸ to unfold it. " +
-  "Keys: ← → Home End for steps, space to play, Escape to fold.";
+  `Click a card, or press Enter on it, for its details${views.length > 1 ? "; click its ▸ to unfold it" : ""}. ` +
+  `Keys: ← → Home End for steps, space to play${views.length > 1 ? ", Escape to fold" : ""}.`;
 
 function facts(i) {
   const rows = [["data", isUncomputed(i) ? NONE : (`${V[i]}` === `${V0[i]}` && graph.exact[i]) || inFull(V[i])]];
@@ -129,7 +129,7 @@ function linked(caption, heads, rows, cells) {
       more.remove();
       add(start + ROWS);
     };
-    const textContent = `${rows.length - start - ROWS} more`,
+    const textContent = `${counted(rows.length - start - ROWS)} more`,
       more = tableRow([html("button", { type: "button", textContent, onclick })]);
     body.append(more);
   };

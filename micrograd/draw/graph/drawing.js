@@ -1,7 +1,7 @@
 // The drawing: views as SVG, and the cards that a reader picks, unfolds and folds.
 
 let scale = 1; // of the drawing: as large as the window allows while all is folded, and then the same
-const [SMALLEST, LARGEST] = [1.1, 2];
+const [SMALLEST, LARGEST] = [1.1, 2]; // the drawing may be a little smaller where it then fits
 
 function render() {
   const view = arrange(views[0]),
@@ -9,8 +9,8 @@ function render() {
     frame = at("drawing");
   drawn = [];
   if (!opened.length) {
-    const room = Math.min((frame.clientWidth - 2) / width, (frame.clientHeight - 2) / height);
-    scale = Math.min(Math.max(room, SMALLEST), LARGEST);
+    const rooms = [(frame.clientWidth - 2) / width, (frame.clientHeight - 2) / height];
+    scale = Math.min(...rooms.map(room => (room < 1 ? SMALLEST : room)), LARGEST);
   }
   const attributes = { width: scale * width, height: scale * height, viewBox: `0 0 ${width} ${height}` };
   frame.replaceChildren(svg("svg", { ...attributes, role: "group", "aria-label": "The graph" }, ...picture(view)));
@@ -32,7 +32,7 @@ function chooser(stack) {
     else go(step > n ? first + end - there() : there() - first + 1); // to where the step is that example's
   };
   stack.input = input;
-  return html("label", {}, "Example ", input, ` of ${most} `);
+  return html("label", {}, "Example ", input, ` of ${counted(most)} `);
 }
 
 function picture(view, frame) {
@@ -41,10 +41,6 @@ function picture(view, frame) {
   const edges = view.edges.map(edge => (edge.drawn = svg("path", { d: (edge.paths = curve(view, edge))[0] })));
   return [
     ...edges,
-    ...cards.map(item => {
-      item.frame = frame;
-      return (item.drawn = item.isOpen ? unfolded(item) : draw(item));
-    }),
     ...cards.map(
       item =>
         (item.share = svg("text", {
@@ -54,6 +50,10 @@ function picture(view, frame) {
           y: item.top + item.h + (item.isStacked ? 15.5 : 9.5), // clear of its border, and of the next card
         })),
     ),
+    ...cards.map(item => {
+      item.frame = frame;
+      return (item.drawn = item.isOpen ? unfolded(item) : draw(item));
+    }),
   ];
 }
 

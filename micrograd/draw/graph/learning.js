@@ -16,7 +16,7 @@ function learning() {
   const rows = [...trained];
   if (!at("moved").firstChild)
     at("moved").replaceChildren(
-      linked(`${rows.length} parameter${rows.length === 1 ? "" : "s"}`, ["name", "data", "gradient"], rows, i => [nameOf(i), "", ""]),
+      linked(`${counted(rows.length)} parameter${rows.length === 1 ? "" : "s"}`, ["name", "data", "gradient"], rows, i => [nameOf(i), "", ""]),
     );
   all("#moved tbody tr").forEach((row, k) => {
     if (row.cells.length < 3) return; // which shows more

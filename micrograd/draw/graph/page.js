@@ -8,13 +8,13 @@ at("wanted").oninput = () => {
   const wanted = at("wanted").value.trim().toLowerCase();
   hits = wanted ? [...graph.names.keys()].filter(i => isHit(i, wanted)) : [];
   hit = -1;
-  at("hits").textContent = wanted ? `${hits.length} found` : "";
+  at("hits").textContent = wanted ? `${counted(hits.length)} found` : "";
 };
 at("find").onsubmit = event => {
   event.preventDefault();
   if (!hits.length) return;
   hit = (hit + 1) % hits.length;
-  at("hits").textContent = `${hit + 1} of ${hits.length}`;
+  at("hits").textContent = `${counted(hit + 1)} of ${counted(hits.length)}`;
   choose(hits[hit]);
 };
 at("fold-all").onclick = () => views[0].items.filter(item => item.isOpen).forEach(fold);
@@ -23,7 +23,10 @@ document.addEventListener("keydown", event => {
 });
 find(".controls").append(html("output", { id: "result" })); // in sight wherever the page and the drawing are scrolled
 at("result").style.width = `${nameOf(root).length + 12}ch`; // whatever number comes, nothing on the page moves
-at("weights").hidden = !graph.views.some(([, , , edges]) => edges.some(([, , , , , weight]) => weight != null));
+at("weights").hidden = !hasWeights;
 window.addEventListener("resize", render);
 render();
+const [input] = views[0].items,
+  { clientHeight, scrollHeight } = at("drawing");
+if (scale * (input.top + input.h) > clientHeight) at("drawing").scrollTop = (scrollHeight - clientHeight) / 2; // where it is
 const go = connectControls(end, show);

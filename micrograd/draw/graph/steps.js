@@ -2,6 +2,7 @@
 
 let step = 0;
 const end = 2 * n + 1;
+const hasWeights = graph.views.some(([, , , edges]) => edges.some(([, , , , , weight]) => weight != null));
 let isTrying = false; // whether the reader moves a number: then all results are shown
 const isKnown = i => i < first || ((i - first < step || isTrying) && !isUncomputed(i));
 const reached = () => first + end - step; // backward: this node and those after it have passed their gradients on
@@ -27,7 +28,7 @@ function sentence() {
   if (isRaised() && (isUncomputed(i) || step > n)) return ["Error", ...warnings()];
   if (i < 0)
     return n
-      ? ["Start", "The inputs and weights are given. Step forward to compute each operation, and then, backward, each gradient."]
+      ? ["Start", `The inputs${hasWeights ? " and weights" : ""} are given. Step forward to compute each operation, and then, backward, each gradient.`]
       : ["A leaf alone", "It was computed from nothing."];
   if (step === n + 1) {
     const itself = `${partial(i, i)} = 1: how much ${nameOf(i)} changes with itself.`;
@@ -78,5 +79,5 @@ function show(to) {
   isTrying = false;
   if (now() >= 0) standIn(now(), true);
   update();
-  return `step ${step} of ${end}, ${step === 0 ? "start" : step <= n ? "forward" : "backward"}`;
+  return `step ${counted(step)} of ${counted(end)}, ${step === 0 ? "start" : step <= n ? "forward" : "backward"}`;
 }

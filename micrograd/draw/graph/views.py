@@ -119,7 +119,7 @@ class Views:
             groups += [([card], "") for card in its[:single]]
             if more := its[single:]:
                 many = f"{len(more)}{' more' * bool(single)}"
-                groups.append((more, f"{many} × {title}" if title else f"{many} inputs"))
+                groups.append((more, f"{title}: {many}" if title else f"{many} inputs"))
         return groups
 
     def _group(self, view: View, cards: list[int], column: int, title: str) -> Item:

@@ -312,6 +312,38 @@ def test_only_a_graph_with_weights_has_a_legend_of_them(visit):
     assert visit(network()).inner_text("#ahead").startswith("Lines are weights: blue above 0")
 
 
+def test_the_words_at_the_start_are_about_what_there_is(visit):
+    tab = visit(expression())
+    assert "inputs are given" in tab.inner_text("#sentence")
+    assert "fold" not in tab.inner_text("#details")
+    tab = visit(network())
+    assert "inputs and weights are given" in tab.inner_text("#sentence")
+    assert "click its ▸ to unfold it" in tab.inner_text("#details")
+
+
+def test_a_page_opens_with_its_inputs_in_sight_and_shrinks_a_little_to_show_all(visit):
+    shown = """() => { const seen = at("drawing").getBoundingClientRect(); return all(".leaf").map(card => {
+      const box = card.getBoundingClientRect(); return box.top >= seen.top && box.bottom <= seen.bottom; }); }"""
+    model = nn.MLP(2, [16, 1], rng=1)
+    assert visit(model([1.0, 2.0]), viewport={"width": 1200, "height": 900}).evaluate(shown) == [True, True]
+    model = nn.MLP(40, [16, 1], rng=1)
+    assert visit(model([1.0] * 40), viewport={"width": 1200, "height": 900}).evaluate(shown)[0]
+    tab = visit(loss(), viewport={"width": 1240, "height": 900})
+    assert tab.evaluate("1 < scale && scale < SMALLEST")
+    assert tab.evaluate("at('drawing').scrollWidth <= at('drawing').clientWidth")
+
+
+def test_what_is_passed_on_covers_no_card(visit):
+    tab = visit(expression(), "#step=11")
+    order = tab.evaluate("all('#drawing .share, #drawing .card').map(part => part.classList[0])")
+    assert order == sorted(order, reverse=True)
+
+
+def test_large_numbers_have_commas(visit):
+    tab = visit(total(Value(float(i)).exp() for i in range(700)))
+    assert tab.inner_text("#status") == "step 0 of 1,403, start"
+
+
 UNFOLD = """most => {
   for (let view = 0; view < drawn.length && opened.length < most; view++)
     for (const item of drawn[view].items) if (item.opens >= 0 && !item.isStub && opened.length < most) unfold(item);
