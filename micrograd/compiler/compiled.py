@@ -250,8 +250,8 @@ class Compiled(Function):
     def pack(self, *batches: Any, in_axes: Any = None) -> Batch:
         """A data set as buffers of numbers, for `backward`, `map` and training. `in_axes` selects rows, as for `map`.
 
-        A writable C-contiguous array of the precision's type is used in place, so later changes to it count; anything
-        else is copied.
+        A writable C-contiguous NumPy array of the precision's type is used in place, so later changes to it count;
+        anything else is copied.
 
         Raises ValueError if there are no examples, or the arguments differ in their number, or the examples in shape;
         TypeError if an argument is not a list, array or table of real numbers; IndexError if there is no such row.

@@ -1,7 +1,7 @@
 """Data sets as buffers of numbers: doubles, or floats for single precision.
 
 Whatever holds real numbers by position will do: lists, NumPy's arrays, and tables of pandas and tensors of PyTorch,
-through the protocols that these share. An array of such numbers is used where it lies, anything else is copied.
+through the protocols that these share. An array that C can read is used where it lies, anything else is copied.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.support import trees, validation
-from micrograd.support.arrays import are_plain, numpy_class
+from micrograd.support.arrays import are_plain, is_array, numpy_class
 from micrograd.support.trees import Shape, as_lists, shape_of, size
 
 Shapes = tuple[Shape, ...]
@@ -221,29 +221,20 @@ def _column(batch: Any, axis: Any, precision: Precision) -> tuple[Shape, int, An
 
     An argument that all examples share has one row.
     """
-    is_shared = axis is None
-    is_array = type(batch) is numpy_class("ndarray")
-    if is_array and is_native(batch, precision.code) and batch.size and (is_shared or batch.shape):
-        n, *shape = (1, *batch.shape) if is_shared else batch.shape  # in a third of the time of the way below
-        return tuple(shape), n, batch.reshape(-1)
-    is_list = isinstance(batch, (list, tuple))
-    if not (is_shared or is_list) and (isinstance(batch, (*NO_LISTS, Batch)) or not validation.is_sized(batch)):
-        raise TypeError(f"expected a list or an array of examples, not {shown(batch)}")
+    is_shared, is_list = axis is None, isinstance(batch, (list, tuple))
     examples: Any = batch if is_list and not is_shared else _plain(batch, precision)
-    if isinstance(examples, memoryview) and examples.shape:
+    if is_array(examples):
         n, *shape = (1, *examples.shape) if is_shared else examples.shape
-        is_usable = examples.c_contiguous and examples.nbytes and not examples.readonly  # as `address` needs it
-        if is_usable and address(examples) % examples.itemsize == 0:
-            return tuple(shape), n, examples.cast("B").cast(precision.code)  # type: ignore[call-overload]
-        return tuple(shape), n, array(precision.code, examples.tobytes()) or precision.zeros(1)
+        return tuple(shape), n, examples.reshape(-1) if examples.size else precision.zeros(1)  # no buffer may be empty
+    if not is_shared and (isinstance(examples, (*NO_LISTS, Batch)) or not validation.is_sized(examples)):
+        raise TypeError(f"expected a list or an array of examples, not {shown(batch)}")
     examples = [examples] if is_shared else examples if is_list else list(examples)
-    first = examples[0] if examples else 0.0
-    shape_of_each = shape_of(first) or shape_of(_plain(first, precision))  # a buffer may have no attribute `shape`
+    shape_of_each = shape_of(examples[0]) if examples else ()
     are_numbers = not shape_of_each and are_plain(examples)
     doubles = array("d", examples if are_numbers else ())
     for example in () if are_numbers else examples:  # one by one, so that an error names the shape of an example
         _extend(doubles, example, shape_of_each)
-    return shape_of_each, len(examples), precision.array(doubles) or precision.zeros(1)  # no buffer may be empty
+    return shape_of_each, len(examples), precision.array(doubles) or precision.zeros(1)
 
 
 def address(numbers: Any) -> int:
@@ -281,28 +272,26 @@ def begins_with_array(batch: Any) -> bool:
 
 
 def _plain(tree: Any, precision: Precision = DOUBLE) -> Any:
-    """An array or a table as a view of numbers, or as a list of its objects; what has no such form, as it is."""
-    if isinstance(tree, dict):
+    """An array or a table as an array that C can use, the same one if it can, or as a list of its objects; anything
+    else as lists, or as it is.
+    """
+    if type(tree) is numpy_class("ndarray") and is_native(tree, precision.code):
         return tree
-    if isinstance(tree, NO_LISTS):
-        raise TypeError(f"expected a number, or a list or an array of numbers, not {shown(tree)}")
     if hasattr(type(tree), "filled"):
         raise TypeError("a masked array has gaps: fill them with .filled(number)")
-    if hasattr(tree, "__array__"):
-        numbers = tree.__array__()
-        if numbers.dtype.kind == "O":
-            return numbers.tolist()
-        if numbers.dtype.kind not in "biuf":
-            raise TypeError(f"expected real numbers, not {numbers.dtype}")
-        if precision != DOUBLE and numbers.dtype.kind == "f" and numbers.dtype.itemsize > precision.size:
-            sizes = abs(numbers)
-            precision.check("a number", float(sizes[sizes < math.inf].max(initial=0.0)))
-        return memoryview(numbers.__array__(precision.code))  # which are the same where they are of its type already
-    try:
-        view = memoryview(tree)
-        return view if view.format == precision.code else view.tolist()
-    except (TypeError, NotImplementedError):  # there is no buffer, or Python cannot read its format
-        return tree
+    if not hasattr(tree, "__array__"):
+        return as_lists(tree)
+    import numpy as np  # here, since only users of arrays need it
+
+    numbers = tree.__array__()
+    if numbers.dtype.kind == "O":
+        return numbers.tolist()
+    if numbers.dtype.kind not in "biuf":
+        raise TypeError(f"expected real numbers, not {numbers.dtype}")
+    if precision != DOUBLE and numbers.dtype.kind == "f" and numbers.dtype.itemsize > precision.size:
+        sizes = abs(numbers)
+        precision.check("a number", float(sizes[sizes < math.inf].max(initial=0.0)))
+    return np.require(numbers, precision.code, ["C", "ALIGNED", "WRITEABLE"])
 
 
 def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
@@ -316,9 +305,11 @@ def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
             return numbers.fromlist([*tree])  # in a quarter of the time that extend takes
     if not isinstance(tree, (list, tuple, dict, Real)):
         tree = _plain(tree)
+        if isinstance(tree, NO_LISTS):
+            raise TypeError(f"expected a number, or a list or an array of numbers, not {shown(tree)}")
     if (came := shape_of(tree)) != shape:
         raise ShapeError(came, shape)
-    if isinstance(tree, memoryview):
+    if is_array(tree):
         return numbers.frombytes(tree.tobytes())
     found = trees.flat(tree)
     try:

@@ -182,11 +182,10 @@ def test_what_cannot_be_written_to_or_is_not_aligned_is_copied():
 
 
 @pytest.mark.parametrize("lists", [False, True])
-@pytest.mark.parametrize("held", [np.asarray, memoryview, lambda rows: array("d", rows)])
-def test_packed_doubles_are_kept_alive_and_followed_where_they_lie(backend, held, lists):
+def test_packed_doubles_are_kept_alive_and_followed_where_they_lie(backend, lists):
     fast = micrograd.compile(lambda x, y: x * y, (1.0, 1.0), backend=backend)
-    rows = held(np.arange(1000.0))
-    packed = fast.pack(rows, list(rows) if lists else held(np.arange(1000.0)))
+    rows = np.arange(1000.0)
+    packed = fast.pack(rows, list(rows) if lists else np.arange(1000.0))
     assert fast.map(packed)[999] == 999.0**2
     rows[999] = 2.0
     assert fast.map(packed)[999] == 2.0 * 999.0
