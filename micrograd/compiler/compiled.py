@@ -226,8 +226,7 @@ class Compiled(Function):
 
         `step(batch)` takes a step along the gradient of the mean over the batch, and returns that mean. In the block,
         the parameters and their gradients show the numbers of the latest step, and what you assign to them or to the
-        optimizer takes effect in the next one. If you give it other parameters, the next step or the block's end raises
-        ValueError.
+        optimizer takes effect in the next one, which raises ValueError if the optimizer has another list of parameters.
 
         Raises TypeError if the optimizer has its own `step` or `zero_grad`, and ValueError if it has parameters that
         are not the function's. Entering the block raises ValueError if it has begun already; in C, also if another

@@ -9,7 +9,6 @@ import math
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from operator import is_
 from typing import Any, Self
 
 from micrograd.compiler.dataset import Buckets
@@ -43,8 +42,7 @@ class Training:
     def __init__(self, function: Function, optimizer: Optimizer, engine: Engine | None = None) -> None:
         check_rule(optimizer)
         self.function, self._optimizer = function, optimizer
-        self._list, self._parameters = optimizer.parameters, list(optimizer.parameters)
-        self._indices = _indices(function, optimizer)
+        self._parameters, self._indices = optimizer.parameters, _indices(function, optimizer)
         self._engine = engine or Engine(function.parameters, optimizer, lambda *of: function(*mapped(Value, of)))
         self._turn = threading.RLock()  # of the thread that takes a step
         self._block: ExitStack | None = None
@@ -72,8 +70,6 @@ class Training:
             block: Any = self._block
             self._block = self._in_c = self._latest = None
             block.close()
-        if error[0] is None:
-            self._check_parameters(at_end=True)
 
     def __call__(self, *batches: Any) -> float:
         """Take a step along the gradient of the mean loss of a batch, and return that loss; threads take turns.
@@ -133,16 +129,12 @@ class Training:
                 return losses
         return self._engine.values()
 
-    def _check_parameters(self, *, at_end: bool = False) -> None:
-        """Raise an error if the optimizer has other parameters than at first, or a step would change frozen ones.
-
-        If the list is the same, its items are compared only `at_end`, since that takes longer than a step.
-        """
-        now, first = self._optimizer.parameters, self._parameters
-        if len(now) != len(first) or ((at_end or now is not self._list) and not all(map(is_, now, first))):
+    def _check_parameters(self) -> None:
+        """Raise an error if the optimizer has another list of parameters, or a step would change frozen ones."""
+        now = self._optimizer.parameters
+        if now is not self._parameters or len(now) != len(self._indices):
             raise ValueError("the optimizer was given other parameters during training: start another block for them")
-        self._list = now
-        if not at_end and is_held("frozen", now):
+        if is_held("frozen", now):
             raise RuntimeError("a step would change frozen parameters: leave the block of frozen() first")
 
 

@@ -14,6 +14,7 @@ from array import array
 from contextlib import ExitStack, nullcontext, suppress
 from fractions import Fraction
 from functools import partial
+from operator import setitem
 
 import numpy as np
 import pytest
@@ -219,12 +220,10 @@ CHANGES = {
     "moments": lambda line: setattr(line.optimizer, "mean", [1.0, -1.0]),
     "an array of moments": lambda line: setattr(line.optimizer, "mean", np.ones(2)),
     "moments given to one another": reorder,
-    "a moment": lambda line: line.optimizer.mean.__setitem__(1, 5.0),
-    "all moments": lambda line: line.optimizer.mean.__setitem__(slice(None), [0.0, 2.0]),
+    "some moments": lambda line: setattr(line.optimizer, "mean", [*line.optimizer.mean[:1], 5.0]),
     "state": lambda line: line.optimizer.load_state_dict(
         {**line.optimizer.state_dict(), "learning_rate": 0.05, "mean": [2.0, 3.0], "steps": 7}
     ),
-    "parameters in another list": lambda line: setattr(line.optimizer, "parameters", list(line.parameters)),
     "a step of the engine": lambda line: line.eager(),
     "backward": lambda line: line.fast.backward(*BATCH),
 }
@@ -254,8 +253,7 @@ def test_what_is_changed_within_a_block_counts(name, backend):
     (lambda line: setattr(line.w, "grad", "3"), TypeError, "^grad of the parameter Value.* of type str: expected"),
     (lambda line: setattr(line.w, "data", 10**400), ValueError, "^data of the parameter Value.* of type int: exp"),
     (lambda line: line.optimizer.velocity.append(1.0), AttributeError, "no attribute 'append'"),
-    (lambda line: line.optimizer.velocity.__setitem__(0, "a"), TypeError, None),
-    (lambda line: line.optimizer.velocity.__setitem__(slice(None), [1.0]), ValueError, "expected 2 moments"),
+    (lambda line: setitem(line.optimizer.velocity, 0, 1.0), TypeError, "does not support item assignment"),
 ])  # fmt: skip
 def test_a_buffer_takes_numbers_only(change, kind, message, c_line):
     with c_line.block as step:
@@ -268,20 +266,20 @@ def test_a_buffer_takes_numbers_only(change, kind, message, c_line):
 
 @needs_compiler
 @pytest.mark.parametrize(("in_order", "precision"), [(True, "double"), (False, "double"), (True, "single")])
-def test_moments_are_read_and_written_in_slices_and_as_arrays_in_the_order_of_the_optimizer(in_order, precision):
+def test_moments_are_read_and_assigned_as_lists_and_arrays_in_the_order_of_the_optimizer(in_order, precision):
     ws = [Value(float(i)) for i in range(4)]
     fast = micrograd.compile(
         lambda x: dot(ws, [x] * 4), (1.0,), parameters=ws, backend=Backend("c", precision=precision)
     )
     optimizer = SGD(ws if in_order else ws[::-1], 0.1, momentum=0.9)
-    with fast.training(optimizer) as step:
-        optimizer.velocity[:] = array("i", [1, 2, 3, 4])
-        optimizer.velocity[::-2] = [9.0, 7.0]
-        assert optimizer.velocity[:] == [1.0, 7.0, 3.0, 9.0]
-        assert optimizer.velocity[2:0:-1] == [3.0, 7.0]
-        assert np.asarray(optimizer.velocity).tolist() == [1.0, 7.0, 3.0, 9.0]
-        step([0.0])
-    assert optimizer.velocity == pytest.approx([0.9, 6.3, 2.7, 8.1])
+    for kind in list, partial(array, "i"), np.array:
+        with fast.training(optimizer) as step:
+            optimizer.velocity = kind([1, 7, 3, 9])
+            step([0.0])
+            assert optimizer.velocity[2:0:-1] == pytest.approx([2.7, 6.3])
+            assert np.asarray(optimizer.velocity).tolist() == pytest.approx([0.9, 6.3, 2.7, 8.1])
+            step([0.0])
+        assert optimizer.velocity == pytest.approx([0.81, 5.67, 2.43, 7.29])
 
 
 @pytest.mark.parametrize(("change", "kind", "message"), [
@@ -294,33 +292,15 @@ def test_moments_are_read_and_written_in_slices_and_as_arrays_in_the_order_of_th
 def test_a_step_with_other_parameters_or_moments_is_refused(change, kind, message, line):
     with line.block as step:
         step(*BATCH)
-        before = line.state()[0]
+        before, parameters = line.state()[0], line.optimizer.parameters
         change(line.optimizer)
         with pytest.raises(kind, match=message):
             step(*BATCH)
-        line.optimizer.parameters = list(line.parameters)
+        parameters[:], line.optimizer.parameters = line.parameters, parameters
         assert line.state()[0] == before
         line.optimizer.velocity = [0.0, 0.0]
         step(*BATCH)
     assert_at_home(line)
-
-
-@pytest.mark.parametrize(("divisor", "kind", "message"), [
-    (1, ValueError, "other parameters during training: start another block"), (0, ZeroDivisionError, None),
-])  # fmt: skip
-def test_a_parameter_in_the_place_of_another_is_refused_at_the_end_of_a_block_without_another_error(
-    divisor, kind, message, backend
-):
-    line = Line(backend)
-
-    def train():
-        with line.block as step:
-            step(*BATCH)
-            line.optimizer.parameters[0] = Value(0.5)
-            return 1 / divisor
-
-    with pytest.raises(kind, match=message):
-        train()
 
 
 # What else sees the numbers

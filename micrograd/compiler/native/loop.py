@@ -59,9 +59,9 @@ class NativeLoop:
     """Takes steps in C, on numbers that live in its buffers while it is in use.
 
     The libraries of the compiled function compute the gradients. `_numbers` are two buffers: one with the latest
-    numbers of the function's leaves, then of their first moments, and so on, and one for the next numbers. They take
-    turns, and so do `_grads`. The parameters' numbers live there; those of constants are only read. `indices` are the
-    positions of the optimizer's parameters.
+    numbers of the function's leaves, then of their first moments, and so on, and one for the next numbers. At each
+    step, they take turns, and so do `_grads`. The parameters' numbers live there; those of constants are only read.
+    `indices` are the positions of the optimizer's parameters.
     """
 
     def __init__(self, function: Any, optimizer: Optimizer, indices: Sequence[int]) -> None:
@@ -76,11 +76,10 @@ class NativeLoop:
         self._numbers = [data, data[:]]
         self._data, self._grads = ([memoryview(each)[:n_trained] for each in of] for of in (self._numbers, grads))
         places = ([k * n + i for i in indices] for k in range(1, len(optimizer.moments) + 1))
-        moments = [Moments(self._numbers, precision, each) for each in places]
-        self._moments = dict(zip(optimizer.moments, moments, strict=True))
+        self._moments = {name: Moments(self._numbers, of) for name, of in zip(optimizer.moments, places, strict=True)}
         (p, spare_p), (g, spare_g) = map(address, self._numbers), map(address, grads)
-        pairs = ("p", p, self._numbers), ("p", p, self._data), ("g", g, self._grads)
-        self._turns = [(name, first, pair, pair[:]) for name, first, pair in pairs]
+        self._first = p
+        self._pairs = [(pair, pair[:]) for pair in (self._numbers, self._data, self._grads)]
         self._arguments = LoopArguments(
             p=p, spare_p=spare_p, g=g, spare_g=spare_g, ranges=address(ranges), n=n, n_ranges=len(ranges) // 2,
             n_examples=1, size=1,
@@ -110,7 +109,7 @@ class NativeLoop:
         attributes, ours = vars(self._optimizer), self._moments
         assigned = {name: list(attributes[name]) for name, moment in ours.items() if attributes[name] is not moment}
         for name, numbers in assigned.items():  # all are read before any is changed
-            ours[name][:] = numbers
+            ours[name].set(self._function.precision.array(numbers, "moment"))
             attributes[name] = ours[name]
         text = source(UpdateKernel(self._optimizer), self._function.precision)
         if text != self._text:
@@ -141,9 +140,9 @@ class NativeLoop:
         return losses
 
     def update(self, gradients: "array[float]") -> bool:
-        """Take a step along these gradients. Returns False if it fails; then only the gradients have changed."""
+        """Take a step along these gradients. Returns False if it fails."""
         self._prepare()
-        self._grads[0][:] = gradients[: len(self._grads[0])]
+        self._grads[1][:] = gradients[: len(self._grads[1])]
         return bool(self._run([self._optimizer.learning_rate], None))  # on no examples, since none are bound
 
     def _prepare(self) -> None:
@@ -200,8 +199,8 @@ class NativeLoop:
     def _follow(self) -> None:
         """Count the steps that C has taken, and put the buffers with the latest numbers first."""
         vars(self._optimizer)["steps"] = self._arguments.taken
-        for name, first, pair, before in self._turns:
-            pair[:] = before if getattr(self._arguments, name) == first else before[::-1]
+        for pair, before in self._pairs:
+            pair[:] = before if self._arguments.p == self._first else before[::-1]
 
 
 def ranges_of(indices: Sequence[int]) -> "array[int]":
@@ -225,10 +224,19 @@ def random_state(rng: Any) -> Iterator[int]:
 class Moments(Sequence[float]):
     """A moment: numbers at some places of the first buffer, in the order of the optimizer's parameters."""
 
-    def __init__(self, buffers: Sequence[Any], precision: Precision, places: Sequence[int]) -> None:
-        self._buffers, self._precision, self._places = buffers, precision, places
-        end = places[0] + len(places)
-        self._all = slice(places[0], end) if places == [*range(places[0], end)] else None  # if they are neighbours
+    def __init__(self, buffers: Sequence[Any], places: Sequence[int]) -> None:
+        self._buffers, self._places = buffers, places
+
+    def set(self, numbers: "array[float]") -> None:
+        """Set all of it: in both buffers, since a step may not write these."""
+        places, first = self._places, self._places[0]
+        are_neighbours = places == [*range(first, first + len(places))]
+        for buffer in self._buffers:
+            if are_neighbours:  # one by one, 7,500 would take 1 ms
+                buffer[first : first + len(places)] = numbers
+            else:
+                for place, number in zip(places, numbers, strict=True):
+                    buffer[place] = number
 
     def __len__(self) -> int:
         return len(self._places)
@@ -236,18 +244,6 @@ class Moments(Sequence[float]):
     def __getitem__(self, i: Any) -> Any:
         places, numbers = self._places[i], self._buffers[0]
         return [numbers[place] for place in places] if isinstance(i, slice) else numbers[places]
-
-    def __setitem__(self, i: Any, to: Any) -> None:
-        places, numbers = (self._places[i], to) if isinstance(i, slice) else ([self._places[i]], [to])
-        checked = self._precision.array(numbers, "moment")
-        if len(checked) != len(places):
-            raise ValueError(f"expected {len(places)} moments, not {len(checked)}")
-        for buffer in self._buffers:  # in both, since a step may not write these
-            if self._all and i == slice(None):  # one by one, 7,500 would take 1 ms
-                buffer[self._all] = array(buffer.typecode, checked)
-            else:
-                for place, number in zip(places, checked, strict=True):
-                    buffer[place] = number
 
     def __eq__(self, other: object) -> bool:
         return bool(self[:] == other)

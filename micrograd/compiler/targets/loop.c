@@ -9,7 +9,7 @@ typedef struct {
                                   what no step changes is there already */
     real *g, *spare_g;         /* the gradients of the latest step; room for the next gradients, which becomes g */
     int64_t *indices;            /* room for the indices of a batch's examples within the batch of their program */
-    const program *programs;     /* one for each shape of examples; none if gradients and losses are given */
+    const program *programs;     /* one for each shape of examples; none if gradients, in spare_g, and losses are given */
     const int64_t *bucket, *slot; /* of each example: its program, and its index in the batch of that program */
     const int64_t *ranges;       /* of the parameters that are changed: the first of each range, and how many it has */
     int64_t *order;              /* of the examples in this epoch; NULL for the order they are in */
@@ -135,13 +135,11 @@ int64_t train(job *t)
             t->position = 0;
         }
         int64_t left = t->n_examples - t->position, n = t->size < left ? t->size : left;
-        if (t->n_programs) {
-            swap(&t->g, &t->spare_g);
+        swap(&t->g, &t->spare_g);
+        if (t->n_programs)
             t->losses[s] = losses(t, t->order ? t->order + t->position : 0, n) / (double)n;
-        }
         if (!isfinite(t->losses[s]) || !updated(t, t->rates[s], (double)(t->taken + s))) {
-            if (t->n_programs)
-                swap(&t->g, &t->spare_g);
+            swap(&t->g, &t->spare_g);
             break;
         }
         swap(&t->p, &t->spare_p);
