@@ -79,22 +79,18 @@ class Batch:
         start = address(out)
         return any(-buffer.nbytes < address(buffer) - start < out.nbytes for buffer in self.buffers)
 
-    def part(self, start: int, stop: int) -> "Batch":
-        """The examples from one up to another, where they lie."""
-        buffers, axes = [], []
-        for buffer, shape, axis in zip(self.buffers, self.shapes, self.axes, strict=True):
-            part = buffer[size(shape) * start : size(shape) * stop] if axis == 0 else buffer
-            buffers.append(part or self.precision.zeros(1))
-            axes.append(axis[start:stop] if isinstance(axis, array) else axis)
-        return replace(self, n=stop - start, buffers=buffers, axes=tuple(axes))
-
-    def chosen(self, indices: "array[int]") -> "Batch":
-        """The examples with these indices, by their rows."""
-
-        def of(axis: Any) -> Any:
-            return axis if axis is None else indices if axis == 0 else array("q", map(axis.__getitem__, indices))
-
-        return replace(self, n=len(indices), axes=tuple(map(of, self.axes)))
+    def chosen(self, indices: Sequence[int]) -> "Batch":
+        """The examples with these indices: a range of them where they lie, others by their rows."""
+        buffers, axes, is_range = list(self.buffers), list(self.axes), isinstance(indices, range)
+        for k, (shape, axis) in enumerate(zip(self.shapes, axes, strict=True)):
+            if isinstance(axis, array):
+                axes[k] = array("q", map(axis.__getitem__, indices))
+            elif axis == 0 and is_range:
+                part = buffers[k][size(shape) * indices[0] : size(shape) * (indices[-1] + 1)]
+                buffers[k] = part or self.precision.zeros(1)
+            elif axis == 0:
+                axes[k] = array("q", indices)
+        return replace(self, n=len(indices), buffers=buffers, axes=tuple(axes))
 
     def rows(self) -> list[tuple[float, ...]]:
         """All numbers of each example."""
@@ -128,11 +124,10 @@ class Buckets:
 
     def parts(self, numbers: Sequence[int]) -> Iterator[Part]:
         """These examples, by their batches."""
-        is_whole = isinstance(numbers, range) and len(numbers) == len(self)
         for bucket, batch in enumerate(self.batches):
             mine = numbers if len(self.batches) == 1 else [self.slot[i] for i in numbers if self.bucket[i] == bucket]
             if mine:
-                yield batch if is_whole else batch.chosen(array("q", mine)), self.share(batch)
+                yield batch.chosen(mine), self.share(batch)
 
     def share(self, batch: Batch) -> float:
         """How many examples of this shape a step takes, on average."""
@@ -141,7 +136,7 @@ class Buckets:
     def arguments(self, number: int) -> list[Any]:
         """The arguments of an example, as numbers and nested lists of numbers."""
         batch = self.batches[self.bucket[number]]
-        numbers = chain(*batch.chosen(self.slot[number : number + 1]).rows())
+        numbers = chain(*batch.chosen([self.slot[number]]).rows())
         return [trees.unflatten(numbers, shape) for shape in batch.shapes]
 
 

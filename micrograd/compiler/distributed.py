@@ -163,7 +163,7 @@ def _chunks(fast: Function, kind: CallSpec, batches: Sequence[Any], workers: Any
         whole = fast._packed(batches, kind=kind)
         n = min(workers.n, whole.n)
         for start, stop in pairwise(whole.n * k // n for k in range(n + 1)):
-            yield f"the examples {start} to {stop - 1}; the error counts them from 0", whole.part(start, stop)
+            yield f"the examples {start} to {stop - 1}; the error counts them from 0", whole.chosen(range(start, stop))
 
 
 # What tasks do

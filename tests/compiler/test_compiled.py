@@ -268,11 +268,7 @@ def test_examples_select_rows_of_tables(backend, n, kind):
         fast.map(pickle.loads(pickle.dumps(packed))),
     ):  # fmt: skip
         assert (len(packed), found.tolist()) == (n, expected)
-    assert (
-        packed.chosen(array("q", [n - 1])).rows()
-        == packed.rows()[n - 1 :]
-        == [(0.5, *gathered[0][-1], gathered[1][-1], ys[-1])]
-    )
+    assert packed.chosen([n - 1]).rows() == packed.rows()[n - 1 :] == [(0.5, *gathered[0][-1], gathered[1][-1], ys[-1])]
     with ThreadPoolExecutor(2) as executor:
         assert fast.map(0.5, *tables, ys, in_axes=axes, executor=executor).tolist() == pytest.approx(expected)
     assert fast.backward(packed) == pytest.approx(np.mean(expected))
@@ -282,7 +278,7 @@ def test_examples_select_rows_of_tables(backend, n, kind):
     with fast.training(optim.SGD([w], 0.01)) as step:
         assert step(packed) == pytest.approx(np.mean(expected))
     ends = [rows[-1:] for rows in index]
-    assert fast.map(packed.part(n - 1, n)).tolist() == pytest.approx(
+    assert fast.map(packed.chosen(range(n - 1, n))).tolist() == pytest.approx(
         fast.map(0.5, *tables, ys[-1:], in_axes=(None, *ends, 0)).tolist()
     )
 
@@ -329,8 +325,8 @@ def test_shared_arguments_are_one_for_all_examples(backend):
         packed = fast.pack(p, xs)
         assert len(packed) == n
         close(fast.map(packed), by_numpy(p, xs))
-        close(fast.map(packed.part(0, n)), by_numpy(p, xs))
-        assert packed.chosen(array("q", [n - 1])).rows() == packed.rows()[n - 1 :] == [(*p, xs[-1])]
+        close(fast.map(packed.chosen(range(n))), by_numpy(p, xs))
+        assert packed.chosen([n - 1]).rows() == packed.rows()[n - 1 :] == [(*p, xs[-1])]
         close(fast.map(pickle.loads(pickle.dumps(packed))), by_numpy(p, xs))
     close(fast(p, 0.5), by_numpy(p, 0.5))
     packed = fast.pack(p, xs)
