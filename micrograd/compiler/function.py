@@ -86,14 +86,14 @@ class Function:
 
     def __getstate__(self) -> dict[str, Any]:
         """The state for a copy or a pickle, without the function: it has been traced, and may not be picklable."""
-        stand_in = partial(elsewhere, self._name)
-        return vars(self) | {"_prepared": defaultdict(list), "_function": stand_in, "_code": dict(self._code)}
+        stand_in, graphs = partial(elsewhere, self._name), {shapes: code.graph for shapes, code in self._code.items()}
+        return vars(self) | {"_prepared": defaultdict(list), "_function": stand_in, "_code": graphs}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         if self.in_c and not _finds_compiler(require_compiler, self.precision):  # it was pickled on another machine
             self.in_c, self.precision = False, DOUBLE
-            self._code = {shapes: PythonCode(code.graph) for shapes, code in self._code.items()}
+        self._code = {shapes: self._code_of(graph) for shapes, graph in state["_code"].items()}
 
     def __call__(self, *args: Any) -> Any:
         """The function's value for one example; for Values, what the function itself returns."""
@@ -225,8 +225,11 @@ class Function:
 
     def _keep(self, shapes: Shapes, graph: Graph) -> None:
         """Keep the graph for these shapes. Its functions are built at their first calls."""
-        self._code[shapes] = NativeCode(graph, self.options) if self.in_c else PythonCode(graph)
+        self._code[shapes] = self._code_of(graph)
         self.token = os.urandom(16).hex()  # under which workers keep the function with these traces
+
+    def _code_of(self, graph: Graph) -> Code:
+        return NativeCode(graph, self.options) if self.in_c else PythonCode(graph)
 
     def _add_leaves(self, found: Sequence[Value], shapes: Shapes) -> None:
         """Let the function read these, too, at each call: with gradients, if no parameters were given."""

@@ -56,9 +56,6 @@ class NativeCode:
         self._programs: dict[tuple[CallSpec, bool], Program] = {}  # by whether many examples are computed at once
         self._libraries: dict[tuple[CallSpec, int], Library] = {}  # by how many vectors of examples are
 
-    def __reduce__(self) -> tuple[Any, ...]:  # libraries are built again, or found in the cache
-        return NativeCode, (self.graph, self.options)
-
     def call(
         self, kind: CallSpec, packed: Batch, results: Any, gradients: Any = None, seed: float = 1.0, size: float = 0
     ) -> "NativeCall":

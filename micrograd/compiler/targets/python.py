@@ -58,16 +58,13 @@ IEEE_NAMESPACE = {
 
 
 class PythonCode:
-    """A graph as functions in Python, each compiled when it is first called. A copy compiles its own."""
+    """A graph as functions in Python, each compiled when it is first called."""
 
     precision = DOUBLE
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._functions: dict[CallSpec, Callable[..., Any]] = {}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return PythonCode, (self.graph,)
 
     def library(self, kind: CallSpec, n: float = 0, uses: float = 0, *, early: bool = False) -> Callable[..., Any]:
         """The generated function for calls of this kind."""
