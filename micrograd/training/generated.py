@@ -79,10 +79,11 @@ def generated(
                     return training
         except Exception as error:
             if backend.name != "auto" or backend.executor is not None:
-                if not (trial.fails or isinstance(error, TraceError)):
-                    engine.check_dependence(engine.loss_of(*engine.data.arguments(0)))  # if that is wrong, it says so
+                if trial.failed or not isinstance(error, TraceError):
+                    example = engine.data.arguments(min(trial.failed, default=0))
+                    engine.check_dependence(engine.loss_of(*example))  # if that is wrong, it says so
                 raise
-            if not trial.fails:
+            if not trial.failed:
                 line = users_line(error.__cause__ or error)
                 trial.why = f"the model cannot be compiled: {error}" + ("" if line in str(error) else f" ({line})")
     stack.close()
@@ -179,7 +180,7 @@ class Trial:
     def __init__(self, engine: Engine, states: Callable[[], bytes], functions: Sequence[Any]) -> None:
         self.why, self._engine = "", engine
         self._kept, self._data = held_by(functions), self._parameters()
-        self.fails = False  # for one of the examples
+        self.failed: list[int] = []  # the examples for which one of them raises an error
         self._first: dict[int, float] = {}  # the first loss of each example
         start = time.perf_counter()
         for i in range(len(engine.data)):
@@ -207,7 +208,7 @@ class Trial:
         try:
             self.compare(i, self._engine.loss_of(*self._engine.data.arguments(i)).data, tolerance)
         except Exception:  # the step that takes this example raises it, too
-            self.fails = True
+            self.failed.append(i)
 
     def compare(self, i: int, loss: float, tolerance: float = 0.0) -> None:
         """Compare a loss with the first one of this example. Two losses of the engine may differ only by rounding."""
