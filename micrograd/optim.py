@@ -97,7 +97,7 @@ class Optimizer:
         raise NotImplementedError(f"{type(self).__name__} is an Optimizer that does not define rule()")
 
     def step(self) -> None:
-        """Change all parameters, or after an error none, by the rule, with gradients clipped to `clip_grad_norm`.
+        """Change all parameters by the rule, with gradients clipped to `clip_grad_norm`; or none, if there is an error.
 
         Raises TypeError if a gradient or what the rule returns is not a number, ValueError if a moment does not have a
         number for each parameter.
