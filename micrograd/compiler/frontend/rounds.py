@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate, chain, islice, repeat
+from operator import add
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.redirect import assign
@@ -125,7 +126,8 @@ def _looped(trace: Trace, step: Step, state: Any, xs: Sequence[Any], may_end: bo
     if not is_alike or not have_own_closures(body.nodes):
         return None
     values = body.forward(may_end)
-    return _filled(found, values), [_filled(y, values) for _ in xs]
+    last = map(add, numbers[:n], values) if body.sums else values  # the first state comes first: it ends the map
+    return _filled(found, last), [_filled(y, values) for _ in xs]
 
 
 def _leaves(tree: Any) -> list[Any]:
@@ -166,8 +168,11 @@ class _Body:
         self, trace: Trace, n: int, first: Sequence[Value], columns: list[tuple[Value, ...]], inputs: list[Value],
         results: Sequence[Value],
     ) -> None:  # fmt: skip
-        self.trace, self.n, self.first, self.columns, self.results = trace, n, first, columns, results
-        self.state, self.x = inputs[: len(first)], inputs[len(first) :]
+        self.trace, self.n, self.columns, self.inputs, self.results = trace, n, columns, inputs, results
+        self.lines = [trace.result(value.data) for value in results]
+        self.sums = _sums(trace, _ids(inputs[: len(first)]), self.lines)
+        self.first, self.state = ([], []) if self.sums else (first, inputs[: len(first)])
+        self.x, self.outputs = inputs[len(first) :], self.lines[len(first) :]
         its, own = trace.dependent(_ids(inputs)), {*inputs}
         self.nodes: list[Value] = []
         for node in order_of(tuple(results))[0]:
@@ -176,9 +181,7 @@ class _Body:
                 own.add(node)
         used = dict.fromkeys(chain(results, *[node._prev for node in self.nodes]))
         self.captured = [value for value in used if value not in own and not value._is_constant]
-        rows = [value.values for value in self.captured if isinstance(value, Row)]
-        self.receivers = [*dict.fromkeys(chain(self.captured, *rows))]  # a row may pass a gradient on at once
-        self.receivers.sort(key=lambda value: trace.leaves.get(value.data.id, ("", value.data.id)))  # in memory order
+        self.captured.sort(key=lambda value: trace.leaves.get(value.data.id, ("", value.data.id)))  # in memory order
 
     def _record(self, loop: Loop, rows: Iterable[Iterable[Any]]) -> int:
         """Record a loop: the rows that it reads, and the numbers from outside that its lines need."""
@@ -186,7 +189,7 @@ class _Body:
         operands = [trace.stack(tuple(map(trace.result, row))) for row in rows if row]
         operands += [loop.forward] * loop.is_backward
         sums = [trace.leaf("g", i).id for i in range(len(loop.sums))]  # other numbers outside of the loop
-        its = trace.dependent([*_ids(self.state), *_ids(self.x), *loop.state, *loop.xs, *sums])
+        its = trace.dependent([*_ids(self.inputs), *loop.state, *loop.xs, *sums])
 
         def is_outside(each: int) -> bool:
             return each not in its and (each in trace.slices or not trace.size(each))
@@ -206,29 +209,25 @@ class _Body:
 
         If it may end, no later round changes anything once the first number of the state is 1.
         """
-        trace, n = self.trace, len(self.first)
-        state, lines = _ids(self.state), [trace.result(value.data) for value in self.results]
-        sums = _sums(trace, state, lines)
-        carried = 0 if sums else n  # numbers of the state
-        over = state[0] if may_end else -1
-        loop = Loop(self.n, state[:carried], _ids(self.x), lines[:carried], lines[n:], sums, over=over)
-        line = self._record(loop, [[each.data for each in row] for row in (self.first[:carried], *self.columns)])
+        trace, state = self.trace, _ids(self.state)
+        following, over = self.lines[: len(state)], state[0] if may_end else -1
+        loop = Loop(self.n, state, _ids(self.x), following, self.outputs, self.sums, over=over)
+        line = self._record(loop, [[each.data for each in row] for row in (self.first, *self.columns)])
         sent: dict[int, Any] = {}  # the gradients of the results
 
         def _backward(_: Any) -> None:
             self.backward(line, sent)
             sent.clear()
 
-        used = (*self.first[:carried], *chain(*self.columns), *self.captured)
+        used = (*self.first, *chain(*self.columns), *self.captured)
         prev = dict.fromkeys(value for value in used if not value._is_constant)
-        node = self.first[0]._node(RowSymbol(trace, line), tuple(prev), "scan", _backward)
+        node = self.results[0]._node(RowSymbol(trace, line), tuple(prev), "scan", _backward)
 
         def result(i: int) -> Value:
             def _backward(grad: Any) -> None:
                 sent[i] = grad
 
-            its = node._node(trace.item(line, i), (node,), "scan", _backward)
-            return self.first[i] + its if i in loop.added else its
+            return node._node(trace.item(line, i), (node,), "scan", _backward)
 
         return map(result, range(loop.size))
 
@@ -241,19 +240,20 @@ class _Body:
         xs = dict(zip(ys, _symbols(trace, "x", len(ys)), strict=True))
         of_sums = [sent.get(i, 0) for i in loop.added]
         grads = self._gradients([*state, *of_sums, *[xs.get(j, 0) for j in range(len(loop.outputs))]])
-        rows = [each for each in self.receivers if isinstance(each, Row) and each in grads]
-        numbers = [each for each in self.receivers if not isinstance(each, Row) and each in grads]
+        rows = [each for each in self.captured if isinstance(each, Row) and each in grads]
+        numbers = [each for each in self.captured if not isinstance(each, Row) and each in grads]
         varying = [j for j, each in enumerate(self.x) if not each._is_constant and each in grads]
-        again = loop if loop.is_parallel else loop._replace(xs=[], sums=[])  # what it computes again
-        begun = len(again.sums)
-        starts = accumulate([len(row.values) for row in rows], initial=begun + len(numbers))
+        sums = [*loop.sums]  # those are computed again, too, since this loop may do both
+        sums += [trace.id(trace.leaf("g", i) + grads[each]) for i, each in enumerate(numbers, len(sums))]
+        starts = accumulate([len(row.values) for row in rows], initial=len(sums))
+        again = self.columns if loop.is_parallel else []
         back = Loop(
-            rounds=self.n,
+            rounds=loop.rounds,
             state=[each.id for each in state],
-            xs=[*again.xs, *[each.id for each in xs.values()]],
-            following=[trace.id(grads.get(each, 0)) for each in self.state[: len(state)]],
+            xs=[*_ids(self.x[: len(again)]), *[each.id for each in xs.values()]],
+            following=[trace.id(grads.get(each, 0)) for each in self.state],
             outputs=[trace.id(grads[self.x[j]]) for j in varying],
-            sums=[*again.sums, *[trace.id(trace.leaf("g", i) + grads[each]) for i, each in enumerate(numbers, begun)]],
+            sums=sums,
             rows=[
                 (Slice("g", at, 1, len(row.values)), row.data.sum(grads[row]).line)
                 for at, row in zip(starts, rows, strict=False)
@@ -261,10 +261,10 @@ class _Body:
             forward=forward,
             over=loop.over,
         )
-        columns = [[each.data for each in column] for column in self.columns] if loop.is_parallel else []
-        line = self._record(back, [[sent.get(i, 0) for i in range(len(state))], *columns, *ys.values()])
-        items = map(partial(trace.item, line), range(begun, back.size))
-        for value, item in zip((*self.first[: len(state)], *numbers), items, strict=False):
+        first = [sent.get(i, 0) for i in range(len(state))]
+        line = self._record(back, [first, *[[each.data for each in column] for column in again], *ys.values()])
+        items = map(partial(trace.item, line), range(len(loop.sums), back.size))
+        for value, item in zip((*self.first, *numbers), items, strict=False):
             value.grad += item
         for row in rows:
             row.grad += RowSymbol(trace, trace.stack(tuple([item.id for item in islice(items, len(row.values))])))
@@ -273,7 +273,7 @@ class _Body:
 
     def _gradients(self, seeds: Sequence[Any]) -> dict[Value, Any]:
         """What the closures of the round add to the gradients of its inputs and of Values from outside, if anything."""
-        values, trace = (*self.nodes, *self.state, *self.x, *self.receivers), self.trace
+        values, trace = (*self.nodes, *self.inputs, *self.captured), self.trace
         before, kept = [value.grad for value in values], trace.kept
         trace.kept = SUMS
         try:

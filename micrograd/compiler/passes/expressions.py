@@ -18,6 +18,8 @@ from micrograd.compiler.passes.hoist import moved_lines
 
 SUMS = frozenset(("+", "-", "dot"))
 ROWS = frozenset(("stack", "combination", "scatter", "item"))
+AGAIN = CONDITIONS | {"item"}
+"""What a backward loop computes again, as it does rows, instead of reading it."""
 REDUCTIONS = {"sum": "+", "max": ">"}
 """The sign of the terms, for each operation that reduces a row to a number."""
 LONG_CONDITION = 8  # numbers, above which a condition is computed once, as 1 or 0: copies of nested ones fill 4 GB
@@ -159,7 +161,7 @@ def _joined(trace: Trace, loops: dict[int, Loop], items: dict[int, dict[int, int
 
 
 def _kept(trace: Trace, loop: Loop) -> list[int]:
-    """The lines of a forward loop that its backward loop needs; conditions and rows are computed again."""
+    """The lines of a forward loop that its backward loop needs; conditions and rows are computed again, and items."""
     if not loop.is_backward:
         return []
     forward = trace.loops[loop.forward]
@@ -167,7 +169,7 @@ def _kept(trace: Trace, loop: Loop) -> list[int]:
 
     def is_kept(line: int) -> bool:
         is_computed = line in its and bool(trace.operands[line])
-        return is_computed and trace.ops[line] not in CONDITIONS and not trace.size(line)
+        return is_computed and trace.ops[line] not in AGAIN and not trace.size(line)
 
     return [*filter(is_kept, trace.reached(loop.ends, is_kept))]
 
