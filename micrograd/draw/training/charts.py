@@ -98,8 +98,8 @@ def curves(history: History, caption: str, epochs: float) -> str:
 def plot_history(history: History, ax: Any = None) -> Any:
     """Plot the losses of a training run by epoch with matplotlib, on a logarithmic axis if all of them are above 0.
 
-    The line has a gap where a loss is infinite or NaN. `ax` are the `matplotlib.axes.Axes` to draw in, by default the
-    axes of a new figure. The colours are for a light or a dark background, as theirs is. The axes are returned.
+    The line has a gap where a loss is infinite or NaN. `ax` are the `matplotlib.axes.Axes` to draw in and return, by
+    default a new figure's. The colours are for a light or a dark background, as theirs is.
     """
     ax, theme = axes(ax)
     losses, validation = history.losses, history.validation_losses
@@ -111,6 +111,7 @@ def plot_history(history: History, ax: Any = None) -> Any:
     if losses and all(loss > 0 for loss in losses + validation if math.isfinite(loss)):
         ax.set_yscale("log")
     ax.set(xlabel="epoch", ylabel="loss")
+    ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     return ax
 
 

@@ -148,6 +148,13 @@ def test_a_history_is_plotted_with_its_losses(pyplot):
     assert plot_history(History()).get_lines()[0].get_xdata().size == 0
 
 
+def test_the_ticks_of_a_plot_are_whole_epochs(pyplot):
+    for n in (1, 2, 3, 5, 10):
+        ax = plot_history(History([1.0 / (i + 1) for i in range(n)]))
+        ax.figure.canvas.draw()
+        assert all(tick == int(tick) for tick in ax.get_xticks())
+
+
 def test_a_loss_that_is_not_finite_leaves_a_gap(pyplot):
     ax = plot_history(History([1e3, math.nan, math.inf, 2.0]))
     ax.figure.savefig(io.BytesIO(), format="svg")
