@@ -103,18 +103,17 @@ def save_playground(
 ) -> None:  # fmt: skip
     """Write a page that trains a model in the browser: one HTML file that works offline.
 
-    The model is a Module, or an object with `parameters()` that can be called on an input, with at most 20,000
+    The model is a Module or another object that has `parameters()` and can be called on an input, with at most 20,000
     parameters; or a dict of such models by name, for the reader to choose from. With `choices`, it is a class or
     function that makes one, and the reader chooses its keyword arguments: for each, give a dict of labels and values,
-    or a list of strings. The loss, the inputs `xs`, the targets `ys` and the pair of them for `validation` are as for
+    or a list of strings. The loss, the inputs `xs`, the targets `ys` and the pair of both for `validation` are as for
     `fit`, with at most 1,000,000 numbers in examples of one shape. The optimizer is an `Optimizer` of the model's
-    parameters or, for several models, a function that takes parameters and returns one; by default Adam with a learning
-    rate of 0.01. A `lesson` is a list of questions, asked before the reader may train: tests/pages/playground.md has
-    what they may set, and what the browser's console offers.
+    parameters or a function that makes one from parameters; by default Adam with a learning rate of 0.01. A `lesson` is
+    a list of questions, asked before training: tests/pages/playground.md has its settings and the page's functions.
 
-    Raises TraceError if the model or the loss cannot be compiled, ValueError if there are more parameters or numbers
-    than above or they are not finite, or the page cannot show a lesson; TypeError if the model or the optimizer is
-    none of the above; what the class or function raises for its choices, and what `save_svg` raises about the file.
+    Raises TraceError if the model or the loss cannot be compiled, ValueError for too many parameters or numbers,
+    numbers that are not finite, and a lesson that cannot be shown, TypeError for another kind of model or optimizer,
+    and what the class or function and `save_svg` raise.
     """
     from micrograd.draw.playground.page import page  # not at the top: it needs the compiler
 

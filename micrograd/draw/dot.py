@@ -26,8 +26,7 @@ def draw_graph(root: Value, *, limit: float = LIMIT) -> str:
     """The graph that leads to `root`, as DOT text: the same text from run to run.
 
     Each Value is a record of its label, data and gradient, each operation a circle between its operands and its result.
-    Gradients appear once `backward()` has been called, but never for a constant. `limit` is the largest number of
-    Values to draw.
+    Gradients appear once `backward()` has been called, but never for a constant. `limit` is the most Values to draw.
 
     Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit.
     """

@@ -22,10 +22,9 @@ def to_svg(root: Value, *, folded: bool = True, limit: float = LIMIT) -> str:
     """The graph that leads to `root`, folded, as SVG: the same from run to run, whatever is installed.
 
     A neuron (dot, bias and activation) is one card, with the weights on its edges: blue if they are positive, orange
-    and dashed if negative, thicker if larger. Of the examples of a mean or sum, the first is drawn. If there are
-    too many cards to read, some are merged into one. A tooltip on each card lists its Values. Gradients are shown once
-    `backward()` has been called. With `folded=False`, every Value is a card. `limit` is the largest number of Values to
-    draw.
+    and dashed if negative, thicker if larger. Of the examples of a mean or sum, the first is drawn. If there are too
+    many cards to read, some are merged into one. A tooltip on each card lists its Values. Gradients are shown once
+    `backward()` has been called. With `folded=False`, every Value is a card. `limit` is the most Values to draw.
 
     Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit.
     """

@@ -55,7 +55,7 @@ def _checked(at: str, given: Any, offered: Mapping[str, Any], is_plane: bool) ->
     if not isinstance(given, Mapping):
         raise ValueError(f"{at} is {shown(given)}: expected a dict with a text, its answers and settings")
     if unknown := given.keys() - SETTINGS.keys():
-        raise ValueError(f"{at} has {shown(sorted(unknown, key=str))}: expected {', '.join(SETTINGS)}")
+        raise ValueError(f"{at} has an unknown key {shown(min(unknown, key=str))}: expected {', '.join(SETTINGS)}")
     part = {"text": None, "answers": None, "after": ""} | {name: plain(value) for name, value in given.items()}
     if part.get("batch") in ("all", math.inf):
         part["batch"] = ALL

@@ -45,6 +45,8 @@ def page(
             require_attributes(f"model {name!r}", each, ["__call__", "parameters"], "a Module")
         model, choices = (lambda model: model), {"model": model}
     offered = _offered(choices)
+    if offered and not isinstance(model, type) and hasattr(model, "parameters"):
+        raise TypeError(f"model is {model!r:.80}: with choices, expected a class or a function that makes a model")
     chosen = product(*(values.values() for values in offered.values()))
     models = [model(**dict(zip(offered, values, strict=True))) for values in chosen] if offered else [model]
     table, rows = _table(loss, xs, ys)
@@ -70,7 +72,7 @@ def page(
         __package__,
         title="Playground" if len(models) > 1 else f"Playground: {parts[0]['title']}",
         summary="Press Train: in each step, the weights move a little so that the output fits the examples better. "
-        "Change anything.",
+        "You can change anything here.",
         data=f'<script type="text/plain" id="document">{packed.decode()}</script>\n',
         style=shell.CHART_STYLE,
         scripts=PARTS,
@@ -144,9 +146,8 @@ def _trained(model: Any, loss: Any, table: Any, optimizer: Any) -> tuple[dict[st
     parameters = list(model.parameters())
     if not 0 < len(parameters) <= WEIGHTS:
         raise ValueError(f"{model!r:.80} has {len(parameters):,} parameters: a playground trains from 1 to {WEIGHTS:,}")
-    if optimizer is None:
-        optimizer = Adam(parameters, learning_rate=0.01)
-    rule = optimizer(parameters) if callable(optimizer) else optimizer
+    rule = Adam(parameters, learning_rate=0.01) if optimizer is None else optimizer
+    rule = rule(parameters) if callable(rule) else rule
     if not isinstance(rule, Optimizer):
         expected = "an Optimizer, or a function that makes one, such as functools.partial(optim.SGD, learning_rate=0.1)"
         raise TypeError(f"optimizer is {shown(optimizer)}: expected {expected}")
