@@ -23,6 +23,13 @@ function lossTicks(low, high, isLog) {
   return roundNumbers(10 ** low, 10 ** high, 6).map(Math.log10);
 }
 
+// The texts of numbers along an axis. If any of them needs many digits, those below 0.001 are written with exponents.
+function tickTexts(ticks) {
+  const isLong = ticks.some((tick) => text(tick).length > 6), isSmall = (tick) => tick && Math.abs(tick) < 1e-3;
+  const withExponent = (tick) => tick.toExponential(2).split("e").map(Number).join("e").replaceAll("-", "−");
+  return ticks.map((tick) => (isLong && isSmall(tick) ? withExponent(tick) : text(tick, 6)));
+}
+
 // Draws lines of {name, style, points}, each point a number of steps and a loss, and marks some numbers of steps. Returns
 // whether the axis of losses is logarithmic.
 function drawChart(place, lines, marked = []) {
@@ -38,9 +45,10 @@ function drawChart(place, lines, marked = []) {
   const x = (steps) => (left + ((width - left - right) * steps) / last).toFixed(1);
   const y = (value) => (height - bottom - ((height - top - bottom) * (value - low)) / (high - low)).toFixed(1);
   const parts = [];
-  for (const tick of lossTicks(low, high, isLog)) {
+  const ticks = lossTicks(low, high, isLog), words = tickTexts(ticks.map((tick) => (isLog ? 10 ** tick : tick)));
+  for (const [i, tick] of ticks.entries()) {
     parts.push(svg("path", { class: "mg-grid", d: `M${left} ${y(tick)}H${width - right}` }));
-    parts.push(svg("text", { class: "mg-soft", x: left - 6, y: +y(tick) + 4, "text-anchor": "end" }, text(isLog ? 10 ** tick : tick, 6)));
+    parts.push(svg("text", { class: "mg-soft", x: left - 6, y: +y(tick) + 4, "text-anchor": "end" }, words[i]));
   }
   for (const tick of roundNumbers(0, last, 4).filter((tick) => x(tick) < width - right - 50)) // where the axis has its name
     parts.push(svg("text", { class: "mg-soft", x: x(tick), y: height - bottom + 16, "text-anchor": "middle" }, text(tick, 6)));

@@ -43,6 +43,7 @@ class Lesson {
     };
     const outcome = () => `You said: ${offered[answers[number]].replace(/(?<![.!?])$/, ".")} ${after}`;
     const said = !this.isAnswered ? "Answer, then press Train." : this.isDone ? outcome() : "Press Train to see.";
+    for (const id of ["#play", "#forward"]) find(id).setAttribute("aria-disabled", String(!this.isAnswered)); // they say why
     place.replaceChildren(
       html("fieldset", { className: "models" }, html("legend", {}, question), ...chips),
       html("p", { className: "said" }, html("span", { role: "status" }, said), go("Back", number - 1), `${number + 1} of ${parts.length}`, go("Next", number + 1)),

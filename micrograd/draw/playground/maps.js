@@ -66,24 +66,26 @@ function planePicture(margins, n, canvas) {
   }, canvas);
 }
 
-// The line where the margins are 0 as strokes between the sides of a map's cells, in cells from the left and the bottom.
+// The lines between classes as strokes in a map's cells, in cells from the left and the bottom: from side to side, or from
+// all sides to one point, where more than two classes meet.
 function strokes(margins, n) {
-  const found = [];
+  const all = margins.length > 1 ? margins : [margins[0].map((x) => -x), margins[0]], found = [];
+  const leaders = Array.from(all[0], (_, at) => (all.every((map) => Number.isFinite(map[at])) ? all.findIndex((map) => map[at] >= 0) : -1));
   for (let row = 0; row < n - 1; row++)
     for (let column = 0; column < n - 1; column++) {
-      const below = row * n + column, isAbove = margins[below] >= 0;
-      if ([below + 1, below + n, below + n + 1].every((at) => margins[at] >= 0 === isAbove)) continue;
-      const corners = [[0, 0], [0, 1], [1, 1], [1, 0]].map(([up, right]) => [column + right, row + up]);
-      const values = corners.map(([x, y]) => margins[y * n + x]);
-      if (!values.every(Number.isFinite)) continue;
+      const below = row * n + column, corners = [below, below + n, below + n + 1, below + 1], leader = leaders[below];
+      if (corners.every((at) => leaders[at] === leader) || corners.some((at) => leaders[at] < 0)) continue;
+      const places = [[0, 0], [0, 1], [1, 1], [1, 0]].map(([right, up]) => [column + right, row + up]);
       const crossed = [];
       for (let side = 0; side < 4; side++) {
-        const a = values[side], b = values[(side + 1) % 4];
-        if (a >= 0 === b >= 0) continue;
-        const share = a / (a - b), [x, y] = corners[side], [toX, toY] = corners[(side + 1) % 4];
+        const next = (side + 1) % 4, from = leaders[corners[side]], to = leaders[corners[next]];
+        if (from === to) continue;
+        const a = -all[to][corners[side]], b = all[from][corners[next]]; // how far the first class leads the second
+        const share = a / (a - b) || 0, [[x, y], [toX, toY]] = [places[side], places[next]];
         crossed.push([x + (toX - x) * share, y + (toY - y) * share]);
       }
-      for (let i = 0; i + 1 < crossed.length; i += 2) found.push([crossed[i], crossed[i + 1]]);
+      const middle = [0, 1].map((k) => crossed.reduce((sum, end) => sum + end[k], 0) / crossed.length);
+      found.push(...(crossed.length === 2 ? [crossed] : crossed.map((end) => [end, middle])));
     }
   return found;
 }

@@ -68,7 +68,7 @@ class Network {
       card.onpointerleave = () => this.choose(this.pressed);
       return { card, canvas, inside, caption: html("span", { className: "caption" }, name) };
     });
-    this.more = model.columns.map((units) => html("span", { className: "caption more" }, units.length > 16 ? `and ${units.length - 16} more` : ""));
+    this.more = model.columns.map((units) => html("span", { className: "caption more" }, units.length > 16 ? `and ${counted(units.length - 16)} more` : ""));
     this.place.replaceChildren(this.edges, ...this.cards.flatMap(({ card, caption }) => [card, caption]), ...this.more);
     this.layOut();
   }
@@ -88,7 +88,7 @@ class Network {
     const room = isAlone ? below - 16 : isBeside ? Math.max(240, Math.min(376, below - 196)) : 376;
     const pitch = Math.max(24, Math.min(84, room / fullest)), named = pitch > 44;
     const side = Math.min(named ? pitch - 20 : pitch - 4, (0.55 * width) / columns.length);
-    const wide = this.hasMaps ? side : Math.max(side, Math.min(46, (0.7 * width) / columns.length)); // for five characters
+    const wide = this.hasMaps ? side : Math.max(side, Math.min(56, (0.7 * width) / columns.length)); // for six characters
     const height = pitch * fullest + (columns.some((c) => c.length > 16) ? 20 : 6), gap = columns.length > 1 ? (width - wide - 16) / (columns.length - 1) : 0;
     this.pixels = Math.round(Math.max(30, Math.min(72, side))); // along a side of a card's picture
     this.place.style.height = `${height}px`;
@@ -96,7 +96,8 @@ class Network {
     columns.forEach((names, k) => {
       const shown = Math.min(names.length, 16), x = 8 + gap * k;
       for (let i = 0; i < shown; i++) places.push([x, (pitch * (fullest - shown)) / 2 + pitch * i + 3]);
-      Object.assign(this.more[k].style, { left: `${k ? x + wide / 2 : 32}px`, top: `${pitch * fullest}px` });
+      const middle = Math.min(Math.max(x + wide / 2, 44), width - 44); // where a text has room
+      Object.assign(this.more[k].style, { left: `${middle}px`, top: `${pitch * fullest}px` });
     });
     this.cards.forEach(({ card, caption }, k) => {
       const [x, y] = places[k];
@@ -147,7 +148,7 @@ class Network {
       setChanged(card, "aria-label", `${this.model.units[k][0]}${off.has(k) ? ", off" : ""}`);
       if (maps) unitPicture(maps[k], n, canvas, this.pixels);
       const [name, , bias] = this.model.units[k];
-      inside.textContent = maps ? "" : bias < 0 ? name : text(parameters[bias], 5);
+      inside.textContent = maps ? "" : bias < 0 ? name : text(parameters[bias], 6);
     });
   }
 

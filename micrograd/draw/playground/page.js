@@ -126,7 +126,7 @@
     await request({ reset: seed });
     const kept = models[now.model].starts.filter((limit) => limit === null).length;
     if (seed !== null && kept)
-      notice(`${kept} of ${models[now.model].starts.length} parameters are in no neuron and no embedding: they keep the numbers from Python.`, true);
+      notice(`${counted(kept)} of ${counted(models[now.model].starts.length)} parameters are in no neuron and no embedding: they keep the numbers from Python.`, true);
   }
   // Has the worker compute the output at the pointer. The pointer may have moved on by then.
   async function lookThere() {
@@ -194,7 +194,7 @@
   const bold = (words) => html("b", {}, words);
   function showStatus({ steps, loss, validation, accuracy }) {
     const epochs = now.batch < examples.points.length ? ` (epoch ${text((steps * now.batch) / examples.points.length)})` : "";
-    const parts = [`Step `, bold(String(steps)), `${epochs} · loss `, bold(loss === null ? "–" : text(loss))];
+    const parts = [`Step `, bold(counted(steps)), `${epochs} · loss `, bold(loss === null ? "–" : text(loss))];
     if (validation !== null) parts.push(" · validation ", bold(text(validation)));
     if (accuracy !== undefined) parts.push(" · ", bold(`${Math.round(100 * accuracy)}%`), " correct");
     find("#status").replaceChildren(...parts);
@@ -220,7 +220,8 @@
       const of = hovered < 0 ? "the output" : models[now.model].units[hovered][0];
       const isShaded = kinds.length && (hovered < 0 || of === "out");
       const shown = isShaded ? "Shading shows the predicted class; on the line, the model is undecided. " : `Blue: ${of} is above 0; orange, striped: below. `;
-      return void (place.textContent = `${shown}Click to add points, drag to move them; choose a unit to see its picture here.`);
+      const hollow = examples.held.length ? "Hollow points are validation data. " : "";
+      return void (place.textContent = `${shown}${hollow}Click to add points, drag to move them; choose a unit to see its picture here.`);
     }
     place.textContent = `x0 ${text(probe[0])}, x1 ${text(probe[1])}: output ${[...answer.probe].map((x) => text(x)).join(", ")}`;
   }
@@ -252,9 +253,14 @@
   }
   find("#parameters-part").ontoggle = () => { changed = true; wake(); };
 
-  const few = (numbers) => [...numbers].slice(0, 6).map((x) => text(x, 5)).join("  ") + (numbers.length > 6 ? " …" : "");
+  // The first numbers, as many as fit into a cell.
+  function few(numbers) {
+    const words = [...numbers].slice(0, 6).map((x) => text(x, 5));
+    while (words.length > 1 && words.join(" ").length > 25) words.pop();
+    return words.join(" ") + (numbers.length > words.length ? " …" : "");
+  }
   function showTable({ table }) {
-    find("#rows").textContent = examples.points.length > ROWS ? `the first ${ROWS} of ${examples.points.length} examples` : "";
+    find("#rows").textContent = examples.points.length > ROWS ? `the first ${ROWS} of ${counted(examples.points.length)} examples` : "";
     find("#table").replaceChildren(...table.map((outputs, i) => {
       const row = examples.points[i], target = row.slice(inputs), best = outputs.indexOf(Math.max(...outputs));
       const isClass = outputs.length > 1 && target.length === 1, said = isClass ? `${best}` : few(outputs);
@@ -293,7 +299,7 @@
     hovered = -1;
     find("#network-part").hidden = !models[model].units.length;
     find("#network-name").textContent = models.length > 1 ? models[model].title : "Network";
-    find("#count").textContent = models[model].names.length;
+    find("#count").textContent = counted(models[model].names.length);
     find("#rule").textContent = `Learning rate of ${models[model].optimizer}`;
     network.open(models[model], scalpels[model]);
     draw();
@@ -383,7 +389,7 @@
   find("#dice").onclick = () => reset((now.seed ?? 0) + 1);
   find("#save").onclick = save;
   find("#link").onclick = link;
-  find("#save-is").textContent = models[0].file.format ? "downloads what nn.load reads." : "downloads the state dict, as JSON.";
+  find("#save-is").textContent = models[0].file.format ? "downloads a file that nn.load can read." : "downloads the state dict, as JSON.";
   const press = (id) => () => find(id).click();
   connectKeys({ Home: press("#first"), " ": press("#play"), ArrowRight: press("#forward") });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); changed = true; wake(); });

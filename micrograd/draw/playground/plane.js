@@ -193,8 +193,8 @@ class Plane {
     else if (this.kinds.length) planePicture(margins, n, this.ground);
     else unitPicture(map, n, this.ground);
     this.cell = 1 / (3 * (unit ? unit.n : n) - 1);
-    this.lines = unit || !this.kinds.length ? [] : margins.flatMap((numbers) => strokes(numbers, n));
-    this.n = n;
+    this.lines = unit || !this.kinds.length ? [] : strokes(margins, n);
+    Object.assign(this, { n, isUnit: !!unit });
     this.draw();
   }
 
@@ -209,7 +209,9 @@ class Plane {
       context.beginPath();
       context.rect(x, y, size, size);
       context.clip();
+      context.globalAlpha = this.isUnit ? 0.5 : 1; // so that points of its colours can be seen
       context.drawImage(this.ground, x - more, y - more, size + 2 * more, size + 2 * more);
+      context.globalAlpha = 1;
       context.beginPath();
       for (const [from, to] of this.lines) {
         context.moveTo(x + (size * from[0]) / (this.n - 1), y + size - (size * from[1]) / (this.n - 1));

@@ -68,6 +68,49 @@ def test_the_axis_of_losses_has_labels_near_both_of_its_ends(tmp_path):
 
 
 @needs_node
+def test_labels_of_an_axis_are_exact_and_short_and_none_is_there_twice(tmp_path):
+    ranges = [(low / 20, low / 20 + span / 20) for low in range(-200, 100, 3) for span in range(6, 120, 5)]
+    script = (SOURCES.parent / "shell.js").read_text() + (SOURCES / "chart.js").read_text()
+    script += "const labelled = ticks => [ticks, tickTexts(ticks).map(words => `: ${words}`)];"
+    script += (
+        f"const results = {json.dumps(ranges)}.map(range => labelled(lossTicks(...range, true).map(x => 10 ** x)));"
+    )
+    for ticks, words in in_node(tmp_path, script):
+        assert [float(each[2:].replace("−", "-")) for each in words] == pytest.approx(ticks, rel=1e-9)
+        assert max(map(len, words)) <= 2 + 7
+        assert len({*words}) == len(words)
+
+
+MEETING = """
+const n = 9, at = (share) => -1 + (2 * share) / (n - 1);
+const scores = (x, y) => [x - 0.25, -x + 0.3 * y, y - 0.2];
+const grid = (k) => Array.from({ length: n * n }, (_, i) => {
+  const found = scores(at(i % n), at(Math.floor(i / n)));
+  return found[k] - Math.max(...found.filter((_, other) => other !== k));
+});
+const lines = strokes([0, 1, 2].map(grid), n).map((line) => line.map((end) => end.map(at)));
+const results = [lines, strokes([grid(0)], n).length];
+"""
+
+
+@needs_node
+def test_lines_between_three_classes_are_exact_on_the_sides_of_cells_and_meet_in_one_point(tmp_path):
+    script = (SOURCES / "maps.js").read_text(encoding="utf-8")
+    lines, n_of_one = in_node(tmp_path, script + MEETING)
+    ends = [tuple(round(x, 9) for x in end) for line in lines for end in line]
+    once = [
+        end for end in ends if ends.count(end) == 1 and max(map(abs, end)) < 1
+    ]  # neither goes on nor is at the border
+    assert not once
+    [center] = {end for end in ends if ends.count(end) == 3}
+    for x, y in {*ends} - {center}:
+        third, second, first = sorted([x - 0.25, -x + 0.3 * y, y - 0.2])
+        assert first == pytest.approx(second, abs=1e-9)
+        assert third < first
+    assert n_of_one > 8
+
+
+@needs_node
 def test_data_sets_are_those_of_python(tmp_path):
     script = "".join((SOURCES / name).read_text() for name in ("random.js", "data.js"))
     calls = [f"{name}(7, 0.1, new Random(3))" for name in ("moons", "circles", "spirals")]
@@ -303,7 +346,7 @@ ASK = {"text": "Will it learn?", "answers": ["yes", "no"]}
     ({"choices": {"hidden": "4"}}, ValueError, "is '4': expected a dict"),
     ({"choices": {"hidden": {"0": [0]}}}, ValueError, "nout is 0"),
     ({"choices": {"hiden": {"4": [4]}}}, TypeError, "argument 'hiden'"),
-    ({"model": model_of()}, TypeError, "argument 'hidden'"),
+    ({"model": model_of()}, TypeError, r"^model is MLP\(.*\): with choices, expected a class or a function that makes"),
     ({"choices": None, "lesson": [{**ASK, "choice": {"hidden": "4"}}]}, ValueError, "hidden='4': expected no ch"),
 ])  # fmt: skip
 def test_choices_and_lessons_that_cannot_be_are_refused_by_name(tmp_path, options, kind, message):
@@ -315,7 +358,7 @@ TWO = "expected a list of at least two texts, all different"
 
 
 @pytest.mark.parametrize(("part", "message"), [
-    ({"hint": "no"}, r"\[0\] has \['hint'\]: expected text, answers, after"),
+    ({"hint": "no"}, r"\[0\] has an unknown key 'hint': expected text, answers, after"),
     ({"text": ""}, r"\[0\] has text='': expected the text of the question"),
     ({"text": 3}, "text=3: expected the text"),
     ({"answers": ["yes"]}, rf"answers=\['yes'\]: {TWO}"),
@@ -830,13 +873,16 @@ def test_a_lesson_asks_before_it_lets_the_page_train(shown):
     looks = [["0.4", "default"], ["1", "pointer"]]  # Back leads nowhere yet
     assert tab.evaluate(f"{styles}.map(style => [style.opacity, style.cursor])") == looks
     assert (count_of(tab), tab.evaluate("micrograd.learningRate"), tab.locator(".unit").count()) == (4, 0.5, 2 + 4 + 1)
-    tab.click("#play")
+    buttons = "[...document.querySelectorAll('#play,#forward')].map(b => [b.ariaDisabled, getComputedStyle(b).opacity])"
+    assert tab.evaluate(buttons) == [["true", "0.4"]] * 2
+    tab.press("#play", "Enter")
     assert "Answer the question first" in tab.inner_text("#notice")
-    tab.click("#forward")
+    tab.press("#forward", "Enter")
     assert status(tab).startswith("Step 0 ")
     tab.locator("#lesson input").first.press(" ")
     tab.locator("#lesson input").first.press("ArrowRight")
     assert tab.evaluate("document.activeElement.parentNode.textContent") == "no"
+    assert tab.evaluate(buttons) == [["false", "1"]] * 2
     tab.click("#forward")
     has_status(tab, "Step 1 ")
     assert "You said" not in tab.inner_text("#lesson")
@@ -850,7 +896,7 @@ def test_a_lesson_asks_before_it_lets_the_page_train(shown):
     assert count_of(tab) == 30
     waiting = "await micrograd.choose({});"  # for the weights of the seed
     assert after(tab, f"{waiting} {PARAMETERS}") == numbers_of(Network([4], "relu", rng=7))
-    tab.click("#forward")
+    tab.press("#forward", "Enter")
     assert "Answer the question first" in tab.inner_text("#notice")
     tab.click("text=Back")
     until(tab, "document.querySelector('#lesson').textContent.includes('1 of 2')")
