@@ -274,20 +274,19 @@ class _Body:
     def _gradients(self, seeds: Sequence[Any]) -> dict[Value, Any]:
         """What the closures of the round add to the gradients of its inputs and of Values from outside, if anything."""
         values, trace = (*self.nodes, *self.inputs, *self.captured), self.trace
-        before, kept = [value.grad for value in values], trace.kept
+        before, kept = [value.grad for value in self.captured], trace.kept
         trace.kept = SUMS
-        try:
-            for value in values:
-                value.grad = 0
-            for value, seed in zip(self.results, seeds, strict=True):
-                value.grad += seed
-            for node in reversed(self.nodes):
-                node._backward(node.grad)
-            return {value: value.grad for value in values if type(value.grad) in (Symbol, RowSum)}
-        finally:
-            trace.kept = kept  # first: a Row keeps what it kept under these
-            for value, grad in zip(values, before, strict=True):
-                value.grad = grad
+        for value in values:
+            value.grad = 0
+        for value, seed in zip(self.results, seeds, strict=True):
+            value.grad += seed
+        for node in reversed(self.nodes):
+            node._backward(node.grad)
+        found = {value: value.grad for value in values if type(value.grad) in (Symbol, RowSum)}
+        trace.kept = kept  # first: a Row keeps what it kept under these
+        for value, grad in zip(self.captured, before, strict=True):
+            value.grad = grad
+        return found
 
 
 def _sums(trace: Trace, state: Sequence[int], results: Sequence[int]) -> list[int]:
