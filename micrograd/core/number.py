@@ -124,7 +124,7 @@ class Number(HasLevel):
         # For copy and pickle: how to make a leaf, and what to set in it afterwards, in `__dict__` and in slots.
         attributes, slots = cast(Any, object.__getstate__(self))  # those of subclasses, too
         slots = {name: slots[name] for name in slots if name not in ("_prev", "_op", "_backward")}
-        return _leaf, (getattr(type(self), "_plain_class", type(self)),), (attributes, slots)
+        return _leaf, (getattr(type(self), "_plain_class", type(self)),), (attributes or None, slots)
 
 
 def _leaf(kind: type[Number]) -> Number:
