@@ -6,7 +6,6 @@ import json
 import math
 import pickle
 import random
-import re
 import signal
 import sys
 import threading
@@ -598,10 +597,10 @@ def test_a_compiler_that_disappears_after_compile_is_an_error_rather_than_a_swit
         step(*BATCH)
         before = line.state()
         monkeypatch.setenv("CC", "/nonexistent")
-        shape = re.escape("the C for arguments of shape ((), ()) cannot be built: no C compiler works here")
-        with pytest.raises(CompilerError, match=shape):
+        why = "no C compiler works here"
+        with pytest.raises(CompilerError, match=why):
             step([1.0] * 9, [2.0] * 9)  # in tiles, not one by one: another library
-        with pytest.raises(CompilerError, match=shape):
+        with pytest.raises(CompilerError, match=why):
             line.fast(1.0, 2.0)
         assert line.state() == before
         step(*BATCH)

@@ -12,7 +12,7 @@ from micrograd.compiler.dataset import Batch, address
 from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph
 from micrograd.compiler.ir import length
-from micrograd.compiler.native.toolchain import CompilerError, build, start_build
+from micrograd.compiler.native.toolchain import ahead, build
 from micrograd.compiler.options import Options
 from micrograd.compiler.passes import Program, hoisted, program
 from micrograd.compiler.targets.c import TILES, library_source
@@ -84,8 +84,8 @@ class NativeCode:
                     graph, program, tile=tile, precision=precision, shared=self._shared, threads=threads, least=least,
                     in_haste=uses * graph.n_operands[1] < A_LINE * length(program.kernel), results=graph.results(kind),
                 )  # fmt: skip
-            built = start_build(text) if early else partial(build, text)
-            self._libraries[kind, tile] = Library(graph, precision, built)
+            built = partial(build, text)
+            self._libraries[kind, tile] = Library(graph, precision, ahead(built) if early else built)
         library = self._libraries[kind, tile]
         if not early:
             library.load()
@@ -138,14 +138,10 @@ class Library:
 
     def load(self) -> None:
         """Load it, unless it is loaded. Raises CompilerError if it cannot be built."""
-        if self.run:
-            return
-        try:
+        if not self.run:
             library = self._built()
-        except CompilerError as error:
-            raise CompilerError(f"the C for arguments of shape {self.graph.shapes} cannot be built: {error}") from error
-        self.room, self.run = ctypes.c_int64.in_dll(library, "room").value, RUN(("run", library))
-        self._built = lambda: library  # so that the text is freed
+            self.room, self.run = ctypes.c_int64.in_dll(library, "room").value, RUN(("run", library))
+            self._built = lambda: library  # so that the text is freed
 
     def workspace(self) -> Any:
         """A workspace that no call uses: `room` bytes, and behind them space for the parameters."""

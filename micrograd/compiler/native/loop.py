@@ -9,6 +9,7 @@ import random
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from itertools import chain, pairwise
 from operator import is_
 from typing import Any, Self
@@ -17,7 +18,7 @@ from micrograd.compiler.dataset import address
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.redirect import held
 from micrograd.compiler.native.library import POINTER
-from micrograd.compiler.native.toolchain import start_build
+from micrograd.compiler.native.toolchain import ahead, build
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.stepping import Sampler
 from micrograd.compiler.targets import spelling
@@ -115,7 +116,7 @@ class NativeLoop:
         if text != self._text:
             self._text, self._train = text, None
             self._numbers[1][:] = self._numbers[0]  # since the new rule may leave moments as they are
-            self._wait = start_build(text)  # while this thread traces for other shapes, and builds other libraries
+            self._wait = ahead(partial(build, text))  # while this thread traces, and builds other libraries
         self._known = dict(attributes)
 
     def take(self, sampler: Sampler, rates: Sequence[float]) -> Sequence[float]:

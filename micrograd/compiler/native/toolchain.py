@@ -155,11 +155,6 @@ def _slots(process: int) -> threading.Semaphore:
     return threading.Semaphore(1 + (os.cpu_count() or 1))
 
 
-def start_build(text: str) -> Callable[[], ctypes.CDLL]:
-    """Build the library of a text in C in a thread. Returns a function that waits for it: call this, not `build`."""
-    return ahead(functools.partial(build, text))
-
-
 def ahead(work: Callable[[], T]) -> Callable[[], T]:
     """Do the work in a thread, while Python goes on. Returns a function that waits for the result; if the thread has
     none, it does the work again.

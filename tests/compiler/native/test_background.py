@@ -41,18 +41,9 @@ def test_a_ctrl_c_in_the_terminal_ends_no_compiler(monkeypatch, tmp_path):
     assert (done.stdout, done.stderr) == ("Ctrl-C\n0.0\n", "")
 
 
-TEXT = "int answer(void) { return 42; }\n"
-
-
-def begun(monkeypatch, built):
-    """The function that waits for such a build."""
-    monkeypatch.setattr(toolchain, "build", lambda text: built())
-    return toolchain.start_build(TEXT)
-
-
-def test_a_forked_child_builds_what_a_thread_of_its_parent_has_begun(monkeypatch):
+def test_a_forked_child_builds_what_a_thread_of_its_parent_has_begun():
     may_end = threading.Event()
-    wait = begun(monkeypatch, lambda: threading.current_thread() is threading.main_thread() or may_end.wait())
+    wait = toolchain.ahead(lambda: threading.current_thread() is threading.main_thread() or may_end.wait())
     child = os.fork()
     if not child:
         os._exit(wait() is not True)
@@ -66,11 +57,11 @@ def test_build_does_the_work_if_no_thread_can_start(monkeypatch):
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
     monkeypatch.setattr(threading.Thread, "start", start)
-    assert begun(monkeypatch, lambda: 1)() == 1
+    assert toolchain.ahead(lambda: 1)() == 1
 
 
-def test_build_raises_what_failed_in_the_background(monkeypatch):
-    wait = begun(monkeypatch, lambda: 1 / 0)
+def test_build_raises_what_failed_in_the_background():
+    wait = toolchain.ahead(lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         wait()
 
@@ -80,7 +71,7 @@ from micrograd.compiler.native import toolchain
 
 compiler = toolchain.require_compiler()
 toolchain.find_compiler = lambda *_: compiler._replace(command=(sys.argv[1],))
-toolchain.start_build("int answer(void) { return 42; }")
+toolchain.ahead(lambda: toolchain.build("int answer(void) { return 42; }"))
 while not os.path.exists(sys.argv[2]):
     time.sleep(0.01)
 """
