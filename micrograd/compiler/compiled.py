@@ -141,7 +141,7 @@ class Compiled(Function):
             loss, gradients = mean(self, batches, executor)
         else:
             packed = self._packed(batches, kind="backward")
-            total, gradients = self._sums([(packed, packed.n)], self._numbers(), 1.0 / packed.n)
+            total, gradients = self._sums([packed], self._numbers(), 1.0 / packed.n)
             loss = total / packed.n
         if out is not None:
             out[:] = gradients[: len(self.parameters)]

@@ -47,7 +47,8 @@ Axes = tuple[Any, ...]
 class Batch:
     """The n examples for each argument, one after the other, as numbers of a precision. Each argument has a shape.
 
-    `pointers` is an array in C with the addresses of each argument's numbers and of its indices in `axes`.
+    `pointers` is an array in C with the addresses of each argument's numbers and of its indices in `axes`. Of
+    examples to train on, a step takes about `typical`; the code for so many also computes fewer.
     """
 
     shapes: Shapes
@@ -56,6 +57,7 @@ class Batch:
     precision: Precision
     axes: Axes
     as_arrays: bool  # whether results are arrays, since an argument is
+    typical: float = 0.0  # or 0 if calls compute all of them
 
     def __post_init__(self) -> None:
         self.buffers = [memoryview(buffer) for buffer in self.buffers]  # memory with views cannot move
@@ -72,7 +74,7 @@ class Batch:
 
     def __reduce__(self) -> tuple[Any, ...]:
         buffers = [array(self.precision.code, buffer.tobytes()) for buffer in self.buffers]
-        return Batch, (self.shapes, self.n, buffers, self.precision, self.axes, self.as_arrays)
+        return Batch, (self.shapes, self.n, buffers, self.precision, self.axes, self.as_arrays, self.typical)
 
     def shares_memory(self, out: Any) -> bool:
         """Whether it shares memory with this array."""
@@ -102,19 +104,15 @@ class Batch:
         return list(rows)
 
 
-Part = tuple[Batch, float]
-"""Some examples, and how many a call takes on average."""
-
-
 class Buckets:
     """Examples of one or several shapes, in a batch for each.
 
-    For each example, `bucket` is the number of its batch, and `slot` its position in that. A step takes `size` of them.
+    For each example, `bucket` is the number of its batch, and `slot` its position in that.
     """
 
     def __init__(self, batches: Sequence[Batch], members: Sequence[Sequence[int]]) -> None:
         self.batches, n = batches, sum(map(len, members))
-        self.bucket, self.slot, self.size = array("q", [0]) * n, array("q", range(n)), float(n)
+        self.bucket, self.slot = array("q", [0]) * n, array("q", range(n))
         for bucket, numbers in enumerate(members if len(batches) > 1 else ()):
             for slot, number in enumerate(numbers):
                 self.bucket[number], self.slot[number] = bucket, slot
@@ -122,16 +120,12 @@ class Buckets:
     def __len__(self) -> int:
         return len(self.bucket)
 
-    def parts(self, numbers: Sequence[int]) -> Iterator[Part]:
+    def parts(self, numbers: Sequence[int]) -> Iterator[Batch]:
         """These examples, by their batches."""
         for bucket, batch in enumerate(self.batches):
             mine = numbers if len(self.batches) == 1 else [self.slot[i] for i in numbers if self.bucket[i] == bucket]
             if mine:
-                yield batch.chosen(mine), self.share(batch)
-
-    def share(self, batch: Batch) -> float:
-        """How many examples of this shape a step takes, on average."""
-        return self.size * batch.n / len(self)
+                yield batch.chosen(mine)
 
     def arguments(self, number: int) -> list[Any]:
         """The arguments of an example, as numbers and nested lists of numbers."""

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import replace
 from functools import reduce
 from itertools import chain, islice, pairwise
 from operator import add
@@ -176,7 +177,7 @@ def values(fast: Function, chunk: Batch, numbers: "array[float]") -> Any:
 
 def sums(fast: Function, chunk: Batch, numbers: "array[float]") -> tuple[float, "array[float]", int]:
     """The sum of the function's values for a chunk, its gradient, and the number of examples."""
-    return *fast._sums([(chunk, chunk.n)], numbers, 1.0), chunk.n
+    return *fast._sums([chunk], numbers, 1.0), chunk.n
 
 
 def shard(
@@ -195,7 +196,8 @@ class Shards:
     def __init__(self, executor: Any, fast: Function, examples: Buckets) -> None:
         self._fast, self._examples, self._token = fast, copy(examples), os.urandom(16).hex()
         self._workers = Workers(executor, fast, self._examples)
-        self._examples.size /= min(examples.size, self._workers.n)  # one worker's share of a step
+        share = min(sum(batch.typical for batch in examples.batches), self._workers.n)
+        self._examples.batches = [replace(batch, typical=batch.typical / share) for batch in examples.batches]
 
     def sums(self, batch: Sequence[int], numbers: Sequence[float], seed: float) -> tuple[float, "array[float]"]:
         """The sum of the losses for a batch, and its gradient, times `seed`."""

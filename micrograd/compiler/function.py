@@ -15,7 +15,7 @@ from typing import Any
 
 from micrograd import scalar
 from micrograd.compiler.calls import FAILURES, Code, Example
-from micrograd.compiler.dataset import Batch, Buckets, Part, ShapeError, Shapes, TracedError, bucket_by_shape, pack
+from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, TracedError, bucket_by_shape, pack
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph, traced
 from micrograd.compiler.frontend.interpret import failure
@@ -184,13 +184,13 @@ class Function:
         For only a few `epochs`, the C compiler may hurry.
         """
         examples = bucket_by_shape(batches, self.precision, self._axes)
-        examples.size = size or len(examples)
         for packed in examples.batches:
+            packed.typical = (size or 0.0) * packed.n / len(examples)
             code = self._code[self._compiled_for(packed, kind).shapes]
             early = packed is not examples.batches[-1]  # after the last, this thread has nothing else to do
-            code.library(kind, examples.share(packed), epochs * packed.n, early=early)
+            code.library(kind, packed.typical or packed.n, epochs * packed.n, early=early)
         for packed in examples.batches:
-            self._code[packed.shapes].library(kind, examples.share(packed))
+            self._code[packed.shapes].library(kind, packed.typical or packed.n)
         return examples
 
     def _unflattened(self, shapes: Shapes, n: int, numbers: Any) -> Any:
@@ -261,12 +261,12 @@ class Function:
         call.release()
         return out
 
-    def _sums(self, parts: Iterable[Part], numbers: Sequence[float], seed: float) -> tuple[float, "array[float]"]:
+    def _sums(self, batches: Iterable[Batch], numbers: Sequence[float], seed: float) -> tuple[float, "array[float]"]:
         """The sum of the function's values for all these examples, and its gradient, times `seed`."""
         gradients, total = self.precision.zeros(len(numbers)), -0.0  # since 0.0 + -0.0 is 0.0
-        for packed, size in parts:
+        for packed in batches:
             results = self.precision.zeros(packed.n)
-            call: Any = self._code[packed.shapes].call("backward", packed, results, gradients, seed, size)
+            call: Any = self._code[packed.shapes].call("backward", packed, results, gradients, seed)
             self._make(call, "backward", packed, numbers)
             call.release()
             total += call.total

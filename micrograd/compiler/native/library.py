@@ -57,13 +57,10 @@ class NativeCode:
         self._libraries: dict[tuple[CallSpec, int], Library] = {}  # by how many vectors of examples are
 
     def call(
-        self, kind: CallSpec, packed: Batch, results: Any, gradients: Any = None, seed: float = 1.0, size: float = 0
+        self, kind: CallSpec, packed: Batch, results: Any, gradients: Any = None, seed: float = 1.0
     ) -> "NativeCall":
-        """A call like that of `PythonCode.call`, on buffers in the precision.
-
-        Its library is the one for calls with `size` examples, by default as many as there are.
-        """
-        return NativeCall(self.library(kind, size or packed.n), packed, results, gradients, seed)
+        """A call like that of `PythonCode.call`, on buffers in the precision."""
+        return NativeCall(self.library(kind, packed.typical or packed.n), packed, results, gradients, seed)
 
     def library(self, kind: CallSpec, n: float, uses: float = math.inf, *, early: bool = False) -> "Library":
         """The library for a kind of call with n examples, which it computes in tiles or one by one. If there are only a

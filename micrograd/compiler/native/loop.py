@@ -168,7 +168,7 @@ class NativeLoop:
         losses = function.precision.zeros(n)
         for batch in examples.batches:
             code = function._code[batch.shapes]
-            self._calls.append(code.call("backward", batch, losses, size=examples.share(batch)))
+            self._calls.append(code.call("backward", batch, losses))
         programs = (POINTER * (2 * len(self._calls)))(*chain(*[call.addresses for call in self._calls]))
         arguments.programs, arguments.n_programs = ctypes.addressof(programs), len(self._calls)
         arguments.bucket, arguments.slot = address(examples.bucket), address(examples.slot)

@@ -74,7 +74,7 @@ class PythonCode:
         return self._functions[kind]
 
     def call(
-        self, kind: CallSpec, packed: Batch, results: Any, gradients: Any = None, seed: float = 1.0, size: float = 0
+        self, kind: CallSpec, packed: Batch, results: Any, gradients: Any = None, seed: float = 1.0
     ) -> "PythonCall":
         """A call of a generated function; see PythonCall."""
         return PythonCall(self.library(kind), kind, packed, results, gradients, seed)
