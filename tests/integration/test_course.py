@@ -1,5 +1,6 @@
 """The course in a browser: what `python -m tests.pages.browser` builds, and its cells run by Pyodide in Chromium."""
 
+import json
 import re
 import subprocess
 import sys
@@ -30,15 +31,18 @@ def test_what_is_built_is_whole_and_names_nothing_outside(installed, tmp_path):
     site = tmp_path / "site"
     course.build(site, installed)
     pages = sorted(path.name for path in site.glob("*.html"))
-    assert len(pages) == 8  # one is the index, one the glossary, and one notebook needs NumPy
-    assert "5_the_bridge.html" not in pages
+    assert len(pages) == 6 + 6 + 2  # six notebooks, since one needs NumPy, their solutions, the index and the glossary
+    assert not {"5_the_bridge.html", "part_5.html"} & {*pages}
     for name in pages:
         text = (site / name).read_text(encoding="utf-8")
         assert not re.search(r'(src|href)="(?!https://pytorch.org)(https?:)?//', text.replace("<a ", ""))
         links = [link for link in re.findall(r'(?:src|href)="([^"]+)"', text) if not re.match("https?:|data:", link)]
         assert [link for link in links if not (site / link).exists()] == []
         assert "**" not in re.sub(r"<textarea.*?</textarea>|<code>.*?</code>", "", text, flags=re.DOTALL)
-    assert 'href="glossary.html"' in (site / "index.html").read_text(encoding="utf-8")
+    index = (site / "index.html").read_text(encoding="utf-8")
+    assert 'href="glossary.html"' in index
+    assert '<a href="part_1.html">Solutions</a>' in index
+    assert "def two_paths(x):" in (site / "part_1.html").read_text(encoding="utf-8")
     assert (site / "index.html").read_bytes() == (site / "1_numbers_and_gradients.html").read_bytes()
     with zipfile.ZipFile(site / "checkout.zip") as archive:
         names = set(archive.namelist())
@@ -82,6 +86,32 @@ def test_the_command_builds_where_it_is_told(installed, tmp_path, monkeypatch):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"built: {site}, to be put on a web server\n"
     assert (site / "pyodide" / "pyodide.mjs").read_text(encoding="utf-8") == "pyodide.mjs"
+
+
+@pytest.mark.parametrize("width", [400, 1100, 1500])
+def test_all_lines_of_a_cell_are_seen_and_a_page_has_its_height(installed, tmp_path, browser, width):
+    site = tmp_path / "site"
+    course.build(site, installed)
+    html = '<iframe src="a.html" width="100%" height="900"></iframe>'
+    answer = {"outputs": [{"data": {"text/html": html, "text/plain": ""}}], "files": {"a.html": "<p>a</p>"}}
+    worker = f"onmessage = () => postMessage({json.dumps(answer)}); postMessage({{ ready: 'Python' }});"
+    (site / "worker.js").write_text(worker, encoding="utf-8")
+    with course.server(site, 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.goto(f"http://localhost:{server.server_port}/3_training_and_seeing_it.html")
+        page.locator(".cell button").first.click()
+        page.set_viewport_size({"width": width - 50, "height": 900})
+        hidden = """[...document.querySelectorAll("textarea")].filter(text =>
+          text.scrollWidth > text.clientWidth || text.scrollHeight > text.clientHeight).length"""
+        page.wait_for_function(f"{hidden} === 0")
+        assert page.locator("textarea").count() > 10
+        frame = page.locator("iframe").bounding_box()
+        assert frame["height"] >= 900
+        assert 0 <= frame["x"] <= frame["x"] + frame["width"] <= width - 50
+        assert page.evaluate("document.documentElement.scrollWidth") <= width - 50
+        page.close()
+        server.shutdown()
 
 
 @pytest.fixture(scope="module")

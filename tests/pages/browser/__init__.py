@@ -81,10 +81,23 @@ def build(directory: Path, installed: Path) -> None:
     here = {name: json.loads(text) for name, text in texts.items() if "import numpy" not in text}
     glossary = CHECKOUT / "tests" / "notebooks" / "glossary.md"
     lines = glossary.read_text(encoding="utf-8").splitlines(keepends=True)
+    here |= {f"solutions/part_{name[0]}.py": _solutions(name[0]) for name in [*here]}
     here[glossary.name] = {"cells": [{"cell_type": "markdown", "source": lines}]}
     for name, notebook in here.items():
-        (directory / name).with_suffix(".html").write_text(page(notebook, here.keys()), encoding="utf-8")
+        (directory / _address(name)).write_text(page(notebook, here.keys()), encoding="utf-8")
     shutil.copy((directory / min(here)).with_suffix(".html"), directory / "index.html")
+
+
+def _solutions(part: str) -> Any:
+    """The solutions of a part, as a notebook of one cell."""
+    source = (CHECKOUT / "tests" / "notebooks" / "solutions" / f"part_{part}.py").read_text(encoding="utf-8")
+    cells = [("markdown", f"# Solutions of part {part}"), ("code", source.rstrip())]
+    return {"cells": [{"cell_type": kind, "source": [text]} for kind, text in cells]}
+
+
+def _address(target: str) -> str:
+    """The file of the page that a notebook's link leads to."""
+    return Path(target).with_suffix(".html").name
 
 
 def page(notebook: Any, known: Collection[str]) -> str:
@@ -136,7 +149,7 @@ def _inline(text: str, known: Collection[str]) -> str:
     def link(found: re.Match[str]) -> str:
         words, target = found[1], found[2]
         if target in known:
-            target = re.sub(r"\.(ipynb|md)$", ".html", target)
+            target = _address(target)
         if target.endswith(".html") or "://" in target:
             return f'<a href="{target}">{words}</a>'
         return f"{words} (which a browser cannot run)" if target.endswith(".ipynb") else words

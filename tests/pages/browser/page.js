@@ -61,6 +61,7 @@ function show(cell, { outputs, files }) {
         frame.sandbox = "allow-scripts allow-downloads";
         frame.srcdoc = files[path];
         frame.title = path;
+        frame.height = html.match(/ height="(\d+)"/)?.[1] ?? 640;
         return frame;
       }
       const block = document.createElement("pre");
@@ -71,10 +72,19 @@ function show(cell, { outputs, files }) {
   );
 }
 
+// As high as its lines, some of which wrap
+function fit(text) {
+  text.style.height = 0;
+  text.style.height = `${text.scrollHeight + 2}px`;
+}
+const fitAll = () => document.querySelectorAll("textarea").forEach(fit);
+window.addEventListener("resize", fitAll);
+fitAll();
+
 for (const cell of cells) {
   const text = cell.querySelector("textarea");
   cell.querySelector("button").addEventListener("click", () => run(cell));
-  text.addEventListener("input", () => (text.rows = text.value.split("\n").length));
+  text.addEventListener("input", () => fit(text));
   text.addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
     event.preventDefault();
