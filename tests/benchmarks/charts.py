@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from micrograd.draw.shell import standalone
+from micrograd.draw.text import width
 
 WIDTH, TOP, BOTTOM, ROW = 830, 40, 40, 17
 OURS, OTHERS = range(2)  # how a line looks: its colour, its dashes and its marker
@@ -21,7 +22,7 @@ def ratios(groups: Mapping[str, Lines], one: str, axis: str, left: int, right: i
     """
     numbers = [1.0, *(ratio for lines in groups.values() for _, ratio, _ in lines)]
     x = _Scale(min(numbers), max(numbers), left, WIDTH - right)
-    bottom = TOP + sum(ROW * (len(lines) + 1.5) for lines in groups.values())
+    bottom = TOP + sum(ROW * (len(lines) + 1.5) for lines in groups.values()) + ROW / 2
     parts = [
         *_columns(x, TOP, bottom, axis),
         f'<path class="mg-grid" d="M{x(1):.1f} {TOP - 8}V{bottom}" style="stroke-width:2"/>',
@@ -30,14 +31,15 @@ def ratios(groups: Mapping[str, Lines], one: str, axis: str, left: int, right: i
     y = float(TOP)
     for title, lines in groups.items():
         y += 1.5 * ROW
-        parts.append(_words(8, y - 4, title, style="font-weight:600"))
+        parts.append(_over_lines(8, y - 4, title, style="font-weight:600"))
         for name, ratio, look in lines:
             y += ROW
             end, text = x(ratio), f"{name}: {times(ratio)}"
             parts.append(f'<path class="mg-line mg-line{look}" d="M{x(1):.1f} {y - 4}H{end:.1f}"/>')
             parts.append(_marker(end, y - 4, look))
             behind = ratio < 1
-            parts.append(_words(end + (-12 if behind else 12), y, text, f"mg-name{look}", "end" if behind else "start"))
+            at, anchor = (end - 12, "end") if behind else (end + 12, "start")
+            parts.append(_over_lines(at, y, text, f"mg-name{look}", anchor))
     return _svg(bottom + BOTTOM, parts, axis)
 
 
@@ -77,6 +79,14 @@ def _marker(x: float, y: float, look: int) -> str:
 def _words(x: float, y: float, words: str, look: str = "", anchor: str = "start", style: str = "") -> str:
     place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
     return f'<text class="{look}" {place} style="{style}">{escape(words)}</text>'
+
+
+def _over_lines(x: float, y: float, words: str, look: str = "", anchor: str = "start", style: str = "") -> str:
+    """Words on a background of their own, so that no line runs through them."""
+    length = 12 * width(words) * (1.1 if style else 1) + 6  # bold letters are wider
+    left = x - length + 3 if anchor == "end" else x - 3
+    paper = f'<rect class="mg-paper" x="{left:.1f}" y="{y - 12:.1f}" width="{length:.1f}" height="16"/>'
+    return paper + _words(x, y, words, look, anchor, style)
 
 
 def _svg(height: float, parts: Sequence[str], title: str) -> str:
