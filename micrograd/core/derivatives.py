@@ -193,8 +193,9 @@ class Sweeps:
         operands = dict.fromkeys(node._prev)
         for operand in operands:
             operand.grad = zero
+        node.grad = zero + 1  # some closures of users read it, as in Karpathy's micrograd
         try:
-            node._backward(zero + 1)
+            node._backward(node.grad)
         except BaseException as error:
             raise_with_context(error, node, self._nodes)
             raise

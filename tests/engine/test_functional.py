@@ -96,6 +96,22 @@ def test_a_derivative_within_a_derivative_may_be_of_any_kind():
     assert grad(lambda x: hvp(lambda y: y**3 * x)(x, x))(2.0) == 72.0
 
 
+def test_a_closure_that_reads_the_gradient_of_its_node_has_the_same_jacobian():
+    def cube(x):
+        def _backward(grad):
+            x.grad += out.grad * (3 * x.data**2)
+
+        out = Value(x.data**3, (x,), "cube", _backward)
+        return out
+
+    def f(x):
+        return [cube(x[0]) * x[0], cube(x[1]) * x[0]]
+
+    assert jacobian(f)([2.0, 3.0]) == [[32.0, 0.0], [27.0, 54.0]]
+    assert jvp(f)([2.0, 3.0], [0.0, 1.0]) == ([16.0, 54.0], [0.0, 54.0])
+    assert hessian(lambda x: cube(x[0]) * x[1])([2.0, 3.0]) == [[36.0, 12.0], [12.0, 0.0]]
+
+
 # Forward mode, and products of a jacobian and a vector
 
 
