@@ -187,8 +187,8 @@ class Compiled(Function):
         """The mean over examples as a function of all parameters in one vector, for optimizers of other libraries.
 
         It returns `fun` and `x0`, as `scipy.optimize.minimize(fun, x0, jac=True)` takes them. `fun(vector)` returns the
-        mean and its gradient, an array if the vector is one, else a list. `x0` has the parameters' numbers: an array,
-        or without NumPy a list. The Values do not change until you call `load`.
+        mean and its gradient, an array if the vector is one, else a list. `x0` has the numbers of `parameters` in their
+        order: an array, or without NumPy a list. The Values do not change until you call `load`.
 
         Raises TypeError if the function does not return a single Value; ValueError if the examples do not fit its
         arguments. `fun` raises ValueError if the vector does not have a number for each parameter.

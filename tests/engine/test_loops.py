@@ -30,7 +30,7 @@ def test_no_rounds_return_the_state_itself(nothing):
     assert ys == []
 
 
-ROUNDS = "scan.. needs one number of rounds, but got "
+ROUNDS = "scan.. needs one number of iterations, but got "
 
 
 @pytest.mark.parametrize(("step", "options", "error", "message"), [
@@ -57,7 +57,7 @@ def test_until_stops_before_the_round_in_which_it_holds():
 def test_an_error_names_its_round():
     with pytest.raises(ValueError, match="log") as caught:
         scan(lambda s, x: (s - 1, s.log()), Value(700.0), length=1000)
-    assert caught.value.__notes__ == ["in round 700 of scan(), counted from 0"]
+    assert caught.value.__notes__ == ["in iteration 700 of scan(), counted from 0"]
 
 
 def test_captured_values_get_gradients_from_all_rounds():

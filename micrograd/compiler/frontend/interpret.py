@@ -57,7 +57,7 @@ def _loop(trace: Trace, line: int, operands: Sequence[Any], numbers: MutableMapp
         inner = ChainMap({id: totals[at] for id, at in starts} | before | begun[i], numbers)
         for id, of, outcome in evaluate(trace, lines, inner):
             if isinstance(outcome, Exception):
-                outcome = type(outcome)(f"{outcome}, in round {i} of scan(), counted from 0")
+                outcome = type(outcome)(f"{outcome}, in iteration {i} of scan(), counted from 0")
             yield id, of, outcome
         for k, total in enumerate(loop.sums):
             totals[k] = inner[total]

@@ -288,7 +288,7 @@ def logs(x):
 def test_an_error_names_the_round(function, backend):
     fast = compile(function, (2000.0,), parameters=[], backend=backend)
     for call in (fast, fast.value_and_grad, fast.check):
-        with pytest.raises((ArithmeticError, ValueError), match=r"in round 700 of scan\(\), counted from 0"):
+        with pytest.raises((ArithmeticError, ValueError), match=r"in iteration 700 of scan\(\), counted from 0"):
             call(700.0)
 
 
