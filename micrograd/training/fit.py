@@ -123,6 +123,8 @@ def fit(
                 while not noted and not trainer.is_over:
                     has_ended = trainer.advance()
                     report.step(sampler, trainer.loss, optimizer.learning_rate, has_ended)
+                if patience is not None:
+                    report.ending = f", parameters {trainer.set_back()}"
         except KeyboardInterrupt:  # from a worker, or the program's own handler
             if len(noted) > 1:
                 raise

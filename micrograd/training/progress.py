@@ -23,11 +23,11 @@ class Progress(AbstractContextManager["Progress"]):
         self.interval = 0.1 if self.terminal else 0.5 if self.notebook else 1.0
         self.epochs, self.history = epochs, history
         self.started = self.begun = self.due = time.monotonic()
-        self.head = ""  # of the latest message
+        self.head = self.ending = ""  # of the latest message, and of the last one
 
     def __exit__(self, *error: object) -> None:
         if self.head:
-            self._show(f"in {_clock(time.monotonic() - self.started)}")
+            self._show(f"in {_clock(time.monotonic() - self.started)}{self.ending}")
         if self.terminal:
             self._write("\n")
 

@@ -144,6 +144,15 @@ def test_patience_ends_the_training_and_brings_back_the_best_parameters(path, pa
     assert not history.interrupted
 
 
+def test_the_last_report_says_from_which_epoch_the_parameters_are_if_patience_chose_it():
+    reports = [io.StringIO(), io.StringIO()]
+    for report, patience in zip(reports, (1, None), strict=True):
+        walk([3.0, 2.0, 4.0, 1.0], patience=patience, progress=report)
+    with_patience, without = (report.getvalue() for report in reports)
+    assert with_patience.endswith(", parameters of epoch 2, with the lowest validation loss\n")
+    assert "parameters" not in without
+
+
 def test_patience_brings_back_whatever_the_optimizer_trains():
     """Here a scale in the loss, which the model does not have."""
     scale, model = Value(1.0), Line(9.0)
