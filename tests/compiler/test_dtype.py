@@ -169,8 +169,6 @@ def test_a_number_of_an_optimizer_that_is_too_large_is_an_error():
         step([1e20])  # whose square is taken by the engine
         with pytest.raises(OverflowError, match=r"moment 0 is 5.*e\+39, beyond the range of single precision"):
             step([1.0])
-        with pytest.raises(OverflowError, match="moment 0 is"):
-            optimizer.mean[0] = HUGE
         with pytest.raises(OverflowError, match="data of a parameter in training is"):
             weight.data = HUGE
     weight.grad = HUGE
