@@ -23,7 +23,7 @@ function details() {
     if (input !== document.activeElement) input.value = V[i]; // not while the reader moves it
   });
   for (const output of all("#effect"))
-    output.textContent = `${nameOf(root)} = ${text(V0[root])}${changes.size ? `, now ${isUncomputed(root) ? "an error" : text(V[root])}` : ""}`;
+    output.textContent = `${nameOf(root)} = ${text(V0[root])}${isRaised() ? `. ${warnings()}` : changes.size ? `, now ${text(V[root])}` : ""}`;
   at("relations").replaceChildren(...(i < 0 ? [] : relations(i)));
   if (focused && at("details") !== document.activeElement) at(focused)?.focus();
 }

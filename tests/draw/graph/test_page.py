@@ -562,6 +562,7 @@ def test_where_python_raises_an_error_the_page_says_so_and_shows_no_results(visi
     assert "These are the gradients" not in tab.inner_text("#sentence")
     tab.click("#take")
     assert words in tab.inner_text("#outcome")
+    assert tab.inner_text("#effect").endswith(", now inf" if "Python continues" in words else f"an error: {words}.")
     if "Python continues" in words:
         assert tab.inner_text("#result") == "y = inf"
         assert math.isinf(computed(to).data)
