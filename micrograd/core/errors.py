@@ -26,7 +26,8 @@ class PlainNumberError(TypeError):
 def shown(value: Any) -> str:
     """The repr of a value for a message, shortened with "..." if it is longer than 80 characters."""
     text = repr(value)
-    return text if len(text) <= 80 else text[: text.rfind(" ", 0, 77) + 1 or 77] + "..."
+    end = {"[": "...]", "(": "...)", "{": "...}"}.get(text[:1], "...")
+    return text if len(text) <= 80 else text[: text.rfind(" ", 0, 77) + 1 or 77] + end
 
 
 def users_line(error: BaseException | None = None) -> str:
