@@ -31,8 +31,12 @@ NO_LISTS = (Mapping, MappingView, Set, str, bytes, bytearray)
 class ShapeError(ValueError):
     """Arguments whose shape is not what the function takes."""
 
-    def __init__(self, came: Any, expected: Any, why: object = "all examples must have the shape of the first") -> None:
-        super().__init__(f"got arguments of shape {trees.described(came)}, expected {trees.described(expected)}: {why}")
+    def __init__(self, came: Any, expected: Any, why: str = "all examples must have the shape of the first") -> None:
+        super().__init__(came, expected, why)  # with which it is unpickled, as from a process of a pool
+
+    def __str__(self) -> str:
+        came, expected, why = self.args
+        return f"got arguments of shape {trees.described(came)}, expected {trees.described(expected)}: {why}"
 
 
 class TracedError(TypeError):

@@ -79,11 +79,12 @@ class NotFinite(FloatingPointError):
     """A loss or a parameter that is infinite or NaN: `what` names it."""
 
     def __init__(self, name: str, number: float) -> None:
+        super().__init__(name, number)  # with which it is unpickled, as from a process of a pool
         self.what = f"{name} is {number!r}"
-        super().__init__(
-            f"{self.what}: the parameters are those from before this step; "
-            "try a lower learning rate, or inputs on a smaller scale"
-        )
+
+    def __str__(self) -> str:
+        remedy = "try a lower learning rate, or inputs on a smaller scale"
+        return f"{self.what}: the parameters are those from before this step; {remedy}"
 
 
 class Engine:

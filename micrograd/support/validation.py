@@ -51,7 +51,7 @@ def count(name: str, value: Any, least: int = 1) -> int:
 
 def counted(n: int, thing: str) -> str:
     """How many there are of a thing, in words."""
-    return f"{n} {thing}{'s' * (n != 1)}"
+    return f"{n:,} {thing}{'s' * (n != 1)}"
 
 
 def flag(name: str, value: Any) -> bool:

@@ -867,7 +867,7 @@ def test_what_has_no_numbers_in_order_is_refused_by_operations_on_lists(items):
 
 @pytest.mark.parametrize(("value", "text"), [
     (1.5, "1.5"), ("x" * 78, repr("x" * 78)), ("x" * 79, "'" + "x" * 76 + "..."),
-    ([0.123456789] * 20, "[" + "0.123456789, " * 5 + "..."),
+    ([0.123456789] * 20, "[" + "0.123456789, " * 5 + "...]"),
 ])  # fmt: skip
 def test_a_value_that_is_too_long_to_show_ends_in_dots_after_a_whole_item(value, text):
     assert errors.shown(value) == text

@@ -17,7 +17,7 @@ def test_a_few_epochs_are_enough_for_85_percent_of_the_digits_that_are_held_out(
     few = ["--limit", "300", "--epochs", "5", "--backend", backend]
     assert [digits.main([*few, "--target", target]) for target in ("0.85", "0.999")] == [0, 1]
     output, progress = capsys.readouterr()
-    assert output.startswith("MLP(64 -> 32 relu -> 10 linear, 2410 parameters), 300 digits to learn from, 300 to test")
+    assert output.startswith("MLP(64 -> 32 relu -> 10 linear, 2,410 parameters), 300 digits to learn from, 300 to test")
     assert "the target is 85%" in output
     assert "epoch 5/5" in progress
     (xs, ys), (test_xs, test_ys) = digits.from_sklearn()

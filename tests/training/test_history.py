@@ -4,6 +4,8 @@ import pickle
 
 import pytest
 
+from micrograd.compiler.dataset import ShapeError
+from micrograd.compiler.stepping import NotFinite
 from micrograd.training.history import Diverged, Failure, History
 
 FAILURE = Failure(1.5, "the loss is nan", "the loss is nan in epoch 2")
@@ -16,7 +18,7 @@ FAILURE = Failure(1.5, "the loss is nan", "the loss is nan in epoch 2")
         History([1.0, 0.5, 0.25], [2.0, 0.75, 1.0], [0.1] * 3, interrupted=True),
         "3 epochs, loss 1 to 0.25, lowest validation loss 0.75 in epoch 2, interrupted",
     ),
-    (History([1.0] * 10_000, failure=FAILURE), "10000 epochs, loss 1 to 1, ended as the loss is nan"),
+    (History([1.0] * 10_000, failure=FAILURE), "10,000 epochs, loss 1 to 1, ended as the loss is nan"),
     (History([3e122, 1e125, 4e127]), "3 epochs, loss 3e+122 to 4e+127 (it has grown)"),
     (History([1e-3, 1.0]), "2 epochs, loss 0.001 to 1"),
     (History([1e-3, 1.001]), "2 epochs, loss 0.001 to 1.001 (it has grown)"),
@@ -28,7 +30,10 @@ def test_a_history_shows_the_outcome_and_not_all_its_numbers(history, shown):
     assert repr(history) == f"History({shown})"
 
 
-def test_the_error_travels():
-    error = Diverged(FAILURE, History([1.0]))
+@pytest.mark.parametrize("error", [
+    Diverged(FAILURE, History([1.0])), NotFinite("the loss", float("inf")), ShapeError((1,), (2,)),
+    ShapeError((1,), (2,), "call map"),
+], ids=repr)  # fmt: skip
+def test_errors_travel_as_from_a_process_of_a_pool(error):
     again = pickle.loads(pickle.dumps(error))
-    assert (str(again), again.failure, again.history) == (str(error), error.failure, error.history)
+    assert (str(again), vars(again)) == (str(error), vars(error))
