@@ -200,8 +200,9 @@ class NativeLoop:
     def _follow(self) -> None:
         """Count the steps that C has taken, and put the buffers with the latest numbers first."""
         vars(self._optimizer)["steps"] = self._arguments.taken
+        are_turned = self._arguments.p != self._first
         for pair, before in self._pairs:
-            pair[:] = before if self._arguments.p == self._first else before[::-1]
+            pair[:] = before[::-1] if are_turned else before
 
 
 def ranges_of(indices: Sequence[int]) -> "array[int]":
