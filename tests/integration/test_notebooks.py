@@ -31,8 +31,6 @@ TIMES = re.compile(r"^\| \[?(\d)\. .*?\| (\d+) \| (\d+) \|", re.MULTILINE)
 MINUTES = {part: (int(core), int(more)) for part, core, more in TIMES.findall(FIRST.cells[0].source)}
 """The minutes of the core and of what is more, by the number of the part."""
 
-STOPS = ["number", "neuron", "network", "classes", "tensors", "attention", "code"]
-
 each_notebook = pytest.mark.parametrize("path", notebooks.NOTEBOOKS, ids=lambda path: path.stem)
 STORED = [*(notebooks.EXECUTED / path.name for path in notebooks.NOTEBOOKS), *notebooks.FROM_PAGES]
 SLOW = ("4_classes_and_digits", "5_the_bridge", "6_a_transformer")
@@ -105,28 +103,6 @@ def test_it_asks_before_it_shows(path):
     assert text.count("**Predict.**") >= 5
     asked = [i for i, cell in enumerate(cells) if "**Predict.**" in cell.source]
     assert all(cells[i].cell_type == "markdown" for i in asked)
-
-
-@each_notebook
-def test_it_begins_with_a_map_and_questions_from_memory(path):
-    opening = "\n".join(cell.source for cell in notebooks.read(path).cells[:5])
-    stops = re.search(r"^\*Map:\* (.*)$", opening, re.MULTILINE)[1].split(" → ")
-    assert [stop.strip("*") for stop in stops] == STOPS
-    assert [i for i, stop in enumerate(stops, 1) if stop.startswith("**")] == [int(path.name[0])]
-    asked, _, answered = opening.partition("<details><summary>The answers</summary>")
-    assert len(re.findall(r"^\d\. ", asked, re.MULTILINE)[-3:]) == 3
-    assert len(re.findall(r"^\d\. ", answered.partition("</details>")[0], re.MULTILINE)) == 3
-
-
-def test_the_glossary_is_in_order_and_each_term_is_used_in_the_part_it_names():
-    text = (notebooks.HERE / "glossary.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (.*?) \| .*? \| (\d) \|$", text, re.MULTILINE)
-    assert len(rows) > 30
-    assert [term for term, _ in rows] == sorted((term for term, _ in rows), key=str.casefold)
-    for term, part in rows:
-        cells = notebooks.read(notebooks.NOTEBOOKS[int(part) - 1]).cells
-        used = " ".join(" ".join(cell.source for cell in cells).split()).lower()
-        assert all(word.lower() in used for word in term.split(", ")), term
 
 
 @pytest.mark.parametrize(("path", "page"), notebooks.FROM_PAGES.items(), ids=lambda path: path.stem)

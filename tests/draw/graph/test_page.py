@@ -536,18 +536,15 @@ def test_sliders_change_all_numbers_as_python_computes_them(visit):
     assert tab.evaluate("V[root]") == 1.5
 
 
-@pytest.mark.parametrize(
-    ("build", "to", "words"),
-    [
-        (lambda x: (x * 3.0 + 1.0) / x, 0.0, "1 ÷ 0 cannot be computed"),
-        (lambda x: (x * 3.0).sqrt() * 2.0, 0.0, "the derivative of sqrt(0) cannot be computed"),
-        (lambda x: x.log() * 2.0, -1.0, "log(−1) cannot be computed"),
-        (lambda x: x.exp() * 2.0, 1000.0, "exp(1000) cannot be computed"),
-        (lambda x: x**-0.5, 0.0, "0^(−0.5) cannot be computed"),
-        (lambda x: x * x * 1e100, 1e150, "1e300 × 1e100 is too large for a float. Python continues with inf"),
-        (lambda x: 2.0 / x, 1e-320, "2 ÷ 1e−320 is too large for a float. Python continues with inf"),
-    ],
-)
+@pytest.mark.parametrize(("build", "to", "words"), [
+    (lambda x: (x * 3.0 + 1.0) / x, 0.0, "1 ÷ 0 cannot be computed"),
+    (lambda x: (x * 3.0).sqrt() * 2.0, 0.0, "the derivative of sqrt(0) cannot be computed"),
+    (lambda x: x.log() * 2.0, -1.0, "log(−1) cannot be computed"),
+    (lambda x: x.exp() * 2.0, 1000.0, "exp(1000) cannot be computed"),
+    (lambda x: x**-0.5, 0.0, "0^(−0.5) cannot be computed"),
+    (lambda x: x * x * 1e100, 1e150, "1e300 × 1e100 is too large for a float. Python continues with inf"),
+    (lambda x: 2.0 / x, 1e-320, "2 ÷ 1e−320 is too large for a float. Python continues with inf"),
+])  # fmt: skip
 def test_where_python_raises_an_error_the_page_says_so_and_shows_no_results(visit, build, to, words):
     def computed(number):
         root = build(Value(number, label="x"))

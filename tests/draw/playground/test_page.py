@@ -72,9 +72,7 @@ def test_labels_of_an_axis_are_exact_and_short_and_none_is_there_twice(tmp_path)
     ranges = [(low / 20, low / 20 + span / 20) for low in range(-200, 100, 3) for span in range(6, 120, 5)]
     script = (SOURCES.parent / "shell.js").read_text() + (SOURCES / "chart.js").read_text()
     script += "const labelled = ticks => [ticks, tickTexts(ticks).map(words => `: ${words}`)];"
-    script += (
-        f"const results = {json.dumps(ranges)}.map(range => labelled(lossTicks(...range, true).map(x => 10 ** x)));"
-    )
+    script += f"const results = {json.dumps(ranges)}.map(r => labelled(lossTicks(...r, true).map(x => 10 ** x)));"
     for ticks, words in in_node(tmp_path, script):
         assert [float(each[2:].replace("−", "-")) for each in words] == pytest.approx(ticks, rel=1e-9)
         assert max(map(len, words)) <= 2 + 7
@@ -98,10 +96,7 @@ def test_lines_between_three_classes_are_exact_on_the_sides_of_cells_and_meet_in
     script = (SOURCES / "maps.js").read_text(encoding="utf-8")
     lines, n_of_one = in_node(tmp_path, script + MEETING)
     ends = [tuple(round(x, 9) for x in end) for line in lines for end in line]
-    once = [
-        end for end in ends if ends.count(end) == 1 and max(map(abs, end)) < 1
-    ]  # neither goes on nor is at the border
-    assert not once
+    assert not [end for end in ends if ends.count(end) == 1 and max(map(abs, end)) < 1]  # within, and going no further
     [center] = {end for end in ends if ends.count(end) == 3}
     for x, y in {*ends} - {center}:
         third, second, first = sorted([x - 0.25, -x + 0.3 * y, y - 0.2])
