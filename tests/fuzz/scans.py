@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from micrograd import Value, compile, dot, logsumexp, scan, take, where
+from micrograd import Value, compile, dot, logsumexp, promote, scan, take, where
 from tests.helpers import assert_as_engine, assert_close, eager, flat
 
 N_PARAMETERS, N_STATE, N_X = 8, 2, 2
@@ -32,11 +32,15 @@ class Body(NamedTuple):
 
 
 class Program(NamedTuple):
-    """Loops one after the other: the second one scans the ys of the first."""
+    """Loops one after the other: the second one scans the ys of the first.
+
+    Some return a number of the last state `alone`.
+    """
 
     bodies: list[Body]
     rounds: int
     until: bool
+    alone: bool
 
 
 def body(rng: random.Random, n_state: int, n_x: int, n_y: int, depth: int = 0) -> Body:
@@ -53,7 +57,7 @@ def body(rng: random.Random, n_state: int, n_x: int, n_y: int, depth: int = 0) -
         "dot": lambda: rng.randrange(N_PARAMETERS - 4),
         "scan": lambda: (body(rng, 2, 1, 1, depth + 1), rng.randint(8, 10)),
     }
-    for _ in range(rng.randint(1, 7)):
+    for _ in range(rng.randint(0, 7)):
         kind = rng.choice(KINDS)
         if kind != "scan" or depth < 1:
             choice = choices[kind]() if kind in choices else None
@@ -67,7 +71,8 @@ def generate(index: int) -> Program:
     """The program of this number."""
     rng = random.Random(index)
     bodies = [body(rng, N_STATE, N_X, 2), body(rng, N_STATE, 2, 1)]
-    return Program(bodies[: rng.choice([1, 1, 2])], rng.choice([8, 9, 12, 41, 64]), rng.random() < 0.2)
+    bodies, rounds = bodies[: rng.choice([1, 1, 2])], rng.choice([8, 9, 12, 41, 64])
+    return Program(bodies, rounds, until=rng.random() < 0.2, alone=rng.random() < 0.3)
 
 
 def stepped(of: Body, state: list[Any], x: list[Any], outside: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -112,6 +117,8 @@ def run(program: Program, w: list[Value], s: list[Any], xs: list[Any]) -> Any:
         if ys is not None:
             xs = ys
             total = total + sum(y[0] for y in ys) - 0.3 * ys[2][-1]
+    if program.alone:
+        return promote(state[0])[0]
     return total + state[0] * 1.5 + state[-1] + 0.1 * w[0]
 
 

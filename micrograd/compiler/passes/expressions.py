@@ -131,11 +131,12 @@ def expressions(
         if ops[line] != "scatter":
             merger.add_row(line, place)
     for line in joined.values():  # what depends on a loop's sums follows the loop that repeats it
-        needs = {*merger.items[line].values()}
+        needs, parts = {*merger.items[line].values()}, (list[Node](), list[Node]())
         for node in merger.nodes:
-            if not needs.isdisjoint(node.read):
-                needs.update((node.line, *node.items))
-        merger.nodes.sort(key=lambda node: node.line in needs)
+            is_later = not needs.isdisjoint(node.read)
+            needs.update((node.line, *node.items) if is_later else ())
+            parts[is_later].append(node)
+        merger.nodes = [*chain(*parts)]
     return merger.nodes
 
 

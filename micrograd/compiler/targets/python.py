@@ -215,6 +215,8 @@ class _Writer:
         loop = its.loop
         columns = [*node.columns]
         first = () if loop.is_parallel else columns.pop(0)
+        for leaf in (*loop.state, *loop.xs):  # where a loop adds up its x, a sum has taken that name
+            names[leaf] = "{}{}".format(*self.trace.leaves[leaf])
         state, xs = [list(map(names.__getitem__, lines)) for lines in (loop.state, loop.xs)]
         outputs, sums = {j: f"y{line}_{j}" for j in its.outputs}, [f"a{line}_{i}" for i in range(len(loop.added))]
         rows = [self._row(column) for column, _ in zip(columns, xs, strict=False)]
@@ -233,7 +235,7 @@ class _Writer:
         is_kept = not loop.is_backward and not loop.is_parallel
         yield from (f"{name} = []" for name in (*outputs.values(), *[f"rounds{line}"] * is_kept))
         yield f"for {', '.join(xs)}, in zip({', '.join(rows)}):" if rows else f"for _ in range({loop.rounds}):"
-        yield from indented(self._computed(its.nodes, name))
+        yield from indented(self._computed(its.nodes, name) if its.nodes else ["pass"])
         if is_kept:
             yield f"    rounds{line}.append({_list([*state, *xs, *map(names.__getitem__, its.kept)])})"
         yield from (f"    {name}.append({names[its.outputs[j]]})" for j, name in outputs.items())

@@ -127,6 +127,26 @@ def nested(w, s, xs):
     return end + sum(ys) * s[1]
 
 
+def alone(w, s, xs):
+    """A sum, and nothing else."""
+    return scan(lambda t, x: (t + x[0] * s[0] * w[0], x[1] * s[1]), 1.0, xs)[0]
+
+
+def carried(w, s, xs):
+    """A number that stays as it is, beside a sum that nothing uses."""
+    return scan(lambda t, x: ([t[0], t[1] + x[0] * w[0]], None), s, xs)[0][0] * w[1]
+
+
+def squared(w, s, xs):
+    """A sum of squares of sums."""
+
+    def step(state, x):
+        total, _ = scan(lambda t, v: (t + v * x[0], None), 0.0, w)
+        return state + total * total, None
+
+    return scan(step, s[0], xs)[0] * s[1]
+
+
 def inner_sums(w, s, xs):
     """In each round, a sum with a state that is not used, and a loop that ends early, in a loop that adds up."""
 
@@ -139,6 +159,7 @@ def inner_sums(w, s, xs):
 
 
 PROGRAMS = [nested, inner_sums, constant, unused, mixed, two, looked_up, outside, of_constants, until, shared, rows]
+PROGRAMS += [alone, carried, squared]
 each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 
 
