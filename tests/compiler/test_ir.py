@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import micrograd
-from micrograd import Value, dot, logsumexp, losses, nn, take, where
+from micrograd import Value, dot, logsumexp, take, where
 from micrograd.compiler import passes
 from micrograd.compiler.frontend.graph import Ends
 from micrograd.compiler.ir import Loop, Scatter, refs, span
@@ -80,13 +80,6 @@ def test_every_operation(operation):
         numbers = [float(number) for number in point]
         check(operation.apply, numbers)
         check(lambda *xs: micrograd.sum([operation.apply(*xs)] * 2), numbers)
-
-
-@pytest.mark.usefixtures("order")
-@pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid"])
-def test_networks(activation):
-    model = nn.MLP(4, [5, 3], activation=activation, rng=1)
-    check(lambda x, y: losses.cross_entropy(model(x), y), ([0.1, -0.2, 0.3, 0.4], 2.0), model.parameters())
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -246,47 +239,6 @@ def test_kernels_of_random_functions_compute_what_the_engine_does(function):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(passes, "ORDERS", (order,))
             check(lambda xs: function(xs, ws), ([0.3 - 0.05 * k for k in range(12)],), ws)
-
-
-W = [Value(0.1 * k - 0.3) for k in range(6)]
-GOLDEN = {
-    "a layer of rows at uneven distances": (
-        lambda xs: [dot(W[k : k + 3], xs).tanh() for k in (0, 3, 1)],
-        ([1.0] * 3,),
-        """\
-t0[0] = sum(p[i] * x[i] for i in 3)
-t0[1] = sum(p[3+i] * x[i] for i in 3)
-t0[2] = sum(p[1+i] * x[i] for i in 3)
-for i in 3:
-    y[i] = tanh(t0[i])
-""",
-    ),
-    "a stencil, and what it leaves": (
-        lambda x: [x[0], *[x[i - 1] + W[0] * x[i + 1] for i in range(1, 5)], x[-1]],
-        ([1.0] * 6,),
-        """\
-for i in 4:
-    y[1+i] = x[i] + p[0] * x[2+i]
-y[0] = x[0]
-y[5] = x[5]
-""",
-    ),
-    "sums in the order of what uses them": (
-        lambda xs: [total.exp() for _, total in sorted((i, xs[i] + W[i]) for i in (2, 0, 3, 1))],
-        ([1.0] * 4,),
-        """\
-for i in 4:
-    t0[i] = x[i] + p[i]
-    y[i] = exp(t0[i])
-""",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", GOLDEN)
-def test_a_small_program_s_kernel(name):
-    function, example, text = GOLDEN[name]
-    assert micrograd.compile(function, example, parameters=W, backend="python").ir == text
 
 
 def test_a_power_to_any_constant_is_shown_as_a_power():

@@ -13,8 +13,6 @@ BENCHMARKS = CHECKOUT / "tests" / "benchmarks"
 
 def prepared(cost, result):
     """A contestant that always costs as much; in another process, so its numbers come as arguments."""
-    if result == "ends":
-        raise SystemExit(3)
     return lambda: (cost, result)
 
 
@@ -33,11 +31,6 @@ def test_medians_and_ratios_are_those_of_the_contestants():
 def test_contestants_that_compute_different_results_are_not_compared(other):
     with pytest.raises(RuntimeError, match=r"a task: the contestants computed different results: .*number 1"):
         run(benchmark(1.0, other))
-
-
-def test_a_contestant_that_ends_is_named():
-    with pytest.raises(RuntimeError, match="number 1 has ended with status 3"):
-        run(benchmark(1.0, "ends"))
 
 
 def test_the_page_and_its_charts_are_those_of_the_numbers_that_are_stored():

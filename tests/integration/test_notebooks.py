@@ -110,15 +110,6 @@ def test_a_page_is_a_notebook_too(path, page):
     assert sources(notebooks.from_page(page)) == sources(notebooks.read(path))
 
 
-def test_the_page_for_teachers_knows_the_notebooks():
-    text = (notebooks.HERE / "README.md").read_text(encoding="utf-8")
-    assert re.findall(r"^\| \[\d\..*?\]\((.*?)\)", text, re.MULTILINE) == [path.name for path in notebooks.NOTEBOOKS]
-    assert {part: (int(core), int(more)) for part, core, more in TIMES.findall(text)} == MINUTES
-    assert sum(core for core, _ in MINUTES.values()) == 240  # the four hours of its heading
-    lesson = text.partition("## A lesson around the playground (40 minutes)")[2].partition("\n## ")[0]
-    assert sum(map(int, re.findall(r"^\| (\d+) \|", lesson, re.MULTILINE))) == 40
-
-
 def test_every_check_is_used_in_a_notebook():
     sources = "\n".join(cell.source for path in notebooks.NOTEBOOKS for cell in notebooks.read(path).cells)
     assert sorted(ASKED.findall(sources)) == sorted([*EXERCISES, "engine"])
