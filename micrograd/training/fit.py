@@ -91,10 +91,11 @@ def fit(
     xs, ys
         The inputs and targets of the examples: lists, arrays or tables. The model and the loss get rows as lists.
     epochs, batch_size, rng
-        How many passes to make over the data; how many examples to a step, by default all; how to shuffle each pass.
+        How many passes to make over the data; how many examples to a step, by default all; how to shuffle each pass:
+        by a seed, or by a generator, which goes on where it is.
     optimizer, schedule
-        What changes the parameters, by default Adam with 0.01; and a function from the number of steps taken to the
-        learning rate of the next, called right before that step.
+        What changes the parameters, by default Adam with 0.01; and a function from the number of steps taken in this
+        call to the learning rate of the next, called right before that step.
     validation, patience
         The inputs and targets of examples to measure, but not to train on; and how many epochs to wait for these to
         reach a lower loss before the training ends. With patience, all that the optimizer trains is set back to the
@@ -102,7 +103,8 @@ def fit(
     progress
         Where to report progress: a stream; or True for the notebook that runs this program, or else stderr.
     backend
-        What takes the steps: a `Backend`, or its name. tests/pages/compile.md says which models the engine trains.
+        What takes the steps: a `Backend`, or its name. By default, it is the engine, which trains any model, slowly;
+        tests/pages/training.md says more.
     """
     backend, parameters = Backend.of(backend), _checked(model, loss, optimizer, schedule, progress)
     data, measured = _examples(loss, xs, ys, validation, patience)
