@@ -122,8 +122,6 @@ def _in_lanes(step: Any, own: set[str], lanes: int, depth: int = 1) -> Iterator[
 
 def _lane(ref: Ref, own: set[str], lanes: int, depth: int, first: int = 0) -> Ref:
     """A reference in a loop over lanes, inside `depth` loops; the loop starts at the lane `first`."""
-    if not ref.strides:
-        return ref
     k = lanes if ref.array in own else 1
     outer, *inner = [k * stride for stride in ref.strides]
     step = 1 if ref.array in own else outer
