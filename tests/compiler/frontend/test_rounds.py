@@ -23,13 +23,14 @@ const results = [valueAndGrad(parameters, x, dx), dx, backward(parameters, x, g)
 
 
 def mixed(w, s, xs):
-    """A dict of states, xs in lists, all ys, the last state, and parameters in rows and alone."""
+    """A dict of states in its own order, xs in lists, all ys, the last state, and parameters in rows and alone."""
 
     def step(state, x):
-        h = [dot(w[3 * i : 3 * i + 3], [*state["h"], x[0]]).tanh() for i in range(2)]
-        return {"h": h, "total": state["total"] + h[0] * x[1] * w[6]}, [h[1] * w[7], x[0]]
+        total, before = state.values()
+        h = [dot(w[3 * i : 3 * i + 3], [*before, x[0]]).tanh() for i in range(2)]
+        return {"total": total + h[0] * x[1] * w[6], "h": h}, [h[1] * w[7], x[0]]
 
-    state, ys = scan(step, {"h": s[:2], "total": 0.0}, xs)
+    state, ys = scan(step, {"total": 0.0, "h": s[:2]}, xs)
     return state["total"] * state["h"][1] + sum(a * b * 0.1 for a, b in ys) + ys[3][0]
 
 
