@@ -160,8 +160,8 @@ def pack(batches: Sequence[Any], precision: Precision = DOUBLE, axes: Axes | Non
     """The examples of each argument as buffers, in the shape of the first one; or those that were packed before."""
     axes = (0,) * len(batches) if axes is None else axes
     if len(batches) == 1 and isinstance(packed := batches[0], Batch):
-        shared, expected = ([axis is None for axis in of] for of in (packed.axes, axes))
-        if packed.precision != precision or (shared != expected and len(shared) == len(expected)):
+        are_alike = packed.axes == axes or [a is None for a in packed.axes] == [a is None for a in axes]
+        if packed.precision != precision or (not are_alike and len(packed.axes) == len(axes)):
             other = "with other in_axes or in another precision"
             raise TypeError(f"got examples packed {other}: pack them with the function that takes them")
         return packed

@@ -258,7 +258,6 @@ class Function:
             out = empty((n,), self.precision.code) if packed.as_arrays else self.precision.zeros(n)
         call: Any = code.call("forward", packed, out)
         self._make(call, "forward", packed, self._numbers() if numbers is None else numbers)
-        call.release()
         return out
 
     def _sums(self, batches: Iterable[Batch], numbers: Sequence[float], seed: float) -> tuple[float, "array[float]"]:
@@ -268,7 +267,6 @@ class Function:
             results = self.precision.zeros(packed.n)
             call: Any = self._code[packed.shapes].call("backward", packed, results, gradients, seed)
             self._make(call, "backward", packed, numbers)
-            call.release()
             total += call.total
         return total, gradients
 

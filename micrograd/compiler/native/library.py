@@ -122,30 +122,21 @@ def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
 class Library:
     """The library for a kind of call, which `built` returns.
 
-    Once it is loaded, `run` is the generated function. Each call takes a `workspace`; once it is released, any
-    thread can take it.
+    Once it is loaded, `run` is the generated function, and `room` how many numbers a call needs space for.
     """
 
     def __init__(self, graph: Graph, precision: Precision, built: Callable[[], ctypes.CDLL]) -> None:
         self.graph, self.precision, self._built = graph, precision, built
-        numbers = struct.Struct(f"={graph.n_parameters}{precision.code}")  # of parameters
-        self.pack_into, self._size = numbers.pack_into, numbers.size
+        self.pack_into = struct.Struct(f"={graph.n_parameters}{precision.code}").pack_into  # parameters
         self.run: Any = None
-        self.free: list[Any] = []
 
     def load(self) -> None:
         """Load it, unless it is loaded. Raises CompilerError if it cannot be built."""
         if not self.run:
             library = self._built()
-            self.room, self.run = ctypes.c_int64.in_dll(library, "room").value, RUN(("run", library))
+            self.room = ctypes.c_int64.in_dll(library, "room").value // self.precision.size
+            self.run = RUN(("run", library))
             self._built = lambda: library  # so that the text is freed
-
-    def workspace(self) -> Any:
-        """A workspace that no call uses: `room` bytes, and behind them space for the parameters."""
-        try:
-            return self.free.pop()
-        except IndexError:
-            return ctypes.create_string_buffer(self.room + self._size)
 
 
 class NativeCall:
@@ -155,24 +146,18 @@ class NativeCall:
     """
 
     def __init__(self, library: Library, packed: Batch, results: Any, gradients: Any, seed: float) -> None:
-        self._work, self.library = library.workspace(), library
-        self._used = packed, results, gradients
-        self._fill = partial(library.pack_into, self._work, library.room)
+        self.library, work = library, library.precision.zeros(library.room)
+        self._used = packed, results, gradients, work
         self._in_place: Any = ()  # the parameters, if C reads them where they are: a buffer, or that there are none
+        self._fill: Any = None  # otherwise, this packs them into a buffer of the call's own
         g = None if gradients is None else address(gradients) or address(results)  # NULL if it is empty
-        work = ctypes.addressof(self._work)
-        self._own = work + library.room
-        self._arguments = CallArguments(self._own, packed.address, None, seed, g, address(results), work, packed.n)
+        self._arguments = CallArguments(None, packed.address, None, seed, g, address(results), address(work), packed.n)
         self._go: Callable[[], int] = partial(library.run, ctypes.addressof(self._arguments))
 
     @property
     def addresses(self) -> tuple[int | None, int]:
         """Where its function and its arguments are, for code in C that makes the call."""
         return ctypes.cast(self.library.run, POINTER).value, ctypes.addressof(self._arguments)
-
-    def release(self) -> None:
-        """Give the workspace to other calls, after the last run. Not by `__del__`, in which Python ignores a Ctrl-C."""
-        self.library.free.append(self._work)
 
     def run(self, parameters: Sequence[float]) -> int:
         """Make the call. Where Python raises an error, C goes on with an infinity or NaN, and then this returns 1.
@@ -183,11 +168,13 @@ class NativeCall:
             if type(parameters) is memoryview and parameters.format == self.library.precision.code:
                 self._in_place, self._arguments.p = parameters, address(parameters)
             else:
+                if self._in_place is not None:
+                    own = self.library.precision.zeros(self.library.graph.n_parameters)
+                    self._in_place, self._arguments.p = None, address(own)
+                    self._fill = partial(self.library.pack_into, own, 0)
                 self._fill(*parameters)
-                if self._in_place:
-                    self._in_place, self._arguments.p = (), self._own
         if (failed := self._go()) and self.library.precision != DOUBLE and not self.library.graph.trace.ieee:
-            _, results, gradients = self._used
+            _, results, gradients, _ = self._used
             if not all(map(math.isfinite, chain(results, gradients or ()))):
                 raise OverflowError(f"an intermediate number is beyond the range of single precision: {REMEDY}")
         return failed & 1

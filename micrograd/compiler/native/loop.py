@@ -87,7 +87,6 @@ class NativeLoop:
         )  # fmt: skip
         self._address, self._ranges = ctypes.addressof(self._arguments), ranges  # to which the arguments point
         self._rates = self._losses = array("d")
-        self._calls: list[Any] = []  # for each shape of the examples that are bound
         self._bound: tuple[Any, ...] = (None,)  # the sampler of these, and what else the arguments point to
 
     @contextmanager
@@ -161,20 +160,15 @@ class NativeLoop:
     def _bind(self, sampler: Sampler) -> None:
         """Let the next steps be on these examples."""
         self._bound = (None,)  # if a Ctrl-C comes, the next step binds its examples again
-        while self._calls:
-            self._calls.pop().release()  # others of the same shapes take their workspaces
         examples, n, arguments = sampler.examples, len(sampler.examples), self._arguments
-        function, indices = self._function, array("q", [0]) * n
-        losses = function.precision.zeros(n)
-        for batch in examples.batches:
-            code = function._code[batch.shapes]
-            self._calls.append(code.call("backward", batch, losses))
-        programs = (POINTER * (2 * len(self._calls)))(*chain(*[call.addresses for call in self._calls]))
-        arguments.programs, arguments.n_programs = ctypes.addressof(programs), len(self._calls)
+        code, indices, losses = self._function._code, array("q", [0]) * n, self._function.precision.zeros(n)
+        calls = [code[batch.shapes].call("backward", batch, losses) for batch in examples.batches]
+        programs = (POINTER * (2 * len(calls)))(*chain(*[call.addresses for call in calls]))
+        arguments.programs, arguments.n_programs = ctypes.addressof(programs), len(calls)
         arguments.bucket, arguments.slot = address(examples.bucket), address(examples.slot)
-        arguments.order = address(sampler.order) if len(self._calls) > 1 else None  # in the order they came in
+        arguments.order = address(sampler.order) if len(calls) > 1 else None  # in the order they came in
         arguments.indices, arguments.n_examples, arguments.size = address(indices), n, sampler.size
-        self._bound = sampler, programs, indices
+        self._bound = sampler, calls, programs, indices
 
     def _run(self, rates: Sequence[float], rng: Any) -> Sequence[float]:
         """Call C, which takes a step at each of the rates, up to one that fails. Returns the losses of the steps taken.

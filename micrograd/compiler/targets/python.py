@@ -114,9 +114,6 @@ class PythonCall(NamedTuple):
         memoryview(self.results)[:] = array("d", numbers)
         return 0
 
-    def release(self) -> None:
-        """Do nothing: a call in Python has no workspace."""
-
 
 def _compiled(graph: Graph, kind: CallSpec) -> Callable[..., Any]:
     space: dict[str, Any] = {**NAMESPACE, **(IEEE_NAMESPACE if graph.trace.ieee else {})}

@@ -9,7 +9,7 @@ import pytest
 from micrograd import Value, compile
 from micrograd.compiler.dataset import address
 from micrograd.compiler.native import loop, toolchain
-from micrograd.compiler.native.library import POINTER, Library
+from micrograd.compiler.native.library import POINTER
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.optim import SGD
 from tests.helpers import has_compiler, interrupt_while, needs_compiler
@@ -69,15 +69,3 @@ def test_a_step_that_ctrl_c_interrupts_is_counted():
         for _ in range(5):
             interrupt_while(lambda: step(batch), 0.01)
             assert w.data == pytest.approx(-optimizer.steps)
-
-
-@needs_compiler
-def test_batches_that_take_turns_share_a_workspace(monkeypatch):
-    taken, workspace = [], Library.workspace
-    monkeypatch.setattr(Library, "workspace", lambda its: taken.append(workspace(its)) or taken[-1])
-    w = Value(1.0)
-    fast = compile(lambda x: w * x, (1.0,), parameters=[w], backend="c")
-    one, other = fast.pack([1.0, 2.0]), fast.pack([3.0, 5.0])
-    with fast.training(SGD([w], 0.5)) as step:
-        assert [step(one), step(other), step(one)] == [1.5, 1.0, -2.625]
-    assert [room is taken[0] for room in taken] == [True] * 3
