@@ -106,10 +106,9 @@ class Optimizer:
         if self.clip_grad_norm is not None:
             scale = clip_scale(_norm(grads), self.clip_grad_norm)
             grads = [grad * scale for grad in grads]
+        check_moments(self)
         rule = self._beside(data[0]).rule()
         changed = list(map(rule, data, grads, *[getattr(self, name) for name in self.moments]))
-        if len(changed) < len(data):
-            check_moments(self)
         check_result(self, changed[0])  # checking one is enough: they all come from the same rule
         data, *moments = map(list, zip(*changed, strict=True))
         state = dict(zip(self.moments, moments, strict=True), steps=self.steps + 1)

@@ -324,8 +324,9 @@ def test_a_rule_that_returns_no_tuple_of_the_right_length_or_a_value_changes_not
     assert (own.steps, own.mean) == (0, [0.0, 0.0])
 
 
-def test_moments_of_another_length_are_an_error():
+@pytest.mark.parametrize("n", [1, 3])
+def test_moments_of_another_length_are_an_error(n):
     sgd = SGD([Value(1.0), Value(2.0)], 0.1, momentum=0.9)
-    sgd.velocity = [0.0]
-    with pytest.raises(ValueError, match="^velocity has 1 numbers: expected 2, one for each parameter$"):
+    sgd.velocity = [0.0] * n
+    with pytest.raises(ValueError, match=f"^velocity has {n} numbers: expected 2, one for each parameter$"):
         sgd.step()
