@@ -89,8 +89,7 @@ def train_test_split(
     """Shuffle the examples and split them in two: train_xs, test_xs, train_ys, test_ys, as in scikit-learn.
 
     Arrays and tables give arrays, anything else lists. `test_size` is a share below 1, or a number of examples.
-    `stratify` has the class of each example, such as `ys`: then both parts get the same share of each class, as nearly
-    as possible.
+    `stratify` has each example's class, such as `ys`: both parts get the same share of a class, to within an example.
 
     Raises ValueError if the lengths differ or a part would be empty, TypeError if an argument has no items by position.
     """
@@ -107,8 +106,10 @@ def train_test_split(
     members: dict[Any, list[int]] = {}
     for i in order:
         members.setdefault(classes[i], []).append(i)
-    quantile = {i: (k + 0.5) / len(group) for group in members.values() for k, i in enumerate(group)}
-    chosen = set(sorted(order, key=quantile.__getitem__)[:size])
+    chosen, end = set[int](), 0
+    for group in members.values():  # its share of `size`, rounded so that all add up to `size`
+        start, end = end, end + len(group)
+        chosen.update(group[: end * size // n - start * size // n])
     train, test = [i for i in order if i not in chosen], [i for i in order if i in chosen]
 
     def selected(items: Any) -> Any:
