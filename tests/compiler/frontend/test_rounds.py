@@ -133,6 +133,13 @@ def alone(w, s, xs):
     return scan(lambda t, x: (t + x[0] * s[0] * w[0], x[1] * s[1]), 1.0, xs)[0]
 
 
+def quotients(w, s, xs):
+    """A sum of fifths, added up as wholes; the gradients' loop computes the same wholes, before the sum is read."""
+    scale = w[0].exp()
+    total, ys = scan(lambda t, x: (t + 0.2 * (x[1] / (scale * x[0] + 3.0)), x[0] * x[1]), 1.0, xs)
+    return total + ys[3]
+
+
 def carried(w, s, xs):
     """A number that stays as it is, beside a sum that nothing uses."""
     return scan(lambda t, x: ([t[0], t[1] + x[0] * w[0]], None), s, xs)[0][0] * w[1]
@@ -160,7 +167,7 @@ def inner_sums(w, s, xs):
 
 
 PROGRAMS = [nested, inner_sums, constant, unused, mixed, two, looked_up, outside, of_constants, until, shared, rows]
-PROGRAMS += [alone, carried, squared]
+PROGRAMS += [alone, carried, squared, quotients]
 each_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 
 
