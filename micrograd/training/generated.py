@@ -11,8 +11,9 @@ import random
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from functools import partial
 from itertools import chain
 from typing import Any, cast
 
@@ -34,6 +35,7 @@ log = logging.getLogger("micrograd")
 
 CALLS = 3  # of an example: two draw the same mask for two units a quarter of the time
 SECONDS = 0.02  # of calls: a small network takes ten times as long to compile
+FILL = (dict, dict.update), (list, list.extend), (deque, deque.extend)  # how what a model may keep is filled again
 PARTS = Value, Neuron, Embedding  # of models: they keep no other numbers, and walking through weights takes long
 REMEDY = 'make them part of the examples, or give backend="eager"'
 NOT_THE_SAME = (
@@ -56,26 +58,24 @@ def generated(
     and then the log says why, unless the engine fails, too. If it cannot be compiled, that is an error unless the
     backend is "auto" without an executor.
     """
-    n = len({*engine.parameters})
-    with _restored(sampler.rng, *parts_of(functions)) as states:
-        trial = Trial(engine, states, functions)
+    n, kept = len({*engine.parameters}), Kept(engine, functions, sampler.rng)
+    with ExitStack() as undone:
+        undone.callback(finish, kept.put_back)
+        trial = Trial(engine, kept)
         try:
             if not trial.why:
-                before = states()
-                try:
-                    training = entered(stack, engine, backend, sampler, epochs)
-                    if states() != before:  # for a shape that the calls did not have
-                        trial.why = CHANGES
-                finally:
-                    # In a block in single precision, the engine computes with rounded parameters. This call also
-                    # replaces traced numbers that the model stored, such as activations.
-                    trial.call(0, 1e-2 if backend.precision == "single" else 0.0)
+                before = kept.states()
+                training = entered(stack, engine, backend, sampler, epochs)
+                if kept.states() != before:  # for a shape that the calls did not have
+                    trial.why = CHANGES
                 function, examples = training.function, sampler.examples
                 with suppress(ArithmeticError, ValueError):  # the step that takes this example raises it, too
                     loss, _ = function._sums(examples.parts([0]), function._numbers(), 1.0)
                     trial.compare(0, loss, 1e-6 if function.precision == DOUBLE else 1e-2)
                 graphs = [function._code[batch.shapes].graph for batch in examples.batches]
                 if not trial.why and any(graph.has_gradients(n) for graph in graphs):
+                    undone.pop_all()
+                    trial.call(0)  # replaces traced numbers that the model has stored, such as activations
                     return training
         except Exception as error:
             if backend.name != "auto" or backend.executor is not None:
@@ -86,8 +86,7 @@ def generated(
             if not trial.failed:
                 line = users_line(error.__cause__ or error)
                 trial.why = f"the model cannot be compiled: {error}" + ("" if line in str(error) else f" ({line})")
-    stack.close()
-    finish(trial.undo)
+        stack.close()
     if trial.why:
         log.warning("training eagerly, since %s", trial.why)
     return engine
@@ -106,66 +105,61 @@ def entered(stack: ExitStack, engine: Engine, backend: Backend, sampler: Sampler
     return training
 
 
-@contextmanager
-def _restored(*parts: Any) -> Iterator[Callable[[], bytes]]:
-    """After the block, set back the generators of the parts and the global ones. Yields what reads their states."""
-    numpy: Any = sys.modules.get("numpy.random")
+class Kept:
+    """What the model and its loss keep from call to call, to compare and to put back: the numbers of parameters, all
+    parts of a Module, the attributes of anything else with their parts, and random generators, the global ones, too.
+    """
+
+    def __init__(self, engine: Engine, functions: Sequence[Any], rng: Any) -> None:
+        self._roots = [each if isinstance(each, Module) else getattr(each, "__dict__", None) for each in functions]
+        self._parameters, parts = engine.all_parameters, walk(self._roots, PARTS)
+        self._values = [*self._parameters, *[part for part in parts if isinstance(part, Value)]]
+        self._data = [value.data for value in self._values]
+        self._generators = _generators([rng, *parts])
+        self._before = [(each.__setstate__, each.__getstate__()) for each in self._generators]
+        self._before += [copied for part in parts if (copied := _copied(part))]
+
+    def numbers(self) -> list[Any]:
+        """The states of generators, the numbers of parameters, and all others; an array as its bytes."""
+        data, parts = [parameter.data for parameter in self._parameters], walk(self._roots, PARTS)
+        found = [x.data if isinstance(x, Value) else x.tobytes() if _has_numbers(x) else x for x in parts]
+        return [self.states(), *data, *[x for x in found if isinstance(x, (int, float, bytes))]]
+
+    def states(self) -> bytes:
+        """The states of the generators."""
+        return pickle.dumps([each.__getstate__() for each in self._generators])
+
+    def put_back(self) -> None:
+        """Let all be as it was."""
+        set_back(self._values, self._data)
+        for put, before in self._before:
+            put(before)
+
+
+def _generators(parts: Sequence[Any]) -> list[Any]:
+    """The random generators among some objects of any class and their attributes, and the global ones."""
+    numpy = sys.modules.get("numpy.random")
     kinds = random.Random, getattr(numpy, "RandomState", ()), getattr(numpy, "BitGenerator", ())
-    parts = tuple(part for part in parts if not isinstance(part, PARTS))
-    inside = chain(parts, *[vars(part).values() for part in parts if hasattr(part, "__dict__")])  # of any class
-    found = [each.bit_generator if hasattr(type(each), "bit_generator") else each for each in inside]
-    own: list[Any] = [x for x in found if isinstance(x, kinds) and not isinstance(x, random.SystemRandom)]
-    of_each = [(x.__getstate__, x.__setstate__) for x in own] + [(random.getstate, random.setstate)]
-    of_each += [(numpy.get_state, numpy.set_state)] if hasattr(numpy, "get_state") else []
-    before = [get() for get, _ in of_each]
-    try:
-        yield lambda: pickle.dumps([get() for get, _ in of_each])
-    finally:
-        for (_, put), state in zip(of_each, before, strict=True):
-            put(state)
+    parts = [random, getattr(numpy, "mtrand", None), *parts]  # the first two are modules with the global ones
+    found = chain(parts, *[getattr(part, "__dict__", {}).values() for part in parts])
+    own = [each.bit_generator if hasattr(type(each), "bit_generator") else each for each in found]
+    return [each for each in own if isinstance(each, kinds) and not isinstance(each, random.SystemRandom)]
 
 
-def parts_of(functions: Sequence[Any]) -> list[Any]:
-    """The parts of the model and the loss; of one that is no Module, its attributes and their parts."""
-    return walk([each if isinstance(each, Module) else getattr(each, "__dict__", None) for each in functions], PARTS)
-
-
-def numbers_of(functions: Sequence[Any]) -> list[Any]:
-    """The numbers that the model and the loss keep; an array as its bytes."""
-    parts = [part.data if isinstance(part, Value) else part for part in parts_of(functions)]
-    parts = [part.tobytes() if _has_numbers(part) else part for part in parts]
-    return [part for part in parts if isinstance(part, (int, float, bytes))]
+def _copied(held: Any) -> tuple[Callable[[Any], Any], Any] | None:
+    """How to put back what a list, a dict or an array holds, not by methods of a subclass, and a copy of that."""
+    if _has_numbers(held) and held.flags.writeable:
+        return partial(held.__setitem__, ...), held.copy()
+    held = vars(held) if isinstance(held, Module) else held
+    for kind, fill in FILL:
+        if isinstance(held, kind):
+            return lambda before, kind=kind, fill=fill: (kind.clear(held), fill(held, before)), kind(held)
+    return None
 
 
 def _has_numbers(part: Any) -> bool:
     """Whether this is a NumPy array of numbers, or a NumPy number."""
     return isinstance(part, (numpy_class("ndarray"), numpy_class("generic"))) and part.dtype.kind in "biuf"
-
-
-def held_by(functions: Sequence[Any]) -> list[tuple[Any, Any]]:
-    """The attributes, lists, dicts and arrays of both, each with a copy to `put_back`; Values with their numbers."""
-    found: list[Any] = [vars(part) if isinstance(part, Module) else part for part in parts_of(functions)]
-    return [
-        (held, held.data if isinstance(held, Value) else dict(held) if isinstance(held, dict) else [*held])
-        for held in found
-        if isinstance(held, (Value, dict, list, deque))
-    ] + [(held, held.copy()) for held in found if _has_numbers(held) and held.flags.writeable]
-
-
-def put_back(held: Any, before: Any) -> None:
-    """Put back what a dict, a list, an array or a Value held before, not by methods that a subclass may override."""
-    if isinstance(held, Value):
-        set_back([held], [before])
-    elif isinstance(held, dict):
-        dict.clear(held)
-        dict.update(held, before)
-    elif isinstance(held, deque):
-        held.clear()
-        held.extend(before)
-    elif isinstance(held, list):
-        held[:] = before
-    else:
-        held[...] = before
 
 
 class Trial:
@@ -177,9 +171,8 @@ class Trial:
     """
 
     @gc_paused()
-    def __init__(self, engine: Engine, states: Callable[[], bytes], functions: Sequence[Any]) -> None:
+    def __init__(self, engine: Engine, kept: Kept) -> None:
         self.why, self._engine = "", engine
-        self._kept, self._data = held_by(functions), self._parameters()
         self.failed: list[int] = []  # the examples for which one of them raises an error
         self._first: dict[int, float] = {}  # the first loss of each example
         start = time.perf_counter()
@@ -187,26 +180,17 @@ class Trial:
             found = []
             for _ in range(CALLS):
                 self.call(i)
-                found.append((states(), numbers_of(functions), self._parameters()))
+                found.append(kept.numbers())
             if any(each != found[0] for each in found[1:]):  # between calls: the first may set them
                 self.why = self.why or CHANGES
             each = (time.perf_counter() - start) / (i + 1)
             if each * (i + 2) > SECONDS:  # the next example would take too long
                 break
 
-    def _parameters(self) -> list[Any]:
-        return [parameter.data for parameter in self._engine.all_parameters]
-
-    def undo(self) -> None:
-        """Set back the parameters, and all that the model and the loss keep."""
-        set_back(self._engine.all_parameters, self._data)
-        for held, before in self._kept:
-            put_back(held, before)
-
-    def call(self, i: int, tolerance: float = 0.0) -> None:
+    def call(self, i: int) -> None:
         """Call them on an example."""
         try:
-            self.compare(i, self._engine.loss_of(*self._engine.data.arguments(i)).data, tolerance)
+            self.compare(i, self._engine.loss_of(*self._engine.data.arguments(i)).data)
         except Exception:  # the step that takes this example raises it, too
             self.failed.append(i)
 
