@@ -121,3 +121,11 @@ def examples(xs: Any, ys: Any, names: Sequence[str] = ("xs", "ys")) -> tuple[Seq
     if len(xs) == 0:
         raise ValueError(f"{names[0]} is empty: expected at least one example")
     return xs, ys
+
+
+def pair(validation: Any) -> tuple[Any, Any]:
+    """The inputs and targets of validation examples. Raises ValueError unless these are two."""
+    if not isinstance(validation, (tuple, list)) or len(validation) != 2:
+        raise ValueError(f"validation is {shown(validation)}: expected a pair (xs, ys) of inputs and targets")
+    xs, ys = validation
+    return xs, ys

@@ -15,12 +15,11 @@ from typing import Any, Protocol, TextIO
 
 from micrograd.compiler.options import Backend
 from micrograd.compiler.stepping import Engine, Loop, NotFinite, OptimizerLike, Sampler
-from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.optim import Adam, Optimizer, Schedule, depends_on_step_only
 from micrograd.support.signals import interrupts_noted, set_back
 from micrograd.support.trees import as_lists, flat
-from micrograd.support.validation import Rng, as_list, count, examples, generator, number, require_attributes
+from micrograd.support.validation import Rng, as_list, count, examples, generator, number, pair, require_attributes
 from micrograd.training.history import Diverged, Failure, History
 from micrograd.training.progress import Progress
 
@@ -267,9 +266,7 @@ def _examples(loss: Any, xs: Any, ys: Any, validation: Pair | None, patience: in
         if validation is None:
             raise ValueError("patience needs a validation loss to watch: give validation=(xs, ys) with it")
     if validation is not None:
-        if not isinstance(validation, (tuple, list)) or len(validation) != 2:
-            raise ValueError(f"validation is {shown(validation)}: expected a pair (xs, ys) of inputs and targets")
-        measured = Table(*examples(*validation, names=("validation[0]", "validation[1]")))
+        measured = Table(*examples(*pair(validation), names=("validation[0]", "validation[1]")))
     if check_targets := getattr(loss, "check_targets", None):
         check_targets(data.ys, "ys")
         check_targets(measured.ys if measured else (), "validation[1]")

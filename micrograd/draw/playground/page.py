@@ -26,7 +26,7 @@ from micrograd.engine import Value
 from micrograd.nn import Embedding, Layer, Module, Neuron, document, walk, weight_limit
 from micrograd.optim import Adam, Optimizer
 from micrograd.support.trees import as_lists, flat, leaves, shape_of, unflatten
-from micrograd.support.validation import examples, require_attributes
+from micrograd.support.validation import examples, pair, require_attributes
 
 NUMBERS = 1_000_000  # in all examples: some megabytes of the page
 WEIGHTS = 20_000  # of a model: tracing one as large takes some seconds
@@ -50,7 +50,7 @@ def page(
     chosen = product(*(values.values() for values in offered.values()))
     models = [model(**dict(zip(offered, values, strict=True))) for values in chosen] if offered else [model]
     table, rows = _table(loss, xs, ys)
-    held = [] if validation is None else _table(loss, *validation, size=len(rows[0]), kind="validation ")[1]
+    held = [] if validation is None else _table(loss, *pair(validation), size=len(rows[0]), kind="validation ")[1]
     trained = [_trained(each, loss, table, optimizer) for each in models]
     parts, codes = zip(*trained, strict=True)
     inputs = len(flat(table[0][0]))

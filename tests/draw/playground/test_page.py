@@ -317,6 +317,7 @@ def test_what_cannot_be_played_with_is_refused(tmp_path, monkeypatch):
         ({"ys": ["a"] * 20, "loss": losses.mse_loss}, ValueError, r"example 0 is .*'a'\): a playground needs finite"),
         ({"ys": [2, *YS[1:]]}, ValueError, r"ys\[0\] is 2: binary_cross_entropy_with_logits expects"),
         ({"validation": ([[1.0]], [1])}, ValueError, r"^validation example 0 is \(\[1.0\], 1\): "),
+        ({"validation": XS}, ValueError, r"^validation is \[.*: expected a pair \(xs, ys\) of inputs and targets"),
         ({"optimizer": sgd}, ValueError, "the optimizer has other parameters than the function"),
         ({"optimizer": sgd, "model": {"a": model_of(), "b": model_of()}}, ValueError, "the optimizer has other param"),
         ({"loss": lambda p, y: [p]}, TypeError, "an optimizer needs a single Value"),
