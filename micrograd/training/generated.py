@@ -27,6 +27,7 @@ from micrograd.compiler.stepping import Engine, Loop, Sampler
 from micrograd.core.errors import users_line
 from micrograd.engine import Value
 from micrograd.nn import Embedding, Module, Neuron, walk
+from micrograd.scalar import DomainError
 from micrograd.support.arrays import numpy_class
 from micrograd.support.collector import gc_paused
 from micrograd.support.signals import finish, set_back
@@ -63,7 +64,7 @@ def generated(
         undone.callback(finish, kept.put_back)
         trial = Trial(engine, kept)
         try:
-            if not trial.why:
+            if not trial.why and not trial.refuses:
                 before = kept.states()
                 training = entered(stack, engine, backend, sampler, epochs)
                 if kept.states() != before:  # for a shape that the calls did not have
@@ -174,6 +175,7 @@ class Trial:
     def __init__(self, engine: Engine, kept: Kept) -> None:
         self.why, self._engine = "", engine
         self.failed: list[int] = []  # the examples for which one of them raises an error
+        self.refuses = False  # whether one is not of arithmetic, as of a check that generated code leaves out
         self._first: dict[int, float] = {}  # the first loss of each example
         start = time.perf_counter()
         for i in range(len(engine.data)):
@@ -191,8 +193,9 @@ class Trial:
         """Call them on an example."""
         try:
             self.compare(i, self._engine.loss_of(*self._engine.data.arguments(i)).data)
-        except Exception:  # the step that takes this example raises it, too
+        except Exception as error:  # the step that takes this example raises it, too
             self.failed.append(i)
+            self.refuses = self.refuses or not isinstance(error, (ArithmeticError, DomainError))
 
     def compare(self, i: int, loss: float, tolerance: float = 0.0) -> None:
         """Compare a loss with the first one of this example. Two losses of the engine may differ only by rounding."""
