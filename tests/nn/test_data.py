@@ -14,9 +14,7 @@ from tests.helpers import Table
 
 
 def test_xor_is_one_or_the_other_but_not_both():
-    xs, ys = xor()
-    assert sorted(xs) == [[0, 0], [0, 1], [1, 0], [1, 1]]
-    assert ys == [int(a != b) for a, b in xs]
+    assert sorted(zip(*xor(), strict=True)) == [([0, 0], 0), ([0, 1], 1), ([1, 0], 1), ([1, 1], 0)]
 
 
 @pytest.mark.parametrize("make", [moons, circles, spirals])
@@ -86,8 +84,7 @@ def test_batches_hold_every_example_once_with_its_target(n):
 
 
 def test_batches_are_in_a_new_random_order_each_time():
-    xs = list(range(100))
-    rng = random.Random(1)
+    xs, rng = list(range(100)), random.Random(1)
     first, second = (list(batches(xs, xs, 10, rng)) for _ in range(2))
     assert first != second
     assert xs == list(range(100))

@@ -230,11 +230,8 @@ def test_a_loss_that_draws_from_the_generator_of_the_order_is_trained_by_the_eng
 
 
 def test_a_target_that_the_loss_in_a_users_loss_rejects_is_an_error_in_its_step(backend):
-    def doubled(p, y):
-        return 2 * losses.hinge_loss(p, y)
-
-    found = same(Setting(Line, xs=XS, ys=[1, 1, -1, 0], loss=doubled, batch_size=1), backend)
-    assert found["error"][1].startswith("target is 0: hinge_loss expects -1 or +1")
+    doubled = Setting(Line, xs=XS, ys=[1, 1, -1, 0], loss=lambda p, y: 2 * losses.hinge_loss(p, y), batch_size=1)
+    assert same(doubled, backend)["error"][1].startswith("target is 0: hinge_loss expects -1 or +1")
 
 
 def test_a_model_of_single_precision_may_round(caplog):
