@@ -40,7 +40,8 @@ class Module(NotebookDisplay):
 
     Computed Values and constants are not parameters, so a Module may keep what it computes, as in `self.hidden`. To
     change a parameter, assign to its data, as in `b.data -= 0.1`: `b -= 0.1` would put a computed Value in its place.
-    Values in a set are not parameters, since a set has no order. In a copy, constants replace computed Values.
+    Values in a set are not parameters, since a set has no order. In a copy, constants replace computed Values, unless a
+    derivative of them is being taken.
     """
 
     def parameters(self) -> list[Value]:
@@ -104,7 +105,8 @@ class Module(NotebookDisplay):
         """What copy and pickle take: computed Values detached, since their histories hold closures."""
         whole, state = (Value, Module), super().__getstate__()
         parts = walk([*_members(self).values()], whole)[1:]
-        computed = {id(part): part.detach() for part in parts if isinstance(part, Value) and part._prev}
+        values = [part for part in parts if isinstance(part, Value) and not part._level]
+        computed = {id(value): value.detach() for value in values if value._prev}
         if not computed:
             return state
         kept = {id(part): part for part in parts if isinstance(part, whole) or not _members(part)}

@@ -118,8 +118,12 @@ def constant_zero(x: Any) -> Any:
 
 @functools.cache
 def _variable(level: int) -> type[Value]:
-    """The class of Values that a derivative inside `level` - 1 others gives to its function."""
-    return type(f"Value{level}", (Value,), {"__slots__": (), "_level": level})
+    """The class of Values that a derivative inside `level` - 1 others gives to its function.
+
+    A copy is the Value itself: another leaf would have no part in the derivative.
+    """
+    copies = {"__copy__": Value.__pos__, "__deepcopy__": lambda self, memo: self}
+    return type(f"Value{level}", (Value,), {"__slots__": (), "_level": level, **copies})
 
 
 class Sweeps:
