@@ -180,7 +180,7 @@ def all_names(folded: Folded, given: Sequence[str], root: str = "result") -> lis
         if not found[i] and i in graph.constants:
             found[i] = number(value.data, ROOM)
         elif not found[i]:
-            name = _formula(graph, i, found)
+            name = _formula(graph, i, found) if i not in folded.stacked else graph.title(i).strip("+")
             if not name or len(name) > SHORT or (name in taken and i not in folded.twins):
                 twin = folded.twins.get(i, i)
                 name = found[twin] or (root if i == len(found) - 1 else f"v{next(numbers)}")

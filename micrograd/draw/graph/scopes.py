@@ -24,7 +24,7 @@ from micrograd.draw.graph.drawn import DrawnGraph
 class Stack(NamedTuple):
     """The examples of a mean or sum: `members[j][k]` is in example j what `members[0][k]` is in the first.
 
-    A sum may be a chain of additions that ends in `node`, or the beginning of one, with three or more terms.
+    A sum may be a chain of additions that ends in `node`, or the beginning of one.
     """
 
     node: int
@@ -39,13 +39,16 @@ def stacks(graph: DrawnGraph) -> list[Stack]:
             continue
         chain, terms, is_chain = graph.chain(i), graph.terms(i), graph.operations[i] == "+"
         inside.update(chain)
-        least = 3 if is_chain else max(2, len(terms))
+        least = 2 if is_chain else max(2, len(terms))
         if len({*terms}) < least or graph.is_leaf(terms[0]) or (is_chain and not _is_example(graph, terms[0])):
             continue
-        second = _scope(graph, terms[1])  # in a recurrence, the first may be all that came before
+        most = 8  # in a recurrence, either may be all that came before
+        while all(len(second := _scope(graph, term, most)) > most for term in terms[:2]):
+            most *= 2
         scopes = (_scope(graph, term, len(second)) for term in terms)
         examples = list(takewhile(partial(_are_alike, graph, second), scopes))
-        if (n := len(examples)) >= least:
+        n = len(examples)
+        if n >= least and (n > 2 or not is_chain or _share_parameters(graph, second)):
             found.append(Stack(chain[n - 2] if is_chain else i, examples))
     return found
 
@@ -70,6 +73,13 @@ def _is_example(graph: DrawnGraph, i: int) -> bool:
     """Whether the Value is computed in several steps, unlike a weighted input."""
     leaves = [graph.is_leaf(operand) for operand in graph.operands[i]]
     return not all(leaves) and not (graph.operations[i] == "*" and any(leaves))
+
+
+def _share_parameters(graph: DrawnGraph, example: Sequence[int]) -> bool:
+    """Whether two examples are one model's: of their leaves, more are shared than their own, unlike two neurons'."""
+    operands = {operand for i in example for operand in graph.operands[i]} - graph.constants
+    own = operands & {*example}
+    return graph.is_leaf(example[0]) and len(operands - own) > max(1, sum(map(graph.is_leaf, own)))
 
 
 def _are_alike(graph: DrawnGraph, first: Sequence[int], other: Sequence[int]) -> bool:

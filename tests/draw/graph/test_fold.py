@@ -20,7 +20,7 @@ def test_neurons_weights_and_inputs_have_the_names_that_the_drawing_of_the_model
     model = nn.MLP(2, [3, 2, 1], rng=1)
     found = names_in(mean((model([a, 1.0]) - 1.0) ** 2 for a in (0.0, 1.0)))
     assert [found[parameter] for parameter in model.parameters()] == network.names(model)
-    assert {"x0", "x1", "h1[2]", "h1[2].z", "h2[1]", "out", "out − 1", "(out − 1)²", "result"} <= set(found.values())
+    assert {"x0", "x1", "h1[2]", "h1[2].z", "h2[1]", "out", "out − 1", "(out − 1)²", "mean"} <= set(found.values())
     assert list(found.values()).count("h1[2]") == 2  # one for each example
 
 
@@ -53,18 +53,19 @@ def test_two_values_never_share_a_name_but_in_examples():
 # Chains of additions, as Python's sum leaves them
 
 
-def test_a_chain_of_additions_folds_as_a_sum_does():
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_a_chain_of_additions_folds_as_a_sum_does(n):
     model = nn.MLP(2, [3, 1], rng=1)
-    squares = [(model([float(i), 1.0]) - 1.0) ** 2 for i in range(4)]
+    squares = [(model([float(i), 1.0]) - 1.0) ** 2 for i in range(n)]
     chain = Folded(DrawnGraph(sum(squares) * 0.25))
     node = Folded(DrawnGraph(total(squares) * 0.25))
     assert [card.title for card in chain.cards] == [card.title for card in node.cards]
-    assert [card.title for card in chain.cards][-2:] == ["sum of 4", "× 0.25"]
-    assert len(chain.cards[-2].parts) == 3
+    assert [card.title for card in chain.cards][-2:] == [f"sum of {n}", "× 0.25"]
+    assert len(chain.cards[-2].parts) == n - 1
     [members] = [stack.members for stack in chain.stacks]
-    assert len(members) == 4  # and what else is added to them stands beside it
+    assert len(members) == n  # and what else is added to them stands beside it
     titles = [card.title for card in Folded(DrawnGraph(sum(squares) + model.layers[0].neurons[0].w[0].exp())).cards]
-    assert {"sum of 4", "exp", "+"} <= {*titles}
+    assert {f"sum of {n}", "exp", "+"} <= {*titles}
     assert titles.count("+") == 1
 
 
@@ -74,6 +75,8 @@ def test_a_chain_of_additions_folds_as_a_sum_does():
     lambda x: [Value(float(i)) * x.exp() for i in range(4)],
     lambda x: [x.exp().tanh()] * 4,
     lambda x: [x.exp().tanh(), x.exp().sin(), x.exp().tanh(), x.exp().sin()],
+    lambda x: nn.Layer(3, 2, rng=1)([x, x.exp(), Value(2.0)]),  # a network
+    lambda x: [h := nn.Neuron(2, rng=1)([x, 1.0]), nn.Neuron(1, rng=1)([h])],  # a residual
 ])  # fmt: skip
 def test_other_chains_are_drawn_as_they_are(terms):
     assert not Folded(DrawnGraph(sum(terms(Value(0.5))))).stacks

@@ -663,9 +663,8 @@ def test_around_a_unit_that_is_off_and_a_weight_that_is_held_the_others_learn_as
     assert [expected[i] for i in own] == [first[i] for i in own]
     off = [0.0 if name == "out.w1" else x for name, x in zip(names, expected, strict=True)]
     assert after(tab, f"await micrograd.train(40); {PARAMETERS}") == pytest.approx(off, rel=1e-9, abs=1e-12)
-    assert after(tab, f"await micrograd.switchOn('h1[1]'); {PARAMETERS}") == pytest.approx(
-        expected, rel=1e-9, abs=1e-12
-    )
+    again = after(tab, f"await micrograd.switchOn('h1[1]'); {PARAMETERS}")
+    assert again == pytest.approx(expected, rel=1e-9, abs=1e-12)
     first[1] = 2.5
     assert after(tab, f"await micrograd.reset(); {PARAMETERS}") == first
     assert tab.inner_text("#history") == "Step 0: h1[0].w1 is held at 2.5. Let it learn"
@@ -727,9 +726,8 @@ def test_a_held_weight_that_a_script_sets_is_held_at_its_new_number(shown):
     tab = shown()
     after(tab, "await micrograd.hold('h1[1].w1'); await micrograd.train(3); await micrograd.setWeight('h1[1].w1', 2);")
     assert tab.locator("#history li").all_inner_texts() == ["Step 3: h1[1].w1 is held at 2. Let it learn"]
-    assert after(tab, "return micrograd.setParameters(micrograd.parameters().fill(4));") == tab.evaluate(
-        "micrograd.loss()"
-    )
+    loss = after(tab, "return micrograd.setParameters(micrograd.parameters().fill(4));")
+    assert loss == tab.evaluate("micrograd.loss()")
     assert tab.locator("#history li").all_inner_texts() == ["Step 3: h1[1].w1 is held at 4. Let it learn"]
     after(tab, "await micrograd.release('h1[1].w1'); await micrograd.setWeight('h1[1].w1', 3);")
     assert tab.locator("#history li").all_inner_texts() == ["Step 3: h1[1].w1 learns again."]
@@ -936,10 +934,8 @@ def test_embedded_it_shows_the_whole_name_of_the_network(shown):
     button, words = (narrow.locator(place).bounding_box() for place in ("#play", "#status"))
     assert button["x"] + button["width"] <= words["x"]
     assert tab.inner_text("#network-name") == "MLP(2 -> 4 tanh -> 1 sigmoid, 17 parameters)"
-    assert tab.evaluate(f"[{head}.scrollWidth <= {head}.clientWidth, getComputedStyle({head}).overflow]") == [
-        True,
-        "visible",
-    ]
+    fits = f"{head}.scrollWidth <= {head}.clientWidth && getComputedStyle({head}).overflow === 'visible'"
+    assert tab.evaluate(fits)
     root = "document.documentElement"
     assert tab.evaluate(f"[{root}.scrollWidth, {root}.scrollHeight]") == [640, 400]
 
@@ -985,10 +981,8 @@ def test_other_inputs_have_a_table_of_predictions(shown):
     assert tab.inner_text("#rows") == "the first 20 of 25 examples"
     right = sum(max(range(3), key=[v.data for v in model(x)].__getitem__) == i % 3 for i, x in enumerate(xs))
     assert f"{4 * right}% correct" in status(tab)
-    room = (
-        "[...document.querySelectorAll('.inside')].map(e => e.parentNode.clientWidth - e.getBoundingClientRect().width)"
-    )
-    assert min(tab.evaluate(room)) >= 0
+    room = "map(inside => inside.parentNode.clientWidth - inside.getBoundingClientRect().width)"
+    assert min(tab.evaluate(f"[...document.querySelectorAll('.inside')].{room}")) >= 0
     assert tab.locator(".inside").all_inner_texts()[16:] == ["0"] * 7  # biases, after the inputs
     assert not tab.is_visible("#plane")
     said = [max(range(3), key=[v.data for v in model(x)].__getitem__) for x in xs[:20]]
