@@ -115,6 +115,10 @@ class Engine:
         sampler.count()
         return [loss]
 
+    def loss(self, i: int) -> Value:
+        """The loss of an example in `data`."""
+        return self.loss_of(*self.data.arguments(i))
+
     @gc_paused()
     def _differentiate(self, data: Any, numbers: Sequence[int]) -> float:
         """Replace all gradients with those of the mean loss of some examples, and return it; the graph is freed."""

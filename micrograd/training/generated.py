@@ -34,8 +34,8 @@ from micrograd.support.signals import finish, set_back
 
 log = logging.getLogger("micrograd")
 
-CALLS = 3  # of an example: two draw the same mask for two units a quarter of the time
-SECONDS = 0.02  # of calls: a small network takes ten times as long to compile
+LEAST, MOST = 3, 20  # calls of an example: two draw the same mask for two units a quarter of the time
+SECONDS = 0.02  # until there are no more calls than the least: a small network takes ten times as long to compile
 FILL = (dict, dict.update), (list, list.extend), (deque, deque.extend)  # how what a model may keep is filled again
 PARTS = Value, Neuron, Embedding  # of models: they keep no other numbers, and walking through weights takes long
 REMEDY = 'make them part of the examples, or give backend="eager"'
@@ -54,42 +54,43 @@ def generated(
 ) -> Loop:
     """A Loop that does in generated code what the engine does, for some epochs, until the stack is closed.
 
-    The functions are the model and the loss. Returns the engine itself if the loss does not depend on the parameters,
-    and the engine then raises the error; or if the loss of an example is not the same each time, or cannot be compiled,
-    and then the log says why, unless the engine fails, too. If it cannot be compiled, that is an error unless the
-    backend is "auto" without an executor.
+    The functions are the model and the loss. Returns the engine itself if one of them raises an error, or the loss does
+    not depend on the parameters, and the engine then raises it; or if they are not the same each time, or cannot be
+    compiled, and then the log says why. If they cannot be compiled, that is an error unless the backend is "auto"
+    without an executor.
     """
-    n, kept = len({*engine.parameters}), Kept(engine, functions, sampler.rng)
+    n, kept, why = len({*engine.parameters}), Kept(engine, functions, sampler.rng), ""
     with ExitStack() as undone:
         undone.callback(finish, kept.put_back)
-        trial = Trial(engine, kept)
         try:
-            if not trial.why and not trial.refuses:
+            expected, why = tried(engine, kept)
+        except Exception:  # the step that takes this example raises it, too
+            return engine
+        try:
+            if not why:
                 before = kept.states()
                 training = entered(stack, engine, backend, sampler, epochs)
                 if kept.states() != before:  # for a shape that the calls did not have
-                    trial.why = CHANGES
+                    why = CHANGES
                 function, examples = training.function, sampler.examples
                 with suppress(ArithmeticError, ValueError):  # the step that takes this example raises it, too
+                    engine.loss(0)  # replaces traced numbers that the model has stored, such as activations
                     loss, _ = function._sums(examples.parts([0]), function._numbers(), 1.0)
-                    trial.compare(0, loss, 1e-6 if function.precision == DOUBLE else 1e-2)
+                    why = why or difference(expected, loss, 1e-6 if function.precision == DOUBLE else 1e-2)
                 graphs = [function._code[batch.shapes].graph for batch in examples.batches]
-                if not trial.why and any(graph.has_gradients(n) for graph in graphs):
+                if not why and any(graph.has_gradients(n) for graph in graphs):
                     undone.pop_all()
-                    trial.call(0)  # replaces traced numbers that the model has stored, such as activations
                     return training
         except Exception as error:
             if backend.name != "auto" or backend.executor is not None:
-                if trial.failed or not isinstance(error, TraceError):
-                    example = engine.data.arguments(min(trial.failed, default=0))
-                    engine.check_dependence(engine.loss_of(*example))  # if that is wrong, it says so
+                if not isinstance(error, TraceError):
+                    engine.check_dependence(engine.loss(0))  # if that is wrong, it says so
                 raise
-            if not trial.failed:
-                line = users_line(error.__cause__ or error)
-                trial.why = f"the model cannot be compiled: {error}" + ("" if line in str(error) else f" ({line})")
+            line = users_line(error.__cause__ or error)
+            why = f"the model cannot be compiled: {error}" + ("" if line in str(error) else f" ({line})")
         stack.close()
-    if trial.why:
-        log.warning("training eagerly, since %s", trial.why)
+    if why:
+        log.warning("training eagerly, since %s", why)
     return engine
 
 
@@ -163,42 +164,28 @@ def _has_numbers(part: Any) -> bool:
     return isinstance(part, (numpy_class("ndarray"), numpy_class("generic"))) and part.dtype.kind in "biuf"
 
 
-class Trial:
-    """Calls of the model and its loss by the engine, on each example several times in a row, as many as fit in SECONDS.
+@gc_paused()
+def tried(engine: Engine, kept: Kept) -> tuple[float, str]:
+    """The loss of the first example, and why compiled code must not repeat its call; "" if several calls do the same.
 
-    `why` says why compiled code must not repeat a call: the loss of an example differs from call to call; the model or
-    the loss draws random numbers, even if these change no loss while the weights that multiply them are 0; or it
-    changes numbers that it keeps.
+    Either the loss differs from call to call; or the model or the loss draws random numbers, even if these change no
+    loss while the weights that multiply them are 0; or it changes numbers that it keeps. Raises its error, and that of
+    a check which compiled code leaves out, for one of the first examples.
     """
+    end, expected, before, why = time.perf_counter() + SECONDS, engine.loss(0).data, kept.numbers(), ""
+    for i in range(2, MOST + 1):
+        if i > LEAST and time.perf_counter() > end:
+            break
+        why = why or difference(expected, engine.loss(0).data) or CHANGES * (kept.numbers() != before)
+    for i in range(1, len(engine.data)):
+        if time.perf_counter() > end:
+            break
+        with suppress(ArithmeticError, DomainError):
+            engine.loss(i)
+    return expected, why
 
-    @gc_paused()
-    def __init__(self, engine: Engine, kept: Kept) -> None:
-        self.why, self._engine = "", engine
-        self.failed: list[int] = []  # the examples for which one of them raises an error
-        self.refuses = False  # whether one is not of arithmetic, as of a check that generated code leaves out
-        self._first: dict[int, float] = {}  # the first loss of each example
-        start = time.perf_counter()
-        for i in range(len(engine.data)):
-            found = []
-            for _ in range(CALLS):
-                self.call(i)
-                found.append(kept.numbers())
-            if any(each != found[0] for each in found[1:]):  # between calls: the first may set them
-                self.why = self.why or CHANGES
-            each = (time.perf_counter() - start) / (i + 1)
-            if each * (i + 2) > SECONDS:  # the next example would take too long
-                break
 
-    def call(self, i: int) -> None:
-        """Call them on an example."""
-        try:
-            self.compare(i, self._engine.loss_of(*self._engine.data.arguments(i)).data)
-        except Exception as error:  # the step that takes this example raises it, too
-            self.failed.append(i)
-            self.refuses = self.refuses or not isinstance(error, (ArithmeticError, DomainError))
-
-    def compare(self, i: int, loss: float, tolerance: float = 0.0) -> None:
-        """Compare a loss with the first one of this example. Two losses of the engine may differ only by rounding."""
-        first = self._first.setdefault(i, loss)
-        if math.inf > abs(first - loss) > max(tolerance, (tolerance or 1e-9) * abs(first)):
-            self.why = self.why or NOT_THE_SAME.format(first, loss)
+def difference(expected: float, loss: float, tolerance: float = 0.0) -> str:
+    """That two losses of an example differ by more than rounding, in words, or ""."""
+    differ = math.inf > abs(expected - loss) > max(tolerance, (tolerance or 1e-9) * abs(expected))
+    return NOT_THE_SAME.format(expected, loss) if differ else ""

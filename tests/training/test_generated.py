@@ -129,8 +129,7 @@ OF_OTHERS = [unless_traced, rarely, counter_in_a_dict, begun_at_first]
 
 
 @pytest.mark.parametrize("between", [*OF_NOISE.values(), *OF_MEANS, *OF_OTHERS])
-def test_a_model_that_is_not_the_same_each_time_is_trained_eagerly(between, backend, caplog, monkeypatch):
-    monkeypatch.setattr("micrograd.training.generated.SECONDS", 60.0)  # to try all examples on a busy machine
+def test_a_model_that_is_not_the_same_each_time_is_trained_eagerly(between, backend, caplog):
     same(setting(between), backend)  # the trial leaves nothing behind
     [message] = caplog.messages
     assert message.startswith((NOT_THE_SAME, CHANGES))
