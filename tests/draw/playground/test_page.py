@@ -263,22 +263,7 @@ def save(tmp_path, model=None, loss=LOGITS, xs=XS, ys=YS, **options):
     return path
 
 
-def test_arrays_and_models_that_are_no_modules_will_do(tmp_path):
-    class Plain:
-        w = Value(1.0)
-
-        def parameters(self):
-            return [self.w]
-
-        def __call__(self, x):
-            return self.w * x[0]
-
-    html = save(tmp_path, Plain(), losses.mse_loss, np.array(XS), np.array(YS)).read_text()
-    assert "<title>Playground: Plain</title>" in html
-    assert playground._file(Plain()) == {}
-
-
-def test_neurons_of_a_model_that_is_no_module_are_drawn_anew_by_reset(tmp_path):
+def test_arrays_and_a_model_that_is_no_module_will_do_and_its_neurons_are_drawn_anew_by_reset(tmp_path):
     class Plain:
         def __init__(self):
             self.layers, self.scale = [nn.Layer(2, 2, rng=1), nn.Neuron(2, rng=1)], Value(0.5)
@@ -289,7 +274,10 @@ def test_neurons_of_a_model_that_is_no_module_are_drawn_anew_by_reset(tmp_path):
         def __call__(self, x):
             return self.layers[1](self.layers[0](x)) * self.scale
 
-    [model] = content_of(save(tmp_path, Plain()).read_text())["models"]
+    html = save(tmp_path, Plain(), losses.mse_loss, np.array(XS), np.array(YS)).read_text()
+    assert "<title>Playground: Plain</title>" in html
+    assert playground._file(Plain()) == {}
+    [model] = content_of(html)["models"]
     limits = [math.sqrt(6 / (2 + fan_out)) for fan_out in (2, 1)]
     assert model["starts"] == [*[limits[0], limits[0], 0] * 2, limits[1], limits[1], 0, None]
 

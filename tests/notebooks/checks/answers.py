@@ -66,21 +66,23 @@ def _place(error: Exception, answer: tuple[object, ...]) -> str:
     )
 
 
-def has_backward(node: object) -> bool:
-    """Whether an operation can pass its gradient on; `no_derivative` stands in for a function that is missing."""
-    return getattr(node._backward, "__name__", "no_derivative") != "no_derivative"
-
-
-def leads_back(call: str, node: Any) -> None:
-    """Whether a node has operands in a tuple, and a `_backward` where it belongs."""
+def leads_back(call: str, node: Any, **operands: Any) -> None:
+    """Whether a node has operands in a tuple, a `_backward` where it belongs, and a way back to each of these."""
     if not isinstance(node._prev, (tuple, list)):
         raise NotYet(f"the operands of {call} are not in a tuple: if there is only one, a comma follows it, as in (x,)")
-    if not node._prev:
-        raise NotYet(f"{call} has no operands: without them, backward() does not find its way to x")
-    if not has_backward(node):
+    reached, pending = set[int](), [node]
+    while pending:
+        if id(each := pending.pop()) not in reached:
+            reached.add(id(each))
+            pending += getattr(each, "_prev", ())
+    for name, operand in operands.items():
+        if id(operand) not in reached:
+            found = f"operands, but not {name}" if node._prev else "no operands"
+            raise NotYet(f"{call} has {found}: backward() does not find its way to {name}")
+    if getattr(node._backward, "__name__", "no_derivative") == "no_derivative":  # it stands in for a missing function
         if callable(getattr(node, "_op", None)):
             raise NotYet(f"{call} has its _backward where the operation's name, `_op`, should be: the name comes first")
-        raise NotYet(f"{call} has no _backward: the way back ends there, and x gets no gradient")
+        raise NotYet(f"{call} has no _backward: the way back ends there, and no gradient gets through")
 
 
 def returned(call: str, result: object, kind: Any, expected: str, verb: str = "returns") -> Any:

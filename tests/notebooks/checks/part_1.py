@@ -23,9 +23,9 @@ def _operation(name: str, answer: Callable, kind: type) -> None:
             return x.grad
 
         call = f"{name}(Value({number}))"
-        node = value_of(call, answer(kind(number)), kind)
+        node = value_of(call, answer(x := kind(number)), kind)
         same(f"the number in {call}", node.data, result.data)
-        leads_back(call, node)
+        leads_back(call, node, x=x)
         found = gradient(answer)
         if not close(found, slope):
             raise NotYet(f"at x = {number} the gradient of {name}(x) is {found:.6g}, but nudging x finds {slope:.6g}")

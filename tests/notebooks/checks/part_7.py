@@ -16,7 +16,7 @@ def softsign(answer: Callable) -> None:
         x = micrograd.Value(number)
         node = value_of(f"softsign(Value({number}))", answer(x))
         same(f"the number in softsign(Value({number}))", node.data, number / (1 + abs(number)))
-        leads_back(f"softsign(Value({number}))", node)
+        leads_back(f"softsign(Value({number}))", node, x=x)
         if len(node._prev) != 1 or node._prev[0] is not x:
             raise NotYet("it has the right number, but it is not a single node with x as its operand")
     for name, formula in [
