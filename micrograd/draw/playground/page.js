@@ -192,11 +192,11 @@
   }
 
   const bold = (words) => html("b", {}, words);
-  function showStatus({ steps, loss, validation, accuracy }) {
+  function showStatus({ steps, loss, validation, accuracies }) {
     const epochs = now.batch < examples.points.length ? ` (epoch ${text((steps * now.batch) / examples.points.length)})` : "";
-    const parts = [`Step `, bold(counted(steps)), `${epochs} · loss `, bold(loss === null ? "–" : text(loss))];
-    if (validation !== null) parts.push(" · validation ", bold(text(validation)));
-    if (accuracy !== undefined) parts.push(" · ", bold(`${Math.round(100 * accuracy)}%`), " correct");
+    const [ofTraining, ofHeld] = accuracies.map((share) => (share === null ? [] : [", ", bold(`${Math.round(100 * share)}%`), " correct"]));
+    const parts = [`Step `, bold(counted(steps)), `${epochs} · loss `, bold(loss === null ? "–" : text(loss)), ...ofTraining];
+    if (validation !== null) parts.push(" · validation ", bold(text(validation)), ...ofHeld);
     find("#status").replaceChildren(...parts);
   }
 

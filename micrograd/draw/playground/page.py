@@ -71,8 +71,8 @@ def page(
     return shell.page(
         __package__,
         title="Playground" if len(models) > 1 else f"Playground: {parts[0]['title']}",
-        summary="Press Train: in each step, the weights move a little so that the output fits the examples better. "
-        "You can change anything here.",
+        summary="Press Train: in each step, the weights move a little so that the output fits the examples better."
+        + " You can change anything here." * (not lesson),
         data=f'<script type="text/plain" id="document">{packed.decode()}</script>\n',
         style=shell.CHART_STYLE,
         scripts=PARTS,

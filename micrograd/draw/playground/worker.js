@@ -195,7 +195,8 @@ function serve(models) {
       if (took > 8 && grid + 1 < grids.length) grid++;
       else if (took < 1 && grid) grid--;
     }
-    if (trainer.kinds?.length && examples.length && examples.length < 45000) answer.accuracy = trainer.accuracy(examples, inputs);
+    const accuracy = (some) => (trainer.kinds?.length && some.length && some.length < 45000 ? trainer.accuracy(some, inputs) : null);
+    answer.accuracies = [examples, held].map(accuracy);
     if (asked.probe) answer.probe = trainer.outputs(Float64Array.from(asked.probe), inputs)[0];
     if (asked.table) answer.table = trainer.outputs(Float64Array.from(asked.table.flat()), inputs);
     mark();

@@ -465,8 +465,10 @@ def test_reset_draws_what_the_layers_draw_and_scripts_can_set_all(shown):
 
 
 def test_buttons_and_keys_train_step_and_reset(shown):
-    tab = shown(validation=(XS, YS))
-    assert "· validation " in status(tab)
+    tab = shown(validation=(XS, [1 - y for y in YS]))
+    right = sum((model_of()(x) > 0) == y for x, y in zip(XS, YS, strict=True)) * 5
+    words = re.findall(r" (\w+) [\d.]+, (\d+)% correct", status(tab))
+    assert words == [("loss", f"{right}"), ("validation", f"{100 - right}")]
     tab.click("#forward")
     has_status(tab, "Step 1 ")
     tab.click("h1")
@@ -774,9 +776,9 @@ def test_a_link_takes_along_the_points_that_the_reader_edits(shown, tmp_path, op
     again.wait_for_selector("html[data-ready]")
     assert count_of(again) == 103
     drawn(again)
-    first, validation = re.search(r"loss (\S+) · validation (\S+)", status(again)).groups()
+    first, validation = re.search(r"loss (.*) · validation (.*)", status(again)).groups()
     after(tab, "await micrograd.reset();")
-    assert f"loss {first} · validation {validation} " in status(tab)
+    assert f"loss {first} · validation {validation}" in status(tab)
     assert again.is_hidden("#notice")
     again.click("#link")
     assert again.evaluate("location.hash") == fragment
@@ -857,6 +859,7 @@ def test_a_lesson_asks_before_it_lets_the_page_train(shown):
     assert (count_of(tab), tab.evaluate("micrograd.learningRate"), tab.locator(".unit").count()) == (4, 0.5, 2 + 4 + 1)
     buttons = "[...document.querySelectorAll('#play,#forward')].map(b => [b.ariaDisabled, getComputedStyle(b).opacity])"
     assert tab.evaluate(buttons) == [["true", "0.4"]] * 2
+    assert "You can change" not in tab.inner_text("body")
     tab.press("#play", "Enter")
     assert "Answer the question first" in tab.inner_text("#notice")
     tab.press("#forward", "Enter")
