@@ -36,7 +36,7 @@ from micrograd.engine import Value
 from micrograd.functional import vjp
 from micrograd.optim import Optimizer
 from micrograd.support import files, trees, validation
-from micrograd.support.arrays import are_plain, as_ndarray
+from micrograd.support.arrays import as_ndarray
 from micrograd.support.signals import set_data
 
 __all__ = ["Backend", "Compiled", "CompilerError", "TraceError", "compile"]
@@ -147,7 +147,8 @@ class Compiled(Function):
             out[:] = gradients[: len(self.parameters)]
             return loss
         with GRADIENT_LOCK:
-            assign(self.parameters, "grad", list(map(add, self._gradients(), gradients)))
+            before = DOUBLE.array([parameter.grad for parameter in self.parameters], "the grad of parameter")
+            assign(self.parameters, "grad", list(map(add, before, gradients)))
         return loss
 
     def value_and_grad(
@@ -335,11 +336,6 @@ class Compiled(Function):
             if not graph.is_differentiable:
                 raise TypeError("the function returns a list, but an optimizer needs a single Value: return its mean")
         return export_js(graph, numbers, rule)
-
-    def _gradients(self) -> Sequence[float]:
-        """The parameters' gradients. Raises TypeError naming the first that is not a number."""
-        gradients = [parameter.grad for parameter in self.parameters]
-        return gradients if are_plain(gradients) else DOUBLE.array(gradients, "the grad of parameter")
 
     def _exported(self, stem: str, precision: str | None) -> tuple[str, str]:
         of = self.precision if precision is None else named(precision)

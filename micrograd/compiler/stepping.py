@@ -76,15 +76,11 @@ class Loop(Protocol):
 
 
 class NotFinite(FloatingPointError):
-    """A loss or a parameter that is infinite or NaN: `what` names it."""
-
-    def __init__(self, name: str, number: float) -> None:
-        super().__init__(name, number)  # with which it is unpickled, as from a process of a pool
-        self.what = f"{name} is {number!r}"
+    """A loss or a parameter is infinite or NaN, as the argument says."""
 
     def __str__(self) -> str:
         remedy = "try a lower learning rate, or inputs on a smaller scale"
-        return f"{self.what}: the parameters are those from before this step; {remedy}"
+        return f"{self.args[0]}: the parameters are those from before this step; {remedy}"
 
 
 class Engine:
@@ -100,7 +96,7 @@ class Engine:
         data: Any = None, validation: Any = None,
     ) -> None:  # fmt: skip
         self.parameters, self.optimizer, self.loss_of = parameters, optimizer, loss_of
-        self.data, self.validation, self._is_first = data, validation, True
+        self.data, self.validation = data, validation
         self.all_parameters = list(dict.fromkeys([*parameters, *self.trained()]))
 
     def check_dependence(self, loss: Value) -> None:
@@ -110,7 +106,7 @@ class Engine:
 
     def take(self, sampler: Sampler, rates: Sequence[float]) -> Sequence[float]:
         """Take a step at the optimizer's rate."""
-        loss = self._differentiate(self.data or sampler.examples, sampler.next())
+        loss = self._differentiate(sampler)
         self.update()
         sampler.count()
         return [loss]
@@ -120,14 +116,14 @@ class Engine:
         return self.loss_of(*self.data.arguments(i))
 
     @gc_paused()
-    def _differentiate(self, data: Any, numbers: Sequence[int]) -> float:
-        """Replace all gradients with those of the mean loss of some examples, and return it; the graph is freed."""
-        loss = mean([self.loss_of(*data.arguments(i)) for i in numbers])
+    def _differentiate(self, sampler: Sampler) -> float:
+        """Replace all gradients with those of the next examples' mean loss, and return it; the graph is freed."""
+        data = self.data or sampler.examples
+        loss = mean([self.loss_of(*data.arguments(i)) for i in sampler.next()])
         if not math.isfinite(loss.data):
-            raise NotFinite("the loss", loss.data)
-        if self._is_first:
+            raise NotFinite(f"the loss is {loss.data!r}")
+        if sampler.steps == 0:
             self.check_dependence(loss)
-        self._is_first = False
         for parameter in self.all_parameters:  # also those of frozen layers
             parameter.grad = 0.0
         self.optimizer.zero_grad()
@@ -147,7 +143,7 @@ class Engine:
             optimizer.step()
             for parameter in self.all_parameters:
                 if not math.isfinite(parameter.data):
-                    raise NotFinite("a parameter", parameter.data)
+                    raise NotFinite(f"a parameter is {parameter.data!r}")
         except BaseException:
             set_back(self.all_parameters, before)
             for name, value in state.items():

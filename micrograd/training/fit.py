@@ -131,7 +131,7 @@ def fit(
                 raise
             history.interrupted = True
         except NotFinite as error:
-            raise trainer.diverged(error.what) from None
+            raise trainer.diverged(error.args[0]) from None
         except (BrokenExecutor, ArithmeticError) as error:  # such as OverflowError from a square in a user's loss
             if not (noted and isinstance(error, BrokenExecutor)):  # a Ctrl-C in a terminal ends the workers, too
                 error.add_note(f"the parameters are those {trainer.set_back()}; the error has the history")
@@ -221,7 +221,7 @@ class Trainer:
         losses, found = self.loop.values(), self.history.validation_losses
         loss = float(sum(losses) / len(losses))
         if not math.isfinite(loss):
-            raise NotFinite("the validation loss", loss)
+            raise NotFinite(f"the validation loss is {loss!r}")
         found.append(loss)
         if not self._best or found[-1] < found[self._best - 1]:
             self._best = len(found)

@@ -31,7 +31,7 @@ def test_a_history_shows_the_outcome_and_not_all_its_numbers(history, shown):
 
 
 @pytest.mark.parametrize("error", [
-    Diverged(FAILURE, History([1.0])), NotFinite("the loss", float("inf")), ShapeError((1,), (2,)),
+    Diverged(FAILURE, History([1.0])), NotFinite("the loss is inf"), ShapeError((1,), (2,)),
     ShapeError((1,), (2,), "call map"),
 ], ids=repr)  # fmt: skip
 def test_errors_travel_as_from_a_process_of_a_pool(error):
