@@ -9,7 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import chain, count, groupby, islice, repeat, zip_longest
+from itertools import chain, groupby, islice, repeat
 from operator import sub
 from typing import Any
 
@@ -255,7 +255,7 @@ def _descends(first: Node, last: Node, layout: Layout) -> bool:
     return sum(rises) < 0
 
 
-def by_kind(parts: Sequence[Part]) -> Kernel:
+def by_kind(parts: Iterable[Part]) -> Kernel:
     """Steps for the parts of a block, one kind at a time: in loops if they advance evenly, or one nest if they form a
     grid.
     """
@@ -265,87 +265,53 @@ def by_kind(parts: Sequence[Part]) -> Kernel:
     return [step for alike in kinds.values() for step in looped(roll(alike, longest=1))]
 
 
-def parts_of(nodes: Sequence[Node], layout: Layout) -> list[Part]:
+def parts_of(nodes: Sequence[Node], layout: Layout) -> Iterator[Part]:
     """The steps of nodes; for a row, a step for each part of it that advances evenly."""
-    found: list[Sequence[Part]] = [()] * len(nodes)
-    alike = defaultdict[Any, list[int]](list)
-    for i, node in enumerate(nodes):
+    for node in nodes:
         if node.size:
-            found[i] = list(_parts_of_row(node, layout))
+            array, base, step, _ = node.to or layout.rows[node.line]
+            for i, n, slices in layout.stretches(node.columns, node.size, node.items):
+                yield _part(layout, node.form, (array, base + i * step, step, n), slices)
         else:
-            alike[node.form, *map(len, node.columns)].append(i)
-    for (form, *sizes), at in alike.items():
-        if isinstance(form, Call) or max(sizes) < FEWEST_ROUNDS:  # all at once
-            lines = chain.from_iterable(chain(*[nodes[i].columns for i in at]))
-            arrays, indices = zip(*map(layout.__getitem__, lines), strict=True)
-            runs, order = (form, range(*sizes)) if isinstance(form, Call) else _in_terms(form, *sizes)
-            kinds, bases = [zip(*[of[k :: len(order)] for k in order], strict=True) for of in (arrays, indices)]
-            its: Any = zip(zip(repeat(runs), kinds, strict=False), bases, strict=True)
-        else:
-            its = [_sum(form, nodes[i].columns, layout) for i in at]
-        for i, (made_of, others) in zip(at, its, strict=True):
-            target, base, *_ = nodes[i].to or layout[nodes[i].line]
-            shape = layout.shapes.get((target, made_of))
-            if shape is None:
-                runs, arrays, *of_columns = made_of
-                value = _value(runs, _refs(arrays, *of_columns), *of_columns[1:])
-                shape = layout.shapes[target, made_of] = _set(Ref(target), value)
-            found[i] = ((shape, (base, *others)),)
-    return list(chain(*found))
+            yield _part(layout, *_evenly(node, layout))
 
 
-@cache
-def _in_terms(form: Sequence[Run], *sizes: int) -> tuple[tuple[Run, ...], list[int]]:
-    """A run for each term of a sum, and where its factors are in the columns, which have these sizes."""
-    runs, order, positions, rest = list[Run](), list[int](), count(), iter(sizes)
-    for sign, n in form:
-        columns = [[*islice(positions, size)] for size in islice(rest, n)]
-        runs += [(sign, n)] * len(columns[0])
-        order += chain(*zip(*columns, strict=True))
-    return tuple(runs), order
-
-
-def _sum(form: tuple[Run, ...], columns: Sequence[Column], layout: Layout) -> Part:
-    """What a sum is made of, and indices: a form with a run for each part that advances evenly; and of each column, the
-    array, the step and the size.
+def _evenly(node: Node, layout: Layout) -> tuple[Any, Any, Sequence[Any]]:
+    """The form of a number, with a run of terms for each part of its columns that advances evenly; its place as a Slice
+    or such a tuple, which takes less time; and the parts.
     """
-    slices: Any = [*map(layout.whole, columns)]
-    if None in slices or 2 in map(length, columns):
-        runs, slices, at = list[Run](), [], 0
-        for sign, n in form:
-            for *_, each in layout.stretches(columns[at : at + n], length(columns[at])):
-                runs.append((sign, n))
-                slices += each
-            at += n
-        form = tuple(runs)
-    arrays, indices, steps, sizes = zip(*slices, strict=True)
-    return (form, arrays, steps, sizes), indices
+    to = node.to or (*layout[node.line], 1, 1)
+    if isinstance(node.form, Call):
+        return node.form, to, [(*layout[line], 0, 1) for line in node.columns[0]]
+    slices: list[Any] = [*map(layout.whole, node.columns)]
+    if None not in slices and 2 not in map(length, node.columns):
+        return node.form, to, slices
+    runs, slices, at = list[Run](), [], 0
+    for sign, n in node.form:
+        for *_, each in layout.stretches(node.columns[at : at + n], length(node.columns[at])):
+            runs.append((sign, n))
+            slices += each
+        at += n
+    return tuple(runs), to, slices
 
 
-def _parts_of_row(row: Node, layout: Layout) -> Iterator[Part]:
-    to = row.to or layout.rows[row.line]
-    for first, n, slices in layout.stretches(row.columns, row.size, row.items):
-        arrays, indices, steps, _ = zip(*slices, strict=True)
-        key = to.array, to.step, row.form, n, arrays, steps
-        shape = layout.shapes.get(key)
-        if shape is None:
-            (target, *refs) = _refs((to.array, *arrays), (to.step, *steps), (n,) * (1 + len(arrays)))
-            step: Any = _set(target, _value(row.form, refs))
-            shape = layout.shapes[key] = Loop(n, (step,)) if n > 1 else step
-        yield shape, (to.base + first * to.step, *indices)
+def _part(layout: Layout, form: Any, to: Any, slices: Sequence[Any]) -> Part:
+    """The step that sets each number of a slice to the form of one number from each of the others; or a single number,
+    to the form of all of their numbers.
+    """
+    arrays, indices, steps, sizes = zip(to, *slices, strict=True)
+    shape = layout.shapes.get((form, arrays, steps, sizes))
+    if shape is None:
+        array, n = arrays[0], sizes[0]
+        each = zip(arrays, steps, sizes, strict=True)
+        target, *refs = [Ref(of, 0, (step,) if max(n, size) > 1 else ()) for of, step, size in each]
+        value = _value(form, refs, sizes[1:] if n == 1 else repeat(1))
+        shape = Accumulate(target, value) if array in ADDED_TO else Assign(target, value)
+        shape = layout.shapes[form, arrays, steps, sizes] = Loop(n, (shape,)) if n > 1 else shape
+    return shape, indices
 
 
-def _refs(arrays: Sequence[str], steps: Sequence[int] = (), sizes: Sequence[int] = ()) -> list[Ref]:
-    """References to these arrays, or to as many numbers in loops that advance by these steps."""
-    each: Any = zip_longest(arrays, steps, sizes, fillvalue=1)
-    return [Ref(array, 0, (step,) if size > 1 else ()) for array, step, size in each]
-
-
-def _set(target: Ref, value: Any) -> Assign | Accumulate:
-    return (Accumulate if target.array in ADDED_TO else Assign)(target, value)
-
-
-def _value(form: Any, refs: Sequence[Ref], sizes: Sequence[int] = ()) -> Any:
+def _value(form: Any, refs: Sequence[Ref], sizes: Iterable[int] = ()) -> Any:
     """The value of a form: a Call with references in place of positions, or a Sum with references as factors, which are
     in loops of these sizes.
     """
@@ -353,7 +319,7 @@ def _value(form: Any, refs: Sequence[Ref], sizes: Sequence[int] = ()) -> Any:
         return refs[form]
     if isinstance(form, Call):
         return Call(form.op, tuple([_value(inner, refs) for inner in form.operands]))
-    terms, columns = list[Term | Loop](), zip_longest(refs, sizes, fillvalue=1)
+    terms, columns = list[Term | Loop](), zip(refs, sizes, strict=False)
     for sign, n in form:
         factors, (size, *_) = zip(*islice(columns, n), strict=True)
         terms.append(Loop(size, (Term(sign, factors),)) if size > 1 else Term(sign, factors))
