@@ -56,19 +56,14 @@ class Training:
         with ExitStack() as block, gc_paused():
             if self.function.in_c:
                 try:
-                    self._begin(block)
+                    loop = NativeLoop(self.function, self._optimizer, self._indices)
+                    self._in_c = block.enter_context(loop.in_use())
                 except Exception as error:  # any error that the optimizer's rule raises while it is traced
                     if self.function.options.backend.name == "c" or isinstance(error, CompilerError):
                         raise
                     warn_once(f"training in Python instead of C: {error}")
             self._block = block.pop_all()
         return self
-
-    def _begin(self, block: ExitStack) -> None:
-        """Let a loop in C take the steps, with all numbers and options as they are now."""
-        loop, self._in_c = NativeLoop(self.function, self._optimizer, self._indices), None
-        block.close()
-        self._in_c = block.enter_context(loop.in_use())
 
     def __exit__(self, *error: object) -> None:
         with self._turn:
@@ -94,8 +89,6 @@ class Training:
     def take(self, sampler: Sampler, rates: Sequence[float]) -> Sequence[float]:
         """Take steps as a Loop does. The engine takes those that fail in generated code."""
         self._check_parameters()
-        if self._in_c and self._block and not self._in_c.is_current():
-            self._begin(self._block)
         in_c = None if self.shards else self._in_c
         losses: Sequence[float] = in_c.take(sampler, rates) if in_c else self._step(sampler)
         if not losses:

@@ -66,20 +66,17 @@ class NativeLoop:
     """
 
     def __init__(self, function: Any, optimizer: Optimizer, indices: Sequence[int]) -> None:
-        check_moments(optimizer)
         self._function, self._optimizer, precision = function, optimizer, function.precision
-        text = source(UpdateKernel(optimizer), precision)
-        self._wait = ahead(partial(build, text))  # while this thread traces, and builds other libraries
-        self._train: Any = None  # the loop in C, once a step has needed it
+        self._text = ""  # of the loop in C, with the optimizer's rule
+        self._train: Any = None  # that loop, once a step has needed it
         n, n_trained, ranges = len(function.leaves), len(function.parameters), ranges_of(indices)
         before = [leaf.grad or 0.0 for leaf in function.leaves]  # or None before the first backward pass
         grads = [precision.array(before, "the gradient of parameter"), precision.zeros(n)]
         data = precision.array([leaf.data for leaf in function.leaves], "parameter")
-        for name in optimizer.moments:
-            data += spread(precision.array(list(getattr(optimizer, name)), "moment"), indices, precision.zeros(n))
+        data += precision.zeros(n * len(optimizer.moments))
         self._numbers = [data, data[:]]
         self._data, self._grads = ([memoryview(each)[:n_trained] for each in of] for of in (self._numbers, grads))
-        places = [[k * n + i for i in indices] for k in range(1, len(optimizer.moments) + 1)]
+        places = ([k * n + i for i in indices] for k in range(1, len(optimizer.moments) + 1))
         self._moments = {name: Moments(self._numbers, of) for name, of in zip(optimizer.moments, places, strict=True)}
         (p, spare_p), (g, spare_g) = map(address, self._numbers), map(address, grads)
         self._first = p
@@ -98,22 +95,32 @@ class NativeLoop:
         attributes = vars(self._optimizer)
         with held("stored", self._function.parameters, data=self._data, grad=self._grads) as self._storage:
             try:
-                attributes.update(self._moments)
-                self._known = dict(attributes)
+                self._take_over()
                 yield self
             finally:  # what the user has assigned since the last step stays
                 shown = [name for name in self._moments if isinstance(attributes.get(name), Moments)]
                 attributes.update({name: attributes[name][:] for name in shown})
 
-    def is_current(self) -> bool:
-        """Whether the optimizer is as it was when this loop began, but for its learning rate and its count of steps."""
-        attributes, known = vars(self._optimizer), self._known
-        known["learning_rate"], known["steps"] = attributes["learning_rate"], attributes["steps"]
-        return len(known) == len(attributes) and all(map(is_, known.values(), attributes.values()))
+    def _take_over(self) -> None:
+        """Take over what was assigned to the optimizer: moments, in whose place it then shows the ones here; and
+        options, with which its rule is traced again.
+        """
+        check_moments(self._optimizer)
+        attributes, ours = vars(self._optimizer), self._moments
+        assigned = {name: list(attributes[name]) for name, moment in ours.items() if attributes[name] is not moment}
+        for name, numbers in assigned.items():  # all are read before any is changed
+            ours[name].set(self._function.precision.array(numbers, "moment"))
+            attributes[name] = ours[name]
+        text = source(UpdateKernel(self._optimizer), self._function.precision)
+        if text != self._text:
+            self._text, self._train = text, None
+            self._numbers[1][:] = self._numbers[0]  # since the new rule may leave moments as they are
+            self._wait = ahead(partial(build, text))  # while this thread traces, and builds other libraries
+        self._known = dict(attributes)
 
     def take(self, sampler: Sampler, rates: Sequence[float]) -> Sequence[float]:
         """Take steps, as a Loop does."""
-        self._read_constants()
+        self._prepare()
         if sampler is not self._bound[0]:
             self._bind(sampler)
         rng = sampler.rng
@@ -134,12 +141,16 @@ class NativeLoop:
 
     def update(self, gradients: "array[float]") -> bool:
         """Take a step along these gradients. Returns False if it fails."""
-        self._read_constants()
+        self._prepare()
         self._grads[1][:] = gradients[: len(self._grads[1])]
         return bool(self._run([self._optimizer.learning_rate], None))  # on no examples, since none are bound
 
-    def _read_constants(self) -> None:
-        """Take in what has been assigned to the constants since the last steps."""
+    def _prepare(self) -> None:
+        """Take in what has been assigned to the optimizer and to constants since the last steps."""
+        attributes, known = vars(self._optimizer), self._known
+        known["learning_rate"], known["steps"] = attributes["learning_rate"], attributes["steps"]
+        if len(known) != len(attributes) or not all(map(is_, known.values(), attributes.values())):
+            self._take_over()
         if constants := self._function.constants:
             numbers = self._function.precision.array([constant.data for constant in constants], "constant")
             n = len(self._data[0])
@@ -195,17 +206,6 @@ def ranges_of(indices: Sequence[int]) -> "array[int]":
     return array("q", [number for k, end in pairwise(cuts) for number in (places[k], end - k)])
 
 
-def spread(numbers: "array[float]", indices: Sequence[int], room: "array[float]") -> "array[float]":
-    """The room, with the numbers at these indices."""
-    first, n = indices[0], len(indices)
-    if [*indices] == [*range(first, first + n)]:  # one by one, 7,500 would take 1 ms
-        room[first : first + n] = numbers
-    else:
-        for i, number in zip(indices, numbers, strict=True):
-            room[i] = number
-    return room
-
-
 @contextmanager
 def random_state(rng: Any) -> Iterator[int]:
     """The address of the generator's state, for C to advance: the generator takes it over when the block ends."""
@@ -222,6 +222,17 @@ class Moments(Sequence[float]):
 
     def __init__(self, buffers: Sequence[Any], places: Sequence[int]) -> None:
         self._buffers, self._places = buffers, places
+
+    def set(self, numbers: "array[float]") -> None:
+        """Set all of it: in both buffers, since a step may not write these."""
+        places, first = self._places, self._places[0]
+        are_neighbours = places == [*range(first, first + len(places))]
+        for buffer in self._buffers:
+            if are_neighbours:  # one by one, 7,500 would take 1 ms
+                buffer[first : first + len(places)] = numbers
+            else:
+                for place, number in zip(places, numbers, strict=True):
+                    buffer[place] = number
 
     def __len__(self) -> int:
         return len(self._places)
