@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 from micrograd import scalar
 from micrograd.core.display import NotebookDisplay
 from micrograd.core.errors import require_ordered, shown
-from micrograd.engine import Value
+from micrograd.engine import Value, promote
 from micrograd.reductions import dot, take
 from micrograd.support import files
 from micrograd.support.signals import set_data
+from micrograd.support.trees import as_lists, at_path, shape_of
 from micrograd.support.validation import Rng, count, counted, generator, is_sized, require_attributes
 
 __all__ = ["ACTIVATIONS", "MLP", "Embedding", "Layer", "Module", "Neuron", "load", "save"]
@@ -149,16 +150,18 @@ class Layer(Module):
         self.neurons = [Neuron(nin, activation, fan_out=nout, rng=rng) for _ in range(count("nout", nout))]
 
     def __call__(self, x: Sequence[Any], *others: Any) -> "Output":
-        """The outputs for a list of `nin` Values or numbers. Raises ValueError for anything else."""
+        """The outputs for a list of `nin` Values or numbers. Raises ValueError or TypeError for anything else."""
         require_ordered("x", x, "a list of inputs")
         try:
             inputs = [xi if isinstance(xi, Value) else Value(xi) for xi in x]  # leaves that the neurons share
         except TypeError:
             inputs = []
+            at_path(promote, "x", x)  # raises an error that names the item, unless all in a batch are numbers
         if len(inputs) != (n := len(self.neurons[0].w)) or others:
-            came, such = shown((x, *others) if others else x), shown([0.0] * n)
-            batch = "; for a batch, write [model(x) for x in xs]"
-            raise ValueError(f"{self!r} takes a list of length {n}, such as {such}, not {came}{batch}")
+            came, rows = as_lists(x), "xs.to_numpy()" if hasattr(x, "to_numpy") else "xs"
+            batch = f"; for a batch, write [model(x) for x in {rows}]" * (len(shape_of(came)) > 1)
+            text = counted(1 + len(others), "argument") if others else f"{shown(came)}{batch}"
+            raise ValueError(f"{self!r} takes a list of length {n}, such as {shown([0.0] * n)}, not {text}")
         outputs = [neuron(inputs) for neuron in self.neurons]
         return outputs[0] if len(outputs) == 1 else outputs  # type: ignore[return-value]
 
@@ -187,7 +190,7 @@ class MLP(Module):
         self.layers = [Layer(n, m, act, rng=rng) for n, m, act in zip(nins, nouts, activations, strict=False)]
 
     def __call__(self, x: Sequence[Any], *others: Any) -> "Output":
-        """The outputs for a list of `nin` inputs; a Value if there is one. Raises ValueError for anything else."""
+        """The outputs for a list of `nin` inputs; a Value if there is one. Errors are as for `Layer`."""
         outputs: Any = self.layers[0](x, *others)
         for layer in self.layers[1:]:
             outputs = layer(outputs if isinstance(outputs, list) else [outputs])

@@ -254,8 +254,8 @@ EXERCISES = {
     ],
     "layer": [
         ((part_2.layer,),),
-        ((lambda ws, bs, x: None,), "returns nothing, not a list"),
-        ((lambda ws, bs, x: part_2.layer(ws, bs, x)[0],), "returns a Value, not a list"),
+        ((lambda ws, bs, x: None,), "layer(...) returns nothing"),
+        ((lambda ws, bs, x: part_2.layer(ws, bs, x)[0],), "returns a Value: expected a list"),
         ((lambda ws, bs, x: part_2.layer(ws, bs, x)[:1],), "for 2 neurons with 3 inputs each there are 1 outputs"),
         ((lambda ws, bs, x: [y.data for y in part_2.layer(ws, bs, x)],), "layer(...) returns the plain number"),
         ((lambda ws, bs, x: [y.detach() for y in part_2.layer(ws, bs, x)],), "no gradient reaches weight 0 of neuron"),

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import micrograd
 
-from .answers import NotYet, check, close, same, value_of
+from .answers import NotYet, check, close, returned, same, value_of
 
 
 @check
@@ -17,11 +17,7 @@ def layer(answer: Callable, kind: type = micrograd.Value) -> None:
 
 def _layer(answer: Callable, kind: type, rows: list[list[float]], biases: list[float], xs: list[float]) -> None:
     given = [[kind(w) for w in row] for row in rows], [kind(b) for b in biases], [kind(x) for x in xs]
-    outputs = answer(*given)
-    if not isinstance(outputs, list):
-        raise NotYet(
-            f"layer(...) returns {'nothing' if outputs is None else f'a {type(outputs).__name__}'}, not a list"
-        )
+    outputs = returned("layer(...)", answer(*given), list, "a list with a Value for each neuron")
     if len(outputs) != len(rows):
         raise NotYet(f"for {len(rows)} neurons with {len(xs)} inputs each there are {len(outputs)} outputs")
     for i, (output, row, b) in enumerate(zip(outputs, rows, biases, strict=True)):
