@@ -118,7 +118,7 @@ class Value(Functions, NotebookDisplay):
         Raises
         ------
         ZeroDivisionError, ValueError, OverflowError
-            If a derivative does not exist at this point, or is too large for a float.
+            If a derivative does not exist at this point, or has a function or a power that is too large for a float.
         NotImplementedError
             If an operation on the way has no `_backward`.
         TypeError
