@@ -8,7 +8,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from micrograd.support.validation import Rng, by_position, count, examples, generator, number, plain
+from micrograd.engine import Value
+from micrograd.support.validation import Rng, by_position, count, examples, generator, is_sized, number, plain
 
 __all__ = ["Scaling", "batches", "circles", "moons", "spirals", "standardize", "train_test_split", "xor"]
 
@@ -120,54 +121,77 @@ def train_test_split(
 
 
 class Scaling(NamedTuple):
-    """What `standardize` did to its inputs: call it to do the same to others."""
+    """What `standardize` did: call it to do the same to other numbers. JSON holds it as a pair."""
 
-    mean: list[float]
-    deviation: list[float]
+    mean: Any  # a list with the mean of each column, or the mean of a single one
+    deviation: Any
 
     def __call__(self, xs: Any) -> Any:
-        """The inputs minus the mean, over the deviation: an array for an array or a table, otherwise lists.
+        """The numbers minus the mean, over the deviation.
 
-        Raises ValueError if an input has a number that is not finite, or more or fewer than the standardized inputs.
+        `xs` is a table or one row of it; if the Scaling is that of a single column, a column or one number. Arrays and
+        tables give an array, all else gives lists. A number may also be a Value, such as a prediction.
+
+        Raises ValueError if a number is not finite, or a row has more or fewer than there are columns.
         """
-        xs = by_position("xs", xs)
-        rows = _finite_rows(xs, len(self.mean))
+        return self._each(xs, lambda x, mean, deviation: (x - mean) / deviation)
+
+    def inverse(self, xs: Any) -> Any:
+        """The numbers that would be standardized to these, such as predictions. Everything else is as in a call."""
+        return self._each(xs, lambda x, mean, deviation: x * deviation + mean)
+
+    def _each(self, xs: Any, change: Callable[[Any, Any, Any], Any]) -> Any:
+        is_table = isinstance(self.mean, list)
+        xs = by_position("xs", xs) if is_table or is_sized(xs) else xs
+        is_one = not _are_rows(xs) if is_table else not is_sized(xs)
+        numbers = _finite("xs", xs, 1 + is_table - is_one, len(self.mean) if is_table else None)
         if hasattr(xs, "__array_interface__"):
-            return (xs - self.mean) / self.deviation
-        return [[(x - mean) / scale for x, mean, scale in zip(numbers, *self, strict=True)] for numbers in rows]
+            return change(xs, *self)
+        rows = [numbers] if is_one else numbers
+        found = [[*map(change, row, *self)] if is_table else change(row, *self) for row in rows]
+        return found[0] if is_one else found
 
 
 def standardize(xs: Sequence[Any]) -> tuple[Any, Scaling]:
-    """The inputs with mean 0 and standard deviation 1 in each column, and a `Scaling` to do the same to others.
+    """The numbers with mean 0 and standard deviation 1 in each column, and a `Scaling` to do the same to others.
 
         train_xs, scaling = data.standardize(train_xs)
         test_xs = scaling(test_xs)
 
-    The inputs are a list, an array or a table with a row of numbers for each example; the first gives lists, the others
-    arrays. A `deviation` divides by the number of examples, as in scikit-learn. A column of equal numbers becomes
-    zeros.
+    They are a list, an array or a table with a row of numbers for each example, or with a single number for each, such
+    as targets; a list gives lists, all else an array. A `deviation` divides by the number of examples, as in
+    scikit-learn. A column of equal numbers becomes zeros.
 
-    Raises ValueError if there are no inputs, they are not equally long, or a number is not finite; TypeError if `xs` or
-    one of its rows has no items by position.
+    Raises ValueError if there are no numbers, rows are not equally long, or a number is not finite; TypeError if `xs`
+    or one of its rows has no items by position.
     """
-    columns = [*zip(*_finite_rows(by_position("xs", xs)), strict=True)]
-    root = math.sqrt(len(xs))
-    means = [math.fsum(column) / len(column) if min(column) < max(column) else column[0] for column in columns]
-    deviations = [math.hypot(*[x - mean for x in c]) / root or 1.0 for c, mean in zip(columns, means, strict=True)]
-    scaling = Scaling(means, deviations)
+    xs = by_position("xs", xs)
+    if len(xs) == 0:
+        raise ValueError("xs is empty: expected at least one row of numbers")
+    if not _are_rows(xs):
+        scaling = Scaling(*_mean_and_deviation(_finite("xs", xs, 1)))
+    else:
+        columns = zip(*_finite("xs", xs, 2, len(xs[0])), strict=True)
+        scaling = Scaling(*map(list, zip(*map(_mean_and_deviation, columns), strict=True)))
     return scaling(xs), scaling
 
 
-def _finite_rows(xs: Any, width: int | None = None) -> list[list[float]]:
-    """The inputs as lists of floats, all of this length, or as long as the first. False and True are 0 and 1."""
-    rows = []
-    for i, x in enumerate(xs):
-        items = [int(n) if isinstance(n, bool) else n for n in map(plain, by_position(f"xs[{i}]", x))]
-        numbers = [float(number(f"xs[{i}][{j}]", n, -math.inf)) for j, n in enumerate(items)]
-        width = len(numbers) if width is None else width
-        if len(numbers) != width:
-            raise ValueError(f"xs[{i}] has {len(numbers)} numbers: expected {width}, as there are columns")
-        rows.append(numbers)
-    if not rows:
-        raise ValueError("xs is empty: expected at least one row of numbers")
-    return rows
+def _mean_and_deviation(column: Sequence[float]) -> tuple[float, float]:
+    mean = math.fsum(column) / len(column) if min(column) < max(column) else column[0]
+    return mean, math.hypot(*[x - mean for x in column]) / math.sqrt(len(column)) or 1.0
+
+
+def _are_rows(xs: Any) -> bool:
+    """Whether these are rows of numbers, not numbers; text is a number that nobody has converted."""
+    return len(xs) > 0 and is_sized(xs[0]) and not isinstance(xs[0], str)
+
+
+def _finite(name: str, x: Any, depth: int, width: int | None = None) -> Any:
+    """A Value or a float; at a depth of 1 a list of so many of these, at 2 rows of them. False and True are 0 and 1."""
+    if depth == 0:
+        n = plain(x)
+        return x if isinstance(x, Value) else float(number(name, int(n) if isinstance(n, bool) else n, -math.inf))
+    found = [_finite(f"{name}[{i}]", item, depth - 1, width) for i, item in enumerate(by_position(name, x))]
+    if depth == 1 and width not in (None, len(found)):
+        raise ValueError(f"{name} has {len(found)} numbers: expected {width}, as there are columns")
+    return found

@@ -128,7 +128,6 @@ def test_the_programs_of_gradbench_compute_what_the_libraries_do(start, name):
         pytest.skip("its loops in Python take a minute")
     pytest.importorskip(gradbench.LIBRARIES[name][0])
     library = gradbench.LIBRARIES[name][1]()
-    ours, theirs = (
-        gradbench.flat(gradbench.task(who, program, SMALL[start], library)()) for who in ("micrograd", name)
-    )
+    tasks = (gradbench.task(who, program, SMALL[start], library) for who in ("micrograd", name))
+    ours, theirs = (gradbench.flat(task()) for task in tasks)
     assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-12)

@@ -210,10 +210,8 @@ def test_a_transformer_does_better_on_new_names_if_it_learns_from_thousands(name
     texts = [[END, *map(alphabet.index, word), END] for word in words]
     new, old = texts[:300], texts[300:]
     assert len(old) == 4863
-    far, near = (
-        [names["mean_loss"](names["trained"](old, seed, steps=3000, sight=sight), new) for seed in range(3)]
-        for sight in (16, 1)
-    )
+    trained, mean_loss = names["trained"], names["mean_loss"]
+    far, near = ([mean_loss(trained(old, seed, steps=3000, sight=n), new) for seed in range(3)] for n in (16, 1))
     assert 2.19 < min(far) < max(far) < 2.234 < min(near) < max(near) < 2.26
 
 

@@ -119,9 +119,8 @@ def test_a_training_goes_on_elsewhere_where_it_was(way):
     optimizer, rng = optim.Adam(model.parameters()), random.Random(1)
 
     def go_on(model, optimizer, rng, schedule):
-        return fit(
-            model, losses.mse_loss, xs, ys, epochs=2, optimizer=optimizer, rng=rng, schedule=schedule, progress=False
-        )
+        options = {"optimizer": optimizer, "rng": rng, "schedule": schedule, "progress": False}
+        return fit(model, losses.mse_loss, xs, ys, epochs=2, **options)
 
     history = go_on(model, optimizer, rng, SCHEDULES[-1])
     state = model, optimizer, rng, SCHEDULES[-1]

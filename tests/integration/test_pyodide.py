@@ -118,15 +118,11 @@ def run(version, directory, programs):
 def runs(request):
     """What each Pyodide says; they run beside each other."""
     with ThreadPoolExecutor() as pool:
-        yield {
-            python: pool.submit(
-                run,
-                version,
-                request.config.cache.mkdir(f"pyodide-{version}"),
-                PROGRAMS | COURSE if python == NEWEST else PROGRAMS,
-            )
-            for python, version in VERSIONS.items()
-        }
+        found = {}
+        for python, version in VERSIONS.items():
+            programs = PROGRAMS | COURSE if python == NEWEST else PROGRAMS
+            found[python] = pool.submit(run, version, request.config.cache.mkdir(f"pyodide-{version}"), programs)
+        yield found
 
 
 @pytest.fixture(params=VERSIONS)

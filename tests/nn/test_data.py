@@ -1,13 +1,15 @@
 """The data sets have the right shapes, batches contain every example, and columns are brought to one scale."""
 
 import collections
+import json
 import math
 import random
 
 import numpy as np
 import pytest
 
-from micrograd.data import batches, circles, moons, spirals, standardize, train_test_split, xor
+from micrograd import Value
+from micrograd.data import Scaling, batches, circles, moons, spirals, standardize, train_test_split, xor
 from tests.helpers import Table
 
 # Data sets
@@ -152,7 +154,11 @@ def test_arrays_are_split_and_standardized_into_arrays():
     (lambda: train_test_split(XS, YS, stratify=[0]), ValueError, "stratify has 1 classes: expected 100"),
     (lambda: train_test_split(XS, YS, stratify={0}), TypeError, "stratify is of type set"),
     (lambda: standardize([]), ValueError, "xs is empty: expected at least one row"),
-    (lambda: standardize([1.0, 2.0]), TypeError, r"xs\[0\] is of type float: expected a list"),
+    (lambda: standardize(1.0), TypeError, "xs is of type float: expected a list"),
+    (lambda: standardize([1.0, [2.0]]), ValueError, r"xs\[1\] is \[2.0\]: expected a finite number"),
+    (lambda: standardize([[1.0], 2.0]), TypeError, r"xs\[1\] is of type float: expected a list"),
+    (lambda: standardize(["1.0"]), ValueError, r"xs\[0\] is '1.0': expected a finite number"),
+    (lambda: standardize([[1.0]])[1]([1.0, 2.0]), ValueError, "^xs has 2 numbers: expected 1"),
     (lambda: standardize([[1.0, math.nan]]), ValueError, r"xs\[0\]\[1\] is nan: expected a finite number"),
     (lambda: standardize([[1.0], [1.0, 2.0]]), ValueError, r"xs\[1\] has 2 numbers: expected 1"),
     (lambda: standardize([[1.0]])[1]([[1.0, 2.0]]), ValueError, r"xs\[0\] has 2 numbers: expected 1"),
@@ -160,6 +166,19 @@ def test_arrays_are_split_and_standardized_into_arrays():
 def test_invalid_arguments_raise_errors_that_name_them(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_of_a_table_or_a_column_one_example_is_scaled_too_and_the_inverse_leads_back():
+    for xs in ([[1.0, 5.0], [4.0, 6.0], [2.0, 5.0]], [1.0, 4.0, 2.0]):
+        scaled, (mean, deviation) = standardize(xs)
+        scaling = Scaling(*json.loads(json.dumps((mean, deviation))))
+        for kind in (lambda xs: xs, np.array):
+            for some, their in ((xs, scaled), (xs[1], scaled[1])):
+                assert np.allclose(scaling(kind(some)), their)
+                assert np.allclose(scaling.inverse(kind(their)), some)
+    price = Value(2.0)
+    scaling.inverse(price).backward()
+    assert (scaling.inverse(price).data, price.grad) == (2.0 * deviation + mean, deviation)
 
 
 def test_a_column_of_bools_is_standardized_as_0_and_1():

@@ -263,9 +263,8 @@ def test_every_optimizer_has_a_row():
 def test_optimizers_and_schedules_show_what_they_were_made_with():
     optimizer = Adam(map(Value, START), betas=[0.85, 0.99])
     optimizer.learning_rate = 0.5
-    assert repr(optimizer) == (
-        "Adam(4 parameters, learning_rate=0.5, betas=(0.85, 0.99), eps=1e-08, weight_decay=0.0, clip_grad_norm=None)"
-    )
+    options = "learning_rate=0.5, betas=(0.85, 0.99), eps=1e-08, weight_decay=0.0, clip_grad_norm=None"
+    assert repr(optimizer) == f"Adam(4 parameters, {options})"
     assert repr(optim.warmup(optim.cosine(0.1, steps=100), 10)) == "warmup(cosine(0.1, 100, 0.0), 10)"
 
 

@@ -287,9 +287,8 @@ def test_the_table_of_what_moves_shows_the_gradients_of_the_cards_at_every_step(
 def test_a_leaf_alone_has_the_gradient_that_backward_would_leave(visit):
     tab = visit(Value(2.0, label="a"), "#step=1")
     assert tab.inner_text("#explanation").startswith("Backward starts: a.grad = 1\n\n∂a/∂a = 1")
-    assert tab.inner_text("header").endswith(
-        "1 Value, 0 operations. Play computes each number, and then, backward, each gradient."
-    )
+    summary = "1 Value, 0 operations. Play computes each number, and then, backward, each gradient."
+    assert tab.inner_text("header").endswith(summary)
     assert tab.inner_text("#moved caption") == "1 parameter"
 
 
@@ -595,9 +594,8 @@ def test_the_page_says_that_a_choice_is_fixed(visit, choose):
     chosen = choose(x, a)
     chosen.label = "chosen"
     tab = visit(chosen * 2.0, "#step=2")
-    assert f"Python made the choice of {chosen._op}() when the graph was built; it is fixed here." in tab.inner_text(
-        "#sentence"
-    )
+    sentence = f"Python made the choice of {chosen._op}() when the graph was built; it is fixed here."
+    assert sentence in tab.inner_text("#sentence")
     for label in ("x", "chosen"):
         seek(tab, label)
         if label == "x":
@@ -707,9 +705,8 @@ def test_which_way_a_number_moves_is_asked_before_it_is_shown(visit, answer):
     if answer == "down":
         tab.keyboard.press("Enter")
     verdict, step = tab.locator("#outcome p").all_inner_texts()
-    assert verdict == {"up": "No", "down": "Right"}[answer] + (
-        ": a step goes against the gradient, down. a = 2 − 0.1 × 10 = 1."
-    )
+    rule = ": a step goes against the gradient, down. a = 2 − 0.1 × 10 = 1."
+    assert verdict == {"up": "No", "down": "Right"}[answer] + rule
     assert step.startswith("Step 1: L −4 → ")
     assert tab.evaluate("document.activeElement.id") == "take"
     tab.evaluate("choose(-1)")

@@ -26,9 +26,8 @@ def boxes(drawing):
     for g in ElementTree.fromstring(drawing).iter(f"{SVG}g"):
         x, y = map(float, re.findall(r"[\d.]+", g.get("transform")))
         rect = g.findall(f"{SVG}rect")[-1]
-        found.append(
-            (g.get("class"), x, y, float(rect.get("width")), float(rect.get("height")), g.findall(f"{SVG}text"))
-        )
+        width, height = float(rect.get("width")), float(rect.get("height"))
+        found.append((g.get("class"), x, y, width, height, g.findall(f"{SVG}text")))
     return found
 
 
