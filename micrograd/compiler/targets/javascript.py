@@ -78,9 +78,10 @@ class Writer(Printer):
             yield f"{head} {self.value(step.value)};"
             return
         (x,), new = step.value.operands, next(self._numbers)
-        number = self._inlined.setdefault(x, new) if is_variable(x) else new  # what uses a variable shares a scope
+        is_kept = type(x) is Ref and is_variable(x)  # what uses a variable shares a scope
+        number = self._inlined.setdefault(x, new) if is_kept else new
         text = re.sub(r"\b(within|[abcdks])\b", rf"\g<1>{number}", INLINED[step.value.op])
-        *lines, last = re.sub(r"\bx\b", self.ref(x), text).splitlines()
+        *lines, last = re.sub(r"\bx\b", self.value(x), text).splitlines()
         yield from lines * (number == new)
         yield last.replace("return", head)
 
