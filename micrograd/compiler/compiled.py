@@ -36,7 +36,7 @@ from micrograd.engine import Value
 from micrograd.functional import vjp
 from micrograd.optim import Optimizer
 from micrograd.support import files, trees, validation
-from micrograd.support.arrays import as_ndarray
+from micrograd.support.arrays import are_plain, as_ndarray
 from micrograd.support.signals import set_data
 
 __all__ = ["Backend", "Compiled", "CompilerError", "TraceError", "compile"]
@@ -147,7 +147,8 @@ class Compiled(Function):
             out[:] = gradients[: len(self.parameters)]
             return loss
         with GRADIENT_LOCK:
-            before = DOUBLE.array([parameter.grad for parameter in self.parameters], "the grad of parameter")
+            before: Any = [parameter.grad for parameter in self.parameters]
+            before = before if are_plain(before) else DOUBLE.array(before, "the grad of parameter")
             assign(self.parameters, "grad", list(map(add, before, gradients)))
         return loss
 

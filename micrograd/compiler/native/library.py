@@ -73,7 +73,8 @@ class NativeCode:
         least = self._least(kind) if threads > 1 else 1  # then operands need not be counted
         # In the last tile, lanes may share an example, and the seed of its gradient.
         in_tiles = kind != "backward" or graph.scales_with_seed
-        tile = tile_size(n / max(1, int(min(threads, n / least))), precision.lanes) if in_tiles else 0
+        n = n if threads == 1 else n / max(1, int(min(threads, n / least)))
+        tile = tile_size(n, precision.lanes) if in_tiles else 0
         if (kind, tile) not in self._libraries:
             with gc_paused():
                 program = self._program(kind, tile > 0)
