@@ -5,6 +5,7 @@ from typing import Any
 
 from micrograd.core.errors import require_ordered, shown
 from micrograd.core.gradients import hooks
+from micrograd.support.arrays import by_rows
 from micrograd.support.validation import count
 
 __all__ = ["scan"]
@@ -63,7 +64,7 @@ def in_turn(step: Step, state: Any, xs: Sequence[Any], until: Until | None = Non
 
 def _each(xs: Any, length: int | None) -> list[Any]:
     """What the step takes in each iteration, besides the state."""
-    rows: Sequence[Any] = list(xs.values()) if isinstance(xs, dict) else [xs] if xs is not None else []
+    rows = list(map(by_rows, xs.values() if isinstance(xs, dict) else [xs] if xs is not None else []))
     for row in rows:
         require_ordered("xs", row)
         if not hasattr(row, "__len__"):
@@ -73,4 +74,4 @@ def _each(xs: Any, length: int | None) -> list[Any]:
         raise ValueError(f"scan() needs one number of iterations, but got {sorted(lengths) or 'neither xs nor length'}")
     if isinstance(xs, dict) and xs:
         return [dict(zip(xs, each, strict=True)) for each in zip(*rows, strict=True)]
-    return list(xs) if rows else [None] * lengths.pop()
+    return list(rows[0]) if rows else [None] * lengths.pop()

@@ -19,6 +19,7 @@ from micrograd.core.errors import require_ordered, shown
 from micrograd.engine import Value, promote
 from micrograd.reductions import dot, take
 from micrograd.support import files
+from micrograd.support.arrays import by_rows
 from micrograd.support.signals import set_data
 from micrograd.support.trees import as_lists, at_path, shape_of
 from micrograd.support.validation import Rng, count, counted, generator, is_sized, require_attributes
@@ -153,7 +154,7 @@ class Layer(Module):
         """The outputs for a list of `nin` Values or numbers. Raises ValueError or TypeError for anything else."""
         require_ordered("x", x, "a list of inputs")
         try:
-            inputs = [xi if isinstance(xi, Value) else Value(xi) for xi in x]  # leaves that the neurons share
+            inputs = [xi if isinstance(xi, Value) else Value(xi) for xi in by_rows(x)]  # leaves of all neurons
         except TypeError:
             inputs = []
             at_path(promote, "x", x)  # raises an error that names the item, unless all in a batch are numbers

@@ -12,6 +12,7 @@ from micrograd import scalar
 from micrograd.core.errors import require_ordered, shown
 from micrograd.core.levels import active_levels
 from micrograd.engine import Value, promote
+from micrograd.support.arrays import by_rows
 
 # without `sum`, since a star import would replace Python's
 __all__ = ["atan2", "dot", "hypot", "logsumexp", "maximum", "mean", "minimum", "take", "where"]
@@ -187,6 +188,7 @@ def take(values: Sequence[Any], index: Any) -> Any:
     Raises ValueError if the index is out of range, or there are no values.
     """
     require_ordered("values", values)
+    values = by_rows(values)
     if len(values) == 0:
         raise ValueError("take() needs at least one value to choose from")
     index = scalar.as_index(index, len(values))
@@ -228,6 +230,7 @@ def _as_tuple(op: str, values: Iterable[Any], *others: Any) -> tuple[Any, ...]:
             came = ", ".join(map(shown, (values, *others)))
             raise TypeError(f"{op}() was given {came}: put Values and numbers into a list, as in [a, b]")
         require_ordered(f"the argument of {op}()", values)
+        values = by_rows(values)
     return tuple(values)
 
 

@@ -292,7 +292,7 @@ class Table:
         return len(self.rows)
 
     def __iter__(self):
-        return iter("abcdefgh"[: len(self.rows[0])])
+        return iter(range(len(self.rows[0])))
 
     def __array__(self, *_, **__):
         return numpy.array(self.rows)

@@ -17,6 +17,11 @@ def is_array(x: Any) -> bool:
     return isinstance(x, numpy_class("ndarray")) and bool(x.shape)
 
 
+def by_rows(x: Any) -> Any:
+    """A table of pandas as an array of its rows, since Python finds the names of its columns; all else as it is."""
+    return x.to_numpy() if hasattr(x, "to_numpy") else x
+
+
 def empty(shape: Sequence[int], code: str = "d") -> Any:
     """An array of that shape to write numbers into: of doubles, or of floats for the code "f"."""
     import numpy as np  # not at the top: most programs have no arrays

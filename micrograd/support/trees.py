@@ -12,7 +12,7 @@ from itertools import accumulate, islice, pairwise, starmap
 from typing import Any
 
 from micrograd.engine import Value
-from micrograd.support.arrays import are_plain, array_of, is_array
+from micrograd.support.arrays import are_plain, array_of, by_rows, is_array
 
 Shape = tuple[Any, ...]
 """() for a number, (3, 2) for three lists of two, ("ragged", (2,), (3,)) for a list of different shapes, and
@@ -59,8 +59,7 @@ def replaced(function: Callable[[Any], Any], tree: Any) -> Any:
         return function(tree)
     inside = branches(tree)
     if inside is None:
-        tree = tree.to_numpy() if hasattr(tree, "to_numpy") else tree
-        return filled(tree, map(function, flat(tree)))
+        return filled(by_rows(tree), map(function, flat(tree)))
     found = _joined(keys(tree), [replaced(function, branch) for branch in inside])
     if isinstance(tree, tuple):
         return tree._make(found) if hasattr(tree, "_make") else tuple(found)  # a named tuple has _make
@@ -112,7 +111,7 @@ def _joined(keys: Any, parts: list[Any]) -> Any:
 
 def as_lists(tree: Any) -> Any:
     """A table of pandas or an array as nested lists, one without dimensions as a number; anything else as it is."""
-    tree = tree.to_numpy() if hasattr(tree, "to_numpy") else tree
+    tree = by_rows(tree)
     return tree.tolist() if hasattr(tree, "tolist") else tree
 
 

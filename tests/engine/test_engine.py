@@ -29,6 +29,7 @@ from micrograd.core import errors
 from micrograd.core.errors import WHERE_HINT
 from micrograd.functional import grad, hessian, jacobian
 from micrograd.functions import Functions
+from tests.helpers import Table
 from tests.operations import FUNCTIONS, FUSED, OPERATIONS, OPERATORS
 
 NAN, INF = math.nan, math.inf
@@ -713,6 +714,7 @@ class TestTake:
         assert [v.data for v in take(rows, 2)] == [20.0, 21.0, 22.0]
         assert [[v.data for v in row] for row in take([rows[:2], rows[2:]], 1.0)] == [[20, 21, 22], [30, 31, 32]]
         assert [v.data for v in take(np.array(rows), np.int64(3))] == [30.0, 31.0, 32.0]
+        assert [v.data for v in take(Table([[1.0, 2.0], [3.0, 4.0]]), 1)] == [3.0, 4.0]
 
     @pytest.mark.parametrize("kind", [int, float, bool, Fraction, np.int64, np.float32, np.longdouble, np.array, Value])
     def test_an_index_may_be_a_number_of_any_kind(self, kind):

@@ -293,13 +293,12 @@ def test_exact_numbers_have_exact_gradients():
     def rational(x):
         return (x**3 - 2 * x) / (1 + x * x)
 
-    assert grad(rational)(Fraction(1, 3)) == Fraction(-29, 25)
     assert grad(grad(lambda x: x**5))(Fraction(1, 3)) == Fraction(20, 27)
-    assert type(grad(rational)(Fraction(1, 3))) is Fraction
+    assert repr(grad(rational)(Fraction(1, 3))) == "Fraction(-29, 25)"
     third = grad(grad(grad(lambda x: x**20)))(10)
     assert (type(third), third) == (int, 6840 * 10**17)
-    product = hvp(lambda p: p[0] ** 2 * p[1])([Fraction(1, 3), 2], [Fraction(1, 7), 1])
-    assert product == [Fraction(26, 21), Fraction(2, 21)]
+    x, vector = [Fraction(1, 3), 2], [Fraction(1, 7), 1]
+    assert hvp(lambda p: p[0] ** 2 * p[1])(x, vector) == [Fraction(26, 21), Fraction(2, 21)]
 
 
 class Pair(NamedTuple):
