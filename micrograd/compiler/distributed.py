@@ -116,7 +116,7 @@ def _noted(name: str) -> Iterator[None]:
 
 def mapped(fast: Function, batches: Sequence[Any], executor: Any) -> Any:
     """The function's values for many examples; for chunks, an iterator over the values of each chunk."""
-    found = _results(fast, "forward", values, batches, executor)
+    found = _results(fast, "forward", batches, executor)
     if fast._are_chunks(batches):
         return found
     first, *others = found
@@ -130,25 +130,25 @@ def mapped(fast: Function, batches: Sequence[Any], executor: Any) -> Any:
 def mean(fast: Function, batches: Sequence[Any], executor: Any) -> tuple[float, Sequence[float]]:
     """The mean of the function over all examples, and its gradient."""
     total, gradient, n = -0.0, array("d", bytes(8 * len(fast.leaves))), 0
-    for loss, of_chunk, size in _results(fast, "backward", sums, batches, executor):
+    for loss, of_chunk, size in _results(fast, "backward", batches, executor):
         total, gradient, n = total + loss, array("d", map(add, gradient, of_chunk)), n + size
     if n == 0:
         raise ValueError("the iterator of chunks is exhausted: there are no examples")
     return total / n, [number / n for number in gradient]
 
 
-def _results(fast: Function, kind: CallSpec, do: Any, batches: Sequence[Any], executor: Any) -> Iterator[Any]:
-    """The results of `do` for each chunk, computed on the executor or here."""
+def _results(fast: Function, kind: CallSpec, batches: Sequence[Any], executor: Any) -> Iterator[Any]:
+    """What `computed` returns for each chunk, on the executor or here."""
     numbers = fast.precision.array(fast._numbers(), "parameter")
     workers = None if executor is None else Workers(executor, fast)
     chunks = _chunks(fast, kind, batches, workers)  # this may compile for other shapes, and change the token
     if workers:
-        tasks = ((name, fast.token, do, (chunk, numbers)) for name, chunk in chunks)
+        tasks = ((name, fast.token, computed, (kind, chunk, numbers)) for name, chunk in chunks)
         yield from workers.results(tasks)
     else:
         for name, chunk in chunks:
             with _noted(name):
-                result = do(fast, chunk, numbers)
+                result = computed(fast, kind, chunk, numbers)
             yield result
 
 
@@ -170,14 +170,11 @@ def _chunks(fast: Function, kind: CallSpec, batches: Sequence[Any], workers: Any
 # What tasks do
 
 
-def values(fast: Function, chunk: Batch, numbers: "array[float]") -> Any:
-    """The function's values for a chunk, in their shape."""
+def computed(fast: Function, kind: CallSpec, chunk: Batch, numbers: "array[float]") -> Any:
+    """The function's values for a chunk, in their shape; or their sum, its gradient, and the number of examples."""
+    if kind == "backward":
+        return *fast._sums([chunk], numbers, 1.0), chunk.n
     return fast._unflattened(chunk.shapes, chunk.n, fast._values(chunk, numbers))
-
-
-def sums(fast: Function, chunk: Batch, numbers: "array[float]") -> tuple[float, "array[float]", int]:
-    """The sum of the function's values for a chunk, its gradient, and the number of examples."""
-    return *fast._sums([chunk], numbers, 1.0), chunk.n
 
 
 def shard(
