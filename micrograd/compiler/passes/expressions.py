@@ -188,9 +188,8 @@ def _later(trace: Trace, loop: Loop, sums: Sequence[int], needed: Sequence[int])
     terms = {each: trace.operands[each][1] for each in sums if trace.ops[each] == "+"}
     stay = {*needed, *sums} - terms.keys()
     lines = [*filter(varying.__contains__, trace.live([*stay, *terms.values()], uniform))]
-    moved = moved_lines(trace, lines, stay, uniform)
+    moved, added = moved_lines(trace, lines, stay, uniform)
     terms = {each: line for each, line in terms.items() if line in moved}
-    added = sorted({of for line in moved for of in trace.operands[line]} - moved - uniform)
     return (terms, added) if len(added) <= len(terms) and not any(map(trace.size, added)) else ({}, [])
 
 

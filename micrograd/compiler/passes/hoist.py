@@ -58,8 +58,7 @@ def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | No
     rows = _apart(each.trace, ends.rows)
     lines = [*ends.returned, *ends.gradients.values(), *[line for _, line in rows]]
     varying = [line for line in each.trace.live(lines) if line not in uniform]
-    moved = moved_lines(each.trace, varying, {*ends.returned}, uniform)
-    added = _added_up(each.trace, moved, uniform)
+    moved, added = moved_lines(each.trace, varying, {*ends.returned}, uniform)
     after = replace(each, trace=each.trace.reopened({line: ("h", len(held) + i) for i, line in enumerate(added)}))
     sums = {~i: each.trace.row("+", (each.trace.leaf("d", i).id, line)) for i, line in enumerate(added)}  # not in "g"
     gradients = ends.gradients.items()
@@ -81,9 +80,11 @@ def _apart(trace: Trace, rows: Sequence[tuple[Slice, int]]) -> list[tuple[Slice,
     return found
 
 
-def moved_lines(trace: Trace, varying: Sequence[int], needed: set[int], uniform: set[int]) -> set[int]:
-    """The lines that can be computed after a loop: they are linear, and no line that stays in the loop needs them.
-    Lines in `needed` stay; it receives the others that are needed.
+def moved_lines(
+    trace: Trace, varying: Sequence[int], needed: set[int], uniform: set[int]
+) -> tuple[set[int], list[int]]:
+    """The lines that can be computed after a loop: they are linear, and no line that stays in the loop needs them; and
+    the lines that the loop adds up for them. Lines in `needed` stay; it receives the others that are needed.
     """
     ops, operands, found = trace.ops, trace.operands, set[int]()
     for line in reversed(varying):
@@ -92,31 +93,19 @@ def moved_lines(trace: Trace, varying: Sequence[int], needed: set[int], uniform:
         elif ops[line] != "stack":  # it may be recorded after the lines that use it, so its numbers replace it
             for of in operands[line]:
                 needed.update(operands[of] if ops[of] == "stack" else (of,))
-    return {line for line in found if ops[line] != "item" or operands[line][0] in found}
-
-
-def _added_up(trace: Trace, moved: set[int], uniform: set[int]) -> list[int]:
-    """The numbers to add up: those that the moved lines are computed from."""
-    read = {i for line in moved for i in trace.operands[line]}
-    begun = {line for line, (array, _) in trace.leaves.items() if array == "g"}
-    return sorted(read - uniform - moved - begun)
+    moved = {line for line in found if ops[line] != "item" or operands[line][0] in found}
+    read = {i for line in moved for i in operands[line] if trace.leaves.get(i, "x")[0] != "g"}
+    return moved, sorted(read - uniform - moved)
 
 
 def _uniform(graph: Graph, shared: Sequence[bool]) -> set[int]:
     """The lines that are the same for all examples."""
-    trace, of_all = graph.trace, {("x", -1)}
+    trace, of_all = graph.trace, set[tuple[str, int]]()
     for n, end, is_shared in zip(graph.sizes, accumulate(graph.sizes), shared, strict=False):
         of_all.update(("x", i) for i in range(end - n, end) if is_shared)
-    uniform = {line for line, place in trace.leaves.items() if place[0] == "p" or place in of_all}
-    uniform |= {line for line, row in trace.slices.items() if row.array == "p" or of_all.issuperset(row.places)}
-    uniform.update(trace.constants)
-
-    def is_uniform(row: int) -> bool:
-        return row in uniform or (trace.ops[row] == "stack" and uniform.issuperset(trace.operands[row]))
-
-    for line, operands in enumerate(trace.operands):
-        if uniform.issuperset(operands):
-            uniform.update([line] if operands else ())
-        elif trace.ops[line] in ("dot", "combination") and all(map(is_uniform, operands)):
-            uniform.add(line)  # a stack may be recorded after the lines that use it
-    return uniform
+    varying = {line for line, place in trace.leaves.items() if place[0] != "p" and place not in of_all}
+    varying |= {line for line, row in trace.slices.items() if row.array != "p" and not of_all.issuperset(row.places)}
+    n = -1
+    while n < len(varying):  # again, since a stack may be recorded after the lines that use it
+        n, varying = len(varying), trace.dependent(varying)
+    return {*range(len(trace.ops))} - varying
