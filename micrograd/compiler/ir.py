@@ -62,16 +62,6 @@ class Accumulate(NamedTuple):
     value: "Expression"
 
 
-class Layer(NamedTuple):
-    """Two loops: to each of these numbers, add the products of a row of weights and numbers that all rows share."""
-
-    rows: int
-    width: int
-    target: Ref
-    weights: Ref
-    numbers: Ref
-
-
 class Scatter(NamedTuple):
     """Adds a value to one of the `size` gradients in a row, the one at `position`, by the row's last stride."""
 
@@ -91,7 +81,8 @@ class Loop(NamedTuple):
     """Steps, terms of a sum, or a reference, repeated for a number of rounds.
 
     If it is `parallel`, its rounds may run in any order, but may add to the same sums. C marks a loop only if no round
-    accesses what another one sets. `in_order` says that a round adds several terms to a variable.
+    accesses what another one sets. `in_order` says that a round adds several terms to a variable. In a `layer`, each
+    round adds to a number the products of a row of weights and numbers that all rounds share.
 
     In a case of a switch or a triangle, `rounds` may be a Ref without an array: as an index, it varies with the rounds
     around it.
@@ -101,6 +92,7 @@ class Loop(NamedTuple):
     body: "tuple[Any, ...]"
     parallel: bool = False
     in_order: bool = False
+    layer: bool = False
 
     @property
     def varies(self) -> bool:
@@ -123,7 +115,7 @@ class Switch(NamedTuple):
 ADDED_TO = frozenset("gd")  # by each example: what is computed for these is added to what is there
 ARRAYS = frozenset((*"pxcgythdu", "block"))  # after storage has put t0, t1, ... into t; other names are variables
 Expression = Ref | Sum | Call
-Step = Assign | Accumulate | Scatter | Skip | Layer | Loop | Switch
+Step = Assign | Accumulate | Scatter | Skip | Loop | Switch
 Kernel = list[Step]
 
 
@@ -159,9 +151,6 @@ def refs(part: Any, rounds: tuple[int, ...] = ()) -> Iterator[tuple[Ref, tuple[i
     elif type(part) is Switch:
         for i, case in enumerate(part.cases):
             yield from refs(case, (*rounds, part.order.count(i)))
-    elif type(part) is Layer:
-        yield part.target, (*rounds, part.rows)
-        yield from ((factor, (*rounds, part.rows, part.width)) for factor in part[3:])
     elif type(part) is Scatter:
         yield part.row, (*rounds, part.size)
         yield from ((number, rounds) for number in part[2:])
@@ -224,7 +213,7 @@ def replace(part: Any, change: Callable[[Ref], Any], varies: bool = False) -> An
         if part.varies or (varies and type(part.body[0]) is not Ref):
             found = change(rounds if part.varies else Ref("", rounds))
             rounds = found._replace(array="") if any(found.strides) else found.base
-        return Loop(rounds, replace(part.body, change, varies), part.parallel, part.in_order)
+        return Loop(rounds, replace(part.body, change, varies), *part[2:])
     parts = [
         # A call less for each reference: the passes spend a tenth of their time here
         change(inner) if type(inner) is Ref else replace(inner, change, varies) if isinstance(inner, tuple) else inner
@@ -268,9 +257,6 @@ def _lines(step: Step, depth: int) -> Iterator[str]:
         for i, case in enumerate(step.cases):
             yield f"    case {i}, for {_counter(depth)}:"
             yield from (f"        {line}" for inner in case for line in _lines(inner, depth + 1))
-    elif isinstance(step, Layer):
-        total = Sum((Loop(step.width, (Term("+", (step.weights, step.numbers)),)),))
-        yield from _lines(Loop(step.rows, (Accumulate(step.target, total),)), depth)
     elif isinstance(step, Skip):
         yield f"if {_text(step.number)}: continue"
     elif isinstance(step, Scatter):

@@ -7,7 +7,7 @@ as long on a processor that adds and multiplies at the same time.
 from collections.abc import Iterator, Sequence
 from itertools import dropwhile, groupby
 
-from micrograd.compiler.ir import Assign, Kernel, Layer, Loop, Ref, Step, Sum, Term, most_rounds, start
+from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Step, Sum, Term, most_rounds, start
 from micrograd.compiler.passes.dependence import is_parallel
 
 FEWEST = 16
@@ -57,4 +57,5 @@ def _layers(rounds: int, sums: Sequence[Assign]) -> Iterator[Step]:
         yield Loop(rounds, (Assign(target, Sum(first) if first else start(value.terms)),))
         for loop in value.terms[len(first) :]:
             assert isinstance(loop, Loop)
-            yield Layer(rounds, loop.rounds, target, *_factors(loop))
+            its = loop._replace(body=(Term("+", _factors(loop)),))
+            yield Loop(rounds, (Accumulate(target, Sum((its,))),), layer=True)

@@ -22,7 +22,7 @@ def in_steps(kernel: Sequence[Step], *, dots: bool = False, totals: bool = False
 
     def steps(step: Step) -> Iterator[Step]:
         if isinstance(step, Loop):
-            yield Loop(step.rounds, within(step.body))
+            yield step if step.layer else Loop(step.rounds, within(step.body))
         elif isinstance(step, Switch):
             yield Switch(step.order, tuple(map(within, step.cases)))
         elif isinstance(step, Assign | Accumulate) and isinstance(step.value, Sum) and _is_long(step.value.terms):

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
 from types import MappingProxyType
 from typing import Any
 
@@ -15,7 +15,6 @@ from micrograd.compiler.ir import (
     Call,
     Expression,
     Kernel,
-    Layer,
     Loop,
     Offsets,
     Ref,
@@ -142,7 +141,9 @@ class Printer(ABC):
         """The lines of steps inside `depth` loops, where the variables in `declared` are known."""
         known = {*declared}
         for step in steps:
-            if isinstance(step, Loop):
+            if isinstance(step, Loop) and step.layer:
+                yield self.layer(step.rounds, step.body[0], depth)
+            elif isinstance(step, Loop):
                 yield from block(self.loop(step, depth), self.lines(step.body, depth + 1, known))
             elif isinstance(step, Switch):
                 case, cases = f"{self.table(step.order)}[k]", list[str]()
@@ -159,15 +160,18 @@ class Printer(ABC):
                 array, base, (*outer, stride) = step.row
                 operands = map(self.ref, (Ref(f"&{array}", base, tuple(outer)), step.position, step.value))
                 yield f"{self.templates['add_at'].format(*operands, stride, step.size)};"
-            elif isinstance(step, Layer):
-                refs = step.target, step.weights, step.numbers
-                places = [self.ref(ref._replace(array=f"&{ref.array}", strides=ref.strides[:depth])) for ref in refs]
-                strides = [*step.target.strides[depth:], *step.weights.strides[depth:], step.numbers.strides[-1]]
-                yield f"layer({', '.join(map(str, [*places, *strides, step.rows, step.width]))});"
             else:
                 is_new = is_variable(step.target) and step.target.array not in known
                 known.add(step.target.array)
                 yield from self.statement(step, is_new)
+
+    def layer(self, rows: int, step: Any, depth: int) -> str:
+        """The call of a layer of so many rows, each of which makes this step."""
+        ((width, ((_, factors),), *_),) = step.value.terms
+        refs = step.target, *factors
+        places = [self.ref(ref._replace(array=f"&{ref.array}", strides=ref.strides[:depth])) for ref in refs]
+        strides = [*chain(*[ref.strides[depth:] for ref in refs[:2]]), factors[1].strides[-1]]
+        return f"layer({', '.join(map(str, [*places, *strides, rows, width]))});"
 
     def value(self, value: Expression) -> str:
         """A value as text: a sum of terms, or the largest of all, or an operation."""

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from micrograd import Backend, compile, nn
-from micrograd.compiler.ir import Assign, Call, Layer, Loop, Ref, Sum, Term, show
+from micrograd.compiler.ir import Assign, Call, Loop, Ref, Sum, Term, show
 from micrograd.compiler.passes.layers import FEWEST, with_layers
 from tests.helpers import assert_as_engine, needs_compiler
 
@@ -17,7 +17,7 @@ TANH = Assign(Ref("t1", 0, (1,)), Call("tanh", (SUM,)))
 
 def test_a_layer_is_added_to_the_first_terms_of_its_sums():
     kernel = with_layers([Loop(9, (Assign(SUM, Sum((BIAS, PRODUCTS, PRODUCTS))), TANH))])
-    assert [type(step) for step in kernel] == [Loop, Layer, Layer, Loop]
+    assert [step.layer for step in kernel] == [False, True, True, False]
     assert show(kernel) == (
         "for i in 9:\n    t0[i] = p[40+50i]\n"
         + "for i in 9:\n    t0[i] += sum(p[50i+j] * x[j] for j in 32)\n" * 2
@@ -60,7 +60,7 @@ def test_a_layer_in_a_loop_is_a_layer_in_each_round():
         9, (Assign(Ref("t0", 0, (9, 1)), Sum((product((Ref("p", 0, (0, 50, 1)), Ref("x", 0, (32, 0, 1)))),))),)
     )
     (loop,) = with_layers([Loop(4, (inner,))])
-    assert [type(step) for step in loop.body] == [Loop, Layer]
+    assert [step.layer for step in loop.body] == [False, True]
 
 
 @needs_compiler
