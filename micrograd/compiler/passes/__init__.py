@@ -16,7 +16,7 @@ from micrograd.compiler.passes.roll import reroll, reroll_all
 from micrograd.compiler.passes.rounds import steps_of
 from micrograd.compiler.passes.sums import in_steps
 from micrograd.compiler.passes.tables import in_tables
-from micrograd.compiler.passes.vectorize import Layout, Place, by_level, copies, in_levels, in_trace_order
+from micrograd.compiler.passes.vectorize import Layout, Place, by_level, copied, in_levels, in_trace_order
 
 ORDERS = ("level", "trace", "tables")  # which are tried while a kernel is long
 """Without trace order, the Hessian of predators has 8 times as many lines of C; without tables, LU of 30 has 5."""
@@ -94,7 +94,7 @@ def _passes(
     Trace order is tried first for long sequential programs, where few like operations share a level. If the first
     kernel is long, the other order is tried as well, then loops over tables, and the shortest kernel wins.
     """
-    levels = in_levels(nodes)
+    levels, in_y = in_levels(nodes), Slice("y", 0, 1, len(results)).places
     block_size = len(nodes) / max(1, len(levels))
     is_sequential = len(nodes) > MANY_LINES and block_size < SMALL_BLOCKS
     short_enough = max(0 if is_sequential else MANY_LINES, len(nodes) * FEW_LOOPS)
@@ -102,7 +102,7 @@ def _passes(
     for order in sorted(ORDERS, key="trace".__ne__) if is_sequential else ORDERS:
         if found and order == "trace" and block_size > LARGE_BLOCKS:
             continue
-        places = {} if order == "tables" else {line: ("y", i) for i, line in enumerate(results)}
+        places = {} if order == "tables" else dict(zip(results, in_y, strict=True))
         layout = Layout(places | leaves, tables=tables, lanes=lanes)
         if order == "level":
             blocks = by_level(levels, layout, steps_of)
@@ -113,7 +113,7 @@ def _passes(
         else:
             passes = {"roll": in_tables(in_levels(nodes, backward), layout, results, steps_of)}
         if order != "tables":
-            passes["roll"] += reroll(copies(results, layout))
+            passes["roll"] += copied(zip(in_y, map(layout.__getitem__, results), strict=True))
         lines = length(in_steps(passes["roll"]))
         found.append((lines, passes, layout))
         if lines <= short_enough:

@@ -11,15 +11,14 @@ If `until` may end a loop, each round first copies its state to the next. It the
 While a round is turned into steps, an array that advances from round to round has a name for each stride.
 """
 
-from collections.abc import Iterable
 from itertools import chain
 
 from micrograd.compiler.frontend.tracer import Slice
-from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Skip, Step, Sum, adding, replace
-from micrograd.compiler.passes.expressions import Column, Node, length
+from micrograd.compiler.ir import Accumulate, Kernel, Loop, Ref, Skip, Step, Sum, adding, replace
+from micrograd.compiler.passes.expressions import Column, Node
 from micrograd.compiler.passes.fuse import fuse
-from micrograd.compiler.passes.roll import reroll
-from micrograd.compiler.passes.vectorize import Layout, Place, by_level, in_levels
+from micrograd.compiler.passes.roll import reroll, step_of
+from micrograd.compiler.passes.vectorize import Layout, Place, by_level, copied, in_levels, parts_of
 
 
 def steps_of(node: Node, layout: Layout) -> Kernel:
@@ -70,10 +69,10 @@ class _Rounds:
                 steps += _copies(found[line], column, self.outside)
         self.leaves |= {line: self._in_order(place) for line, place in found.items()}
         if any(self.node.items[i] for i in loop.added):
-            steps += _copy(self._slice("a", size=len(loop.added)), Slice("=0.0", 0, 0, len(loop.added)))
+            steps += _copies(self._slice("a", size=len(loop.added)), Slice("=0.0", 0, 1, len(loop.added)), self.outside)
         if loop.over >= 0 and self.its.outputs:  # of rounds that are skipped
             n = loop.rounds * len(loop.outputs)
-            steps += _copy(self._slice("y", size=n), Slice("=0.0", 0, 0, n))
+            steps += _copies(self._slice("y", size=n), Slice("=0.0", 0, 1, n), self.outside)
         return steps
 
     def body(self) -> tuple[Step, ...]:
@@ -92,11 +91,11 @@ class _Rounds:
         steps = reroll([*near, *fuse(by_level(in_levels(its.nodes), own, steps_of))])
         if loop.over >= 0:
             states = zip(following, map(own.__getitem__, loop.state), strict=True)
-            steps = [*_copied(states), Skip(Ref(*own[loop.over])), *steps]
+            steps = [*copied(states), Skip(Ref(*own[loop.over])), *steps]
         if not loop.is_backward:
             computed = {line: kept._replace(base=own[line][1]) for line in own.keeps}
             self.outside.kept[self.node.line] = self.leaves | dict(ends) | computed
-        steps += _copied((self._each(place), own[line]) for line, place in ends)
+        steps += copied((self._each(place), own[line]) for line, place in ends)
         return tuple([replace(self._summed(step), self._in_round) for step in steps])
 
     def row(self) -> list[Place]:
@@ -110,7 +109,7 @@ class _Rounds:
         """Copies of numbers that are too far apart to make a vector: k-means whole takes 1.8 times as long without."""
         far = [line for line, place in self.leaves.items() if self.loop.is_parallel and place.step > 1]
         near = {line: (f"{self.prefix}tx", i) for i, line in enumerate(far)}
-        steps = _copied((place, self.own[line]) for line, place in near.items())
+        steps = copied((place, self.own[line]) for line, place in near.items())
         self.own.update(near)
         return steps
 
@@ -145,19 +144,6 @@ class _Rounds:
         return adding(step.target._replace(array=f"{self.prefix}a"), step.value.terms)
 
 
-def _copied(pairs: Iterable[tuple[Place, Place]]) -> Kernel:
-    """Steps that copy numbers, each to a place from another one."""
-    return reroll([Assign(Ref(*to), Ref(*of)) for to, of in pairs if to != of])
-
-
 def _copies(to: Slice, column: Column, layout: Layout) -> Kernel:
     """Steps that copy a column."""
-    stretches = layout.stretches([column], length(column))
-    return [step for first, n, (of,) in stretches for step in _copy(Slice(to.array, to.indices[first], to.step, n), of)]
-
-
-def _copy(to: Slice, of: Slice) -> Kernel:
-    """Steps that copy a slice."""
-    if to.size == 1:
-        return [Assign(Ref(to.array, to.base), Ref(of.array, of.base))]
-    return [Loop(to.size, (Assign(Ref(to.array, to.base, (to.step,)), Ref(of.array, of.base, (of.step,))),))]
+    return [*map(step_of, parts_of([Node(None, (("+", 1),), (column,), to, to.size)], layout))]

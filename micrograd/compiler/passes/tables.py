@@ -9,15 +9,17 @@ a call takes 11 us; plain statements take 3.2 s and 7 us.
 from collections.abc import Sequence
 from typing import Any
 
+from micrograd.compiler.frontend.tracer import Slice
 from micrograd.compiler.ir import Kernel, Switch
-from micrograd.compiler.passes.roll import Bases, Part, advancing, numbered, part, reroll
-from micrograd.compiler.passes.vectorize import Block, Layout, LoopSteps, by_level, copies, pitch_of
+from micrograd.compiler.passes.roll import Bases, Part, advancing, numbered, part
+from micrograd.compiler.passes.vectorize import Block, Layout, LoopSteps, by_level, copied, pitch_of
 
 
 def in_tables(blocks: Sequence[Block], layout: Layout, results: Sequence[int], loop: LoopSteps) -> Kernel:
     """The steps of `by_level`, as cases of a switch. All numbers are in one array; results are copied at the end."""
-    steps = [*by_level(blocks, layout, loop, pitch_of(blocks)), *reroll(copies(results, layout), varies=True)]
-    return [_switch([part(step, varies=True) for step in steps])]
+    steps = by_level(blocks, layout, loop, pitch_of(blocks))
+    in_y = zip(Slice("y", 0, 1, len(results)).places, map(layout.__getitem__, results), strict=True)
+    return [_switch([part(step, varies=True) for step in (*steps, *copied(in_y, varies=True))])]
 
 
 def _switch(parts: Sequence[Part]) -> Switch:

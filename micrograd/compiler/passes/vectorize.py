@@ -9,7 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import chain, groupby, islice, repeat
+from itertools import chain, islice, repeat
 from operator import sub
 from typing import Any
 
@@ -177,16 +177,14 @@ def by_level(blocks: Iterable[Block], layout: Layout, loop: LoopSteps, pitch: in
 def in_trace_order(nodes: Sequence[Node], layout: Layout, loop: LoopSteps) -> Kernel:
     """Steps for all nodes, in the order of the trace, with loops for what repeats; the rest is as for `by_level`."""
     parts: list[Part] = []
-    its = chain.from_iterable(placed(([node] for node in nodes), layout))
-    for is_loop, group in groupby(its, lambda node: node.round is not None):
-        alike = list(group)
-        parts += map(part, chain(*[loop(node, layout) for node in alike])) if is_loop else parts_of(alike, layout)
+    for (node,) in placed(([node] for node in nodes), layout):
+        parts += map(part, loop(node, layout)) if node.round else parts_of([node], layout)
     return looped(parts)
 
 
-def copies(results: Sequence[int], layout: Layout) -> Kernel:
-    """Steps that copy results to the array y, if they are elsewhere."""
-    return [Assign(Ref("y", i), Ref(*layout[line])) for i, line in enumerate(results) if layout[line] != ("y", i)]
+def copied(pairs: Iterable[tuple[Place, Place]], *, varies: bool = False) -> Kernel:
+    """Steps that copy numbers, each to a place from another one. The rounds of loops may vary if it `varies`."""
+    return reroll([Assign(Ref(*to), Ref(*of)) for to, of in pairs if to != of], varies=varies)
 
 
 def placed(blocks: Iterable[Block], layout: Layout, pitch: int = 0) -> Iterator[Block]:
