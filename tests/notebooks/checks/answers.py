@@ -66,17 +66,23 @@ def _place(error: Exception, answer: tuple[object, ...]) -> str:
     )
 
 
+def reached(node: Any, nodes: dict[int, Any] | None = None) -> dict[int, Any]:
+    """A node and all that it was computed from, by id, each after its operands."""
+    nodes = {} if nodes is None else nodes
+    if id(node) not in nodes:
+        for operand in getattr(node, "_prev", ()):
+            reached(operand, nodes)
+        nodes[id(node)] = node
+    return nodes
+
+
 def leads_back(call: str, node: Any, **operands: Any) -> None:
     """Whether a node has operands in a tuple, a `_backward` where it belongs, and a way back to each of these."""
     if not isinstance(node._prev, (tuple, list)):
         raise NotYet(f"the operands of {call} are not in a tuple: if there is only one, a comma follows it, as in (x,)")
-    reached, pending = set[int](), [node]
-    while pending:
-        if id(each := pending.pop()) not in reached:
-            reached.add(id(each))
-            pending += getattr(each, "_prev", ())
+    nodes = reached(node)
     for name, operand in operands.items():
-        if id(operand) not in reached:
+        if id(operand) not in nodes:
             found = f"operands, but not {name}" if node._prev else "no operands"
             raise NotYet(f"{call} has {found}: backward() does not find its way to {name}")
     if getattr(node._backward, "__name__", "no_derivative") == "no_derivative":  # it stands in for a missing function

@@ -7,7 +7,7 @@ from functools import partial
 
 import micrograd
 
-from .answers import NotYet, close, leads_back, same, value_of, verdict
+from .answers import NotYet, close, leads_back, reached, same, value_of, verdict
 
 ENGINE = {
     "+": ["a + b", "a + 2", "2 + a", "a + 0.5", "0.5 + a"],
@@ -126,12 +126,7 @@ def _order(missing: list[str], kind: type) -> None:
         return d * c + c
 
     result, calls = formula(a := kind(2.0), b := kind(-3.0)), Counter()
-    nodes, pending = {}, [result]
-    while pending:
-        node = pending.pop()
-        if id(node) not in nodes and node._prev:
-            nodes[id(node)] = node
-            pending += node._prev
+    nodes = {key: node for key, node in reached(result).items() if node._prev}
     for key, node in nodes.items():
 
         def counted(grad, key=key, original=node._backward):

@@ -6,7 +6,7 @@ from typing import Any
 
 import micrograd
 
-from .answers import NotYet, check, close, leads_back, number_of, same, value_of
+from .answers import NotYet, check, close, leads_back, number_of, reached, same, value_of
 
 
 def _operation(name: str, answer: Callable, kind: type) -> None:
@@ -60,10 +60,11 @@ def slope(answer: Callable) -> None:
         if not asked:
             raise NotYet("the function f is never called")
         below, above = (x - min(asked)), (max(asked) - x)
+        if (nudge := max(below, above)) < 1e-9 * max(1, abs(x)):
+            where = f"within {nudge:.1g} of x = {x} only" if nudge else f"at x = {x} only"
+            raise NotYet(f"f is asked {where}: so near, the rounding of the numbers drowns the difference")
         if min(below, above) <= 0:
             raise NotYet(f"f is asked on one side of x = {x} only, which costs more of the accuracy than need be")
-        if above < 1e-9 * max(1, abs(x)):
-            raise NotYet(f"the nudge is {above:.1g}: that small, the rounding of the numbers drowns the difference")
         if not close(found, expected, 1e-6):
             hint = ": is it multiplied by h? `a / b * c` is `(a / b) * c`" * close(found / above**2, expected, 1e-2)
             raise NotYet(f"for {name} at {x} it gives {found:.8g}, not {expected:g}, with a nudge of {above:.1g}{hint}")
@@ -92,9 +93,15 @@ def accumulation(answer: Callable, kind: type) -> None:
 
         grad = property(lambda self: 0.0, lambda self, grad: vars(self).update(grad=grad))
 
-    right, replaced = (_gradient(answer, each, kind) for each in (Adding, Replacing))
+    Adding.__name__ = Replacing.__name__ = kind.__name__  # for errors
+    try:
+        right, replaced = (_gradient(answer, each, kind) for each in (Adding, Replacing))
+    except TypeError as error:
+        if "unsupported operand" not in str(error):
+            raise
+        raise TypeError(f"{error}; of the operators, the class above has only + and *") from error
     if close(right, replaced):
-        if _paths(value_of("f(Value(3.0))", answer(x := Adding(3.0)), kind), x) > 1:
+        if _paths(value_of("g(Value(3.0))", answer(x := Adding(3.0)), kind), x) > 1:
             raise NotYet(f"there are two paths from x, but with = its gradient is {replaced:g}, too, which is right")
         raise NotYet("there is only one path from x to the result, so no gradient ever arrives where one is already")
 
@@ -102,8 +109,8 @@ def accumulation(answer: Callable, kind: type) -> None:
 def _gradient(answer: Callable, own: type, kind: type) -> float:
     """The gradient of the answer at 3, by the closures of this class."""
     x = own(3.0)
-    result = value_of("f(Value(3.0))", answer(x), kind)
-    order = _order(result)
+    result = value_of("g(Value(3.0))", answer(x), kind)
+    order = [*reached(result).values()]
     if x not in order:
         raise NotYet("the result does not depend on x: nothing leads back to it")
     for node in order:
@@ -118,17 +125,3 @@ def _gradient(answer: Callable, own: type, kind: type) -> float:
 def _paths(node: Any, x: Any) -> int:
     """How many paths lead from the node to x."""
     return 1 if node is x else sum(_paths(operand, x) for operand in node._prev)
-
-
-def _order(result: Any) -> list[Any]:
-    """All nodes that lead to the result, each after its operands."""
-    order: list[Any] = []
-
-    def visit(node: Any) -> None:
-        if node not in order:
-            for operand in node._prev:
-                visit(operand)
-            order.append(node)
-
-    visit(result)
-    return order
