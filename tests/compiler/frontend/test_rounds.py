@@ -108,9 +108,8 @@ def rows(w, s, xs):
         inner, _ = scan(lambda t, v: (t * 0.5 + v * x[1], None), h[0], w)
         chosen = take(w[:5], where(x[0] > 0, 1, 3)) * scale - logsumexp([*h, inner])
         less = sums["less"] - h[1] * inner
-        return {"sum": sums["sum"] + chosen, "less": less, "n": sums["n"] + 1.0, "as it is": sums["as it is"]}, [
-            x[1] * v for v in h
-        ]
+        y = [x[1] * v for v in h]
+        return {"sum": sums["sum"] + chosen, "less": less, "n": sums["n"] + 1.0, "as it is": sums["as it is"]}, y
 
     sums, ys = scan(step, {"sum": s[0], "less": 0.0, "n": 0.0, "as it is": s[1]}, xs)
     total, _ = scan(lambda t, yx: (dot(yx["y"], yx["x"], t), None), sums["less"], {"y": ys, "x": xs})
