@@ -154,6 +154,7 @@ def test_the_first_part_runs_in_a_browser_as_it_is_stored(browser, address):
         ]
         assert shown.split() == "".join(texts).split()
     assert len(page.query_selector_all(".output img")) == 4
+    assert "(0, 0, 0, 0)" in page.evaluate("getComputedStyle(document.querySelector('.output img')).backgroundColor")
 
     [exercise] = [i for i, cell in enumerate(code) if "checks.slope" in cell.source]
     text = page.locator("textarea").nth(exercise)

@@ -27,18 +27,15 @@ pytestmark = pytest.mark.long
 
 CHECKOUT = Path(__file__).parents[2]
 OTHERS = "numpy|scipy|sklearn|torch|pandas|mpmath"
-BLOCKS = [
-    [
-        source
-        for source in takewhile(
-            lambda source: not re.search(OTHERS, source), (text for _, text in blocks(page, "python"))
-        )
-        if "ProcessPoolExecutor" not in source
-    ]
-    for page in PAGES
-    if page.stem != "tour"  # about C, for which a browser has no compiler
-]
-"""The blocks of each page up to the first that needs another package, without those that start processes."""
+
+
+def own(page):
+    """The blocks of a page up to the first that needs another package, without those that start processes."""
+    found = takewhile(lambda source: not re.search(OTHERS, source), (text for _, text in blocks(page, "python")))
+    return [source for source in found if "ProcessPoolExecutor" not in source]
+
+
+BLOCKS = [own(page) for page in PAGES if page.stem != "tour"]  # about C, for which a browser has no compiler
 
 PROGRAMS = {
     "version": """

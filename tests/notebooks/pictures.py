@@ -50,9 +50,11 @@ def plane(
 
     Circles are class 0, squares class 1, and those of `others` are hollow. The model's output is a score: above 0 it
     says class 1, and a line is drawn where it is 0. Each of the `lines` is a neuron's (w1, w2, b): it is where
-    w1 * x1 + w2 * x2 + b is 0, with an arrow to the side where that is positive.
+    w1 * x1 + w2 * x2 + b is 0, with an arrow to the side where that is positive. Without a model, there are axes.
     """
-    marks, size = [], 1 if len(xs) > 10 else 2
+    size, places = 1 if len(xs) > 10 else 2, ((-0.8, 1.3, 0), (5, 1.3, 1), (-0.8, -4.7, 1))
+    marks = [f'<path stroke="{GREY}" stroke-width="0.05" d="M-9 0h23M0 -9v18"/>'] * (model is None)
+    texts = [f'<text x="{x}" y="{y}" font-size="0.8" {TEXT}>{n}</text>' for x, y, n in places] * (model is None)
     if model:
         scores = [[model([x / 10, y / 10]).data for x in range(-18, 29)] for y in range(-14, 19)]
         for colour, sign in (ORANGE, -1), (BLUE, 1):
@@ -65,10 +67,7 @@ def plane(
             marks.append(f'<path class="line" {style} d="{border}"/>')
         marks = [f'<g transform="translate(-9 -7) scale({1 / (2 * CELL)})">{"".join(marks)}</g>']
     for (points, classes), hollow in ((xs, ys), False), (others, True):
-        for kind, colour, cap in (
-            (0, ORANGE, "round"),
-            (1, BLUE, "square"),
-        ):  # so short a line has the form of its ends
+        for kind, colour, cap in ((0, ORANGE, "round"), (1, BLUE, "square")):  # a line of 0.01 has the form of its ends
             dots = "".join(
                 f"M{5 * x1:.2f} {5 * x2:.2f}h.01" for (x1, x2), y in zip(points, classes, strict=True) if y == kind
             )
@@ -78,7 +77,7 @@ def plane(
     marks += [_line(*(float(getattr(number, "data", number)) for number in line)) for line in lines]
     return Picture(
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="-9 -9 23 16" width="460" height="320">'
-        f'<g transform="scale(1 -1)">{"".join(marks)}</g></svg>'
+        f'<g transform="scale(1 -1)">{"".join(marks)}</g>{"".join(texts)}</svg>'
     )
 
 
