@@ -22,7 +22,6 @@ from micrograd.support.trees import Shape, is_regular, nested, places, shapes_in
 Code = PythonCode | NativeCode
 
 FAILURES = (ArithmeticError, ValueError, TypeError, struct.error)  # the last two if a parameter is not a number
-LINE = 64  # bytes of a cache line: a vector that does not begin at one, as in most NumPy arrays, may lie in two
 LARGE = 1 << 15  # numbers: from here on, copying them takes longer than using an array where it is
 
 
@@ -97,11 +96,11 @@ class Example:
 
     def __init__(self, code: Code, kind: CallSpec, returns_gradients: bool) -> None:
         graph, precision = code.graph, code.precision
-        self.shapes, (n_values, *n_gradients) = graph.shapes, graph.results(kind)
-        rooms = [buffer(precision, size(shape) or 1) for shape in self.shapes]  # no buffer may be empty
+        self.shapes = graph.shapes
+        rooms = [memoryview(precision.zeros(size(shape) or 1)) for shape in self.shapes]  # no buffer may be empty
         self._slots = [Slot(shape, room, precision) for shape, room in zip(self.shapes, rooms, strict=True)]
         packed = Batch(self.shapes, 1, rooms, precision, (0,) * len(rooms), False)
-        results = buffer(precision, n_values + sum(n_gradients), n_values if n_gradients else 0)
+        results = memoryview(precision.zeros(sum(graph.results(kind))))
         shapes = [graph.output_shape, *([self.shapes[i] for i in kind] if isinstance(kind, tuple) else ())]
         if returns_gradients:
             value, gradients = shapes_in(graph.output_shape)
@@ -144,10 +143,3 @@ class Example:
             for room, gradient in zip(found, gradients, strict=True):
                 room[...] = gradient.array
         return self.value(), found[0] if is_one else tuple(found)
-
-
-def buffer(precision: Precision, n: int, at_line: int = 0) -> memoryview:
-    """A buffer of n numbers; the one at the index `at_line` begins a cache line."""
-    room = precision.zeros(n + LINE // precision.size)
-    first = -(address(room) + at_line * precision.size) % LINE // precision.size
-    return memoryview(room)[first : first + n]

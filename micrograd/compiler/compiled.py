@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from micrograd.compiler.calls import Example, Slot, buffer
+from micrograd.compiler.calls import Example, Slot
 from micrograd.compiler.dataset import Batch, ShapeError, check_out
 from micrograd.compiler.dtype import DOUBLE, Precision, named
 from micrograd.compiler.frontend.graph import Graph, traced
@@ -196,7 +196,7 @@ class Compiled(Function):
         arguments. `fun` raises ValueError if the vector does not have a number for each parameter.
         """
         packed, n, precision = self._packed(batches, kind="backward"), len(self.parameters), self.precision
-        numbers, gradients = buffer(precision, len(self.leaves)), precision.zeros(len(self.leaves))
+        numbers, gradients = memoryview(precision.zeros(len(self.leaves))), precision.zeros(len(self.leaves))
         slot, results, zeros, turn = Slot((n,), numbers, precision), precision.zeros(packed.n), gradients[:], Lock()
         call: Any = self._code[packed.shapes].call("backward", packed, results, gradients, 1.0 / packed.n)
 
