@@ -54,9 +54,9 @@ def backward_pass(root: Any) -> Iterator[Iterator[Any]]:
     if isinstance(root.data, HasLevel):
         check_active(root._level)
     computed, leaves = topological_order(root)
-    normalize_leaves(leaves)  # NumPy's numbers become Python's
     zero = scalar.zero(root.data)
     with GRADIENT_LOCK:  # threads may share leaves
+        normalize_leaves(leaves)  # NumPy's numbers become Python's
         before = [leaf.grad for leaf in leaves]
         nodes = reversed(computed)
         try:

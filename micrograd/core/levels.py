@@ -126,13 +126,18 @@ def as_number(data: Any, level: int) -> Any:
 
 
 def normalize_leaves(leaves: Iterable[Any]) -> None:
-    """Turn numbers assigned to leaves into Python's. Raises TypeError for anything else, and for lower precision."""
+    """Turn numbers assigned to leaves into Python's, and their gradients of 0 into the 0 of their kind.
+
+    Raises TypeError for anything else, and for lower precision.
+    """
     for leaf in leaves:
         data, grad = leaf.data, leaf.grad
         if type(data) is not float and (number := as_number(data, leaf._level)) is not data:
             if not isinstance(data, float):
                 raise TypeError(f"a leaf was set to {data!r}, of low precision: set it to {number!r} and recompute")
             leaf.data = number
+        if type(data) is not float and type(grad) is float and grad == 0:  # the data was a float before
+            leaf.grad = scalar.zero(leaf.data)
         if type(grad) is not float:
             try:
                 leaf.grad = as_number(grad, leaf._level)

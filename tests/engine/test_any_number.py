@@ -170,9 +170,9 @@ def test_networks_and_optimizers_compute_with_the_kind(optimizer, kind):
         rule = optimizer(model.parameters(), kind)
         for _ in range(3):
             loss = losses.mse_loss([model([kind(1), kind("0.5")])], [kind(1)])
-            rule.zero_grad()
             loss.backward()
             rule.step()
+            rule.zero_grad()
         return model, rule
 
     (model, rule), (floats, _) = trained(kind), trained(float)
