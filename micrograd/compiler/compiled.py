@@ -192,9 +192,12 @@ class Compiled(Function):
         mean and its gradient, an array if the vector is one, else a list. `x0` has the numbers of `parameters` in their
         order: an array, or without NumPy a list. The Values do not change until you call `load`.
 
-        Raises TypeError if the function does not return a single Value; ValueError if the examples do not fit its
-        arguments. `fun` raises ValueError if the vector does not have a number for each parameter.
+        Raises TypeError if the function does not return a single Value, or has no parameters; ValueError if the
+        examples do not fit its arguments. `fun` raises ValueError if the vector has not a number for each parameter.
         """
+        if not self.parameters:
+            of_arguments = "for its arguments, write minimize(fast.value_and_grad, x0, jac=True)"
+            raise TypeError(f"the function uses no Values, so an objective has no parameters: {of_arguments}")
         packed, n, precision = self._packed(batches, kind="backward"), len(self.parameters), self.precision
         numbers, gradients = memoryview(precision.zeros(len(self.leaves))), precision.zeros(len(self.leaves))
         slot, results, zeros, turn = Slot((n,), numbers, precision), precision.zeros(packed.n), gradients[:], Lock()

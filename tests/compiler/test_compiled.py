@@ -171,12 +171,14 @@ def test_only_the_gradients_that_are_asked_for_are_computed(backend):
     assert copy.deepcopy(fast).value_and_grad(2.0, [3.0, 0.0], 4.0, argnum=0)[1] == 3.0
 
 
-def test_a_list_of_one_number_in_place_of_a_number_says_what_to_give():
+def test_a_list_of_one_number_and_an_objective_without_parameters_say_what_to_give_scipy():
     fast = micrograd.compile(lambda x: (x - 3) ** 2, (1.0,), backend="python")
     what, give = r"got arguments of shape \(\(1,\),\), expected", r"give arguments like the example's, such as x\[0\]"
     with pytest.raises(ValueError, match=rf"{what} .* needs a single Value: {give} for a number$"):
         fast.value_and_grad(np.array([1.0]))  # as minimize does, of SciPy, whose x is a vector
     assert fast.value_and_grad(1.0) == (4.0, -4.0)
+    with pytest.raises(TypeError, match=r"uses no Values, .*: for its arguments, write minimize\(fast.value_and_grad"):
+        fast.objective([1.0])
 
 
 @pytest.mark.parametrize("argnum", [2, -3, 0.5, "0", True, (0, 2), (0, None), [[0]]])

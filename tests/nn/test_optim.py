@@ -146,7 +146,7 @@ def test_a_state_is_a_copy():
     assert json.dumps(optimizer.state_dict()) == kept
 
 
-WRONG_STATES = [
+@pytest.mark.parametrize(("kind", "change", "message"), [
     (SGD, {"optimizer": "Adam"}, "state_dict.* of SGD"),
     (SGD, {"extra": 1}, "a dict of optimizer, steps, learning_rate"),
     (SGD, {"learning_rate": "0.1"}, "learning_rate is '0.1'"),
@@ -161,10 +161,7 @@ WRONG_STATES = [
     (Adam, {"mean_square": [0.0, 0.0, 0.0, -1.0]}, r"mean_square\[3\] is -1.0: expected a number, 0 or greater"),
     (RMSprop, {"mean_square": [0.0, 0.0, 0.0, -1.0]}, r"mean_square\[3\] is -1.0: expected a number, 0 or greater"),
     (Adam, {"betas": 0.9}, "betas is 0.9: expected two numbers"),
-]
-
-
-@pytest.mark.parametrize(("kind", "change", "message"), WRONG_STATES)
+])  # fmt: skip
 def test_a_wrong_state_is_an_error_that_loads_nothing(kind, change, message):
     optimizer = kind(parameters(), learning_rate=0.5)
     train(optimizer, range(2))
