@@ -79,5 +79,7 @@ def test_what_cannot_be_read_is_named(monkeypatch, tmp_path, capsys):
     assert "no such file" in refusal(names.main, capsys, "--file", str(tmp_path / "none")).lower()
     (tmp_path / "picture").write_bytes(b"\x89PNG")
     assert "utf-8" in refusal(names.main, capsys, "--file", str(tmp_path / "picture"))
+    (tmp_path / "blank").write_text("\n \n")
+    assert "blank has no names" in refusal(names.main, capsys, "--file", str(tmp_path / "blank"))
     monkeypatch.setitem(sys.modules, "names", None)
     assert "pip install names, or use --file" in refusal(names.main, capsys)
