@@ -34,7 +34,7 @@ SETTINGS: dict[str, Setting] = {
     "rate": _number(0, 10**6),
     "batch": ("a whole number, 1 or greater, or 'all'", lambda size: size == ALL or (type(size) is int and size >= 1)),
     "decay": _number(0, 10**6),
-    "data": (f"one of {', '.join(DATA_SETS)}", lambda name: name in DATA_SETS),
+    "data": (f"one of {', '.join(DATA_SETS)}", lambda name: name in [*DATA_SETS]),
     "noise": _number(0, 0.5),
     "n": _number(1, 10_000, (int,)),
     "seed": _number(0, 10**15 - 1, (int,)),
@@ -64,7 +64,7 @@ def _checked(at: str, given: Any, offered: Mapping[str, Any], is_plane: bool) ->
         if not is_fine(value):
             raise ValueError(f"{at} has {name}={shown(value)}: expected {expected}")
     for name, label in part.get("choice", {}).items():
-        if label not in offered.get(name, ()):
+        if label not in [*offered.get(name, ())]:  # by ==, since a list has no hash
             expected = ", ".join(map(repr, offered.get(name, offered))) or "no choice"
             raise ValueError(f"{at} chooses {name}={label!r}: expected {expected}")
     if "data" not in part and not {"noise", "n"}.isdisjoint(part):

@@ -51,7 +51,7 @@ def page(
     models = [model(**dict(zip(offered, values, strict=True))) for values in chosen] if offered else [model]
     table, rows = _table(loss, xs, ys)
     held = [] if validation is None else _table(loss, *pair(validation), size=len(rows[0]), kind="validation ")[1]
-    trained = [_trained(each, loss, table, optimizer) for each in models]
+    trained = [_trained(each, loss, table, optimizer, is_only=not offered) for each in models]
     parts, codes = zip(*trained, strict=True)
     inputs = len(flat(table[0][0]))
     kinds = kinds_of([row[inputs:] for row in rows], parts[0]["outputs"])
@@ -139,7 +139,7 @@ def boundary(loss: Any, kinds: list[float]) -> float:
 # Models
 
 
-def _trained(model: Any, loss: Any, table: Any, optimizer: Any) -> tuple[dict[str, Any], str]:
+def _trained(model: Any, loss: Any, table: Any, optimizer: Any, *, is_only: bool) -> tuple[dict[str, Any], str]:
     """What the page has to know about a model, and its JavaScript."""
     expected = "a Module with __call__ or, together with choices=..., a function that makes one"
     require_attributes("model", model, ["__call__", "parameters"], expected)
@@ -148,9 +148,10 @@ def _trained(model: Any, loss: Any, table: Any, optimizer: Any) -> tuple[dict[st
         raise ValueError(f"{model!r:.80} has {len(parameters):,} parameters: a playground trains from 1 to {WEIGHTS:,}")
     rule = Adam(parameters, learning_rate=0.01) if optimizer is None else optimizer
     rule = rule(parameters) if callable(rule) else rule
-    if not isinstance(rule, Optimizer):
-        expected = "an Optimizer, or a function that makes one, such as functools.partial(optim.SGD, learning_rate=0.1)"
-        raise TypeError(f"optimizer is {shown(optimizer)}: expected {expected}")
+    if not isinstance(rule, Optimizer) or (rule is optimizer and not is_only):
+        kinds = "an Optimizer, or a function that makes one" if is_only else "a function that makes one for each model"
+        remedy = "such as functools.partial(optim.SGD, learning_rate=0.1)"
+        raise TypeError(f"optimizer is {shown(optimizer)}: expected {kinds}, {remedy}")
     is_module, (x, y) = isinstance(model, Module), table[0]
     named = names(model) if is_module else [f"p{i}" for i in range(len(parameters))]
     fast = compile(lambda x, y: loss(model(x), y), (x, y), parameters=parameters, backend="python")
