@@ -46,7 +46,8 @@ class Value(Functions, NotebookDisplay):
     _op
         The name of the operation, for drawings and errors.
     _backward
-        The closure that takes the gradient of this node and adds to the gradients of its operands.
+        The closure that takes the gradient of this node and adds to the gradients of its operands: to call it by hand,
+        write `o._backward(o.grad)`.
     label
         A name, for drawings.
 
