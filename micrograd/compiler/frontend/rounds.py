@@ -30,8 +30,8 @@ from micrograd.support.trees import flat, replaced, shape_of
 FEWEST = 8  # rounds: fewer are traced one by one
 
 
-class Loop(NamedTuple):
-    """A loop of `rounds`. Other lines of the trace compute a round, from the leaves `state` and `xs`.
+class Scan(NamedTuple):
+    """The loop of a `scan`. Other lines of the trace compute a round, from the leaves `state` and `xs`.
 
     The operands are a row with the first state, if there is a state; a row for each of `xs`, with a number for each
     round; the forward loop, if this is a backward loop (which also reads its leaves); and the numbers from outside that
@@ -183,7 +183,7 @@ class _Body:
         self.captured = [value for value in used if value not in own and not value._is_constant]
         self.captured.sort(key=lambda value: trace.leaves.get(value.data.id, ("", value.data.id)))  # in memory order
 
-    def _record(self, loop: Loop, rows: Iterable[Iterable[Any]]) -> int:
+    def _record(self, loop: Scan, rows: Iterable[Iterable[Any]]) -> int:
         """Record a loop: the rows that it reads, and the numbers from outside that its lines need."""
         trace = self.trace
         operands = [trace.stack(tuple(map(trace.result, row))) for row in rows if row]
@@ -211,7 +211,7 @@ class _Body:
         """
         trace, state = self.trace, _ids(self.state)
         following, over = self.lines[: len(state)], state[0] if may_end else -1
-        loop = Loop(self.n, state, _ids(self.x), following, self.outputs, self.sums, over=over)
+        loop = Scan(self.n, state, _ids(self.x), following, self.outputs, self.sums, over=over)
         line = self._record(loop, [[each.data for each in row] for row in (self.first, *self.columns)])
         sent: dict[int, Any] = {}  # the gradients of the results
 
@@ -247,7 +247,7 @@ class _Body:
         sums += [trace.id(trace.leaf("g", i) + grads[each]) for i, each in enumerate(numbers, len(sums))]
         starts = accumulate([len(row.values) for row in rows], initial=len(sums))
         again = self.columns if loop.is_parallel else []
-        back = Loop(
+        back = Scan(
             rounds=loop.rounds,
             state=[each.id for each in state],
             xs=[*_ids(self.x[: len(again)]), *[each.id for each in xs.values()]],
