@@ -78,11 +78,10 @@ def program(graph: Graph, ends: Ends, *, lanes: bool = False) -> Program:
 
 def hoisted(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Program | None:
     """The program for many examples, if something is the same for all of them: `shared` says which arguments are."""
-    found = hoist(graph, ends, shared)
-    if found is None:
+    if (found := hoist(graph, ends, shared)) is None:
         return None
-    before, each, after = program(*found.before), program(*found.each, lanes=True), program(*found.after)
-    return each._replace(before=before, after=after, n_sums=found.n_sums)
+    before, each, after, n_sums = found
+    return program(*each, lanes=True)._replace(before=program(*before), after=program(*after), n_sums=n_sums)
 
 
 def _passes(

@@ -14,35 +14,21 @@ If a factor is infinite and some examples add 0 times that factor, the gradient 
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import NamedTuple
 
 from micrograd.compiler.frontend.graph import Ends, Graph, is_linear
 from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.frontend.tracer import Slice, Trace
 
 NO_NUMBERS = CONDITIONS | {"stack", "combination", "scatter"}
-
-
 Part = tuple[Graph, Ends]
 """Some lines of a graph."""
 
 
-class Hoisted(NamedTuple):
-    """What is computed before the loop over examples, in it, and after it; and the size of "d".
+def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> tuple[Part, Part, Part, int] | None:
+    """What is computed before the loop over examples, in it, and after it, and the size of "d"; or None if nothing that
+    is computed is the same for all examples. `shared` says which arguments they share.
 
-    `before` returns the numbers in "h". `each` adds to "d", which `after` reads as numbers behind these.
-    """
-
-    before: Part
-    each: Part
-    after: Part
-    n_sums: int
-
-
-def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | None:
-    """The lines of a graph in three parts, or None if nothing that is computed is the same for all examples.
-
-    `shared` says which arguments all examples share.
+    The first part returns the numbers in "h". The second adds to "d", which the third reads as numbers behind these.
     """
     trace, uniform = graph.trace, _uniform(graph, shared)
     computed = {line for line in uniform if trace.operands[line] and trace.ops[line] not in NO_NUMBERS}
@@ -64,7 +50,7 @@ def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Hoisted | No
     gradients = ends.gradients.items()
     stay = {i: line for i, line in gradients if line not in moved} | sums, [of for of in rows if of[1] not in moved]
     later = {i: line for i, line in gradients if line in moved}, [of for of in rows if of[1] in moved]
-    return Hoisted((graph, Ends(held)), (each, Ends(ends.returned, *stay)), (after, Ends([], *later)), len(added))
+    return (graph, Ends(held)), (each, Ends(ends.returned, *stay)), (after, Ends([], *later)), len(added)
 
 
 def _apart(trace: Trace, rows: Sequence[tuple[Slice, int]]) -> list[tuple[Slice, int]]:

@@ -34,11 +34,7 @@ def step_of(part: Part, varies: bool = False) -> Any:
     """A part as a step."""
     shape, bases = part
     remaining = iter(bases)
-
-    def based(ref: Ref) -> Ref:
-        return Ref(ref.array, next(remaining), ref.strides)
-
-    return replace(shape, based, varies)
+    return replace(shape, lambda ref: Ref(ref.array, next(remaining), ref.strides), varies)
 
 
 def advancing(shape: Any, rows: Iterable[Bases]) -> Any:
