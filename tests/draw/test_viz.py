@@ -66,7 +66,7 @@ def test_a_graph_too_large_to_draw_is_refused_with_its_size_the_limit_and_the_re
 def test_draw_dot_is_a_digraph_of_the_cards_of_to_svg_or_of_the_nodes_and_edges_of_draw_graph():
     drawing = draw_dot(loss())
     assert isinstance(drawing, graphviz.Digraph)
-    assert drawing.format == "svg"
+    assert (drawing.format, repr(drawing)[:21]) == ("svg", "<a drawing: notebooks")
     assert drawing.source.count("[label=") == to_svg(loss()).count("<g class=")
     edges = re.findall(r"(?<=\tc[01] -> )c4:(\w+:\w) \[penwidth=(\S+) color=\"#c05a10\" style=dashed\]", drawing.source)
     assert edges == [("p0:w", "0.818"), ("p1:w", "0.996")]

@@ -39,7 +39,7 @@ function facts(i) {
   if (![undefined, G[i]].includes(gradient(i))) rows.push(["so far", inFull(gradient(i))]);
   if (i >= first && operation(i)[1] && !isUncomputed(i))
     rows.push(["formula", `${named(operation(i)[1], i)} = ${filled(operation(i)[1], i)} = ${datum(i)}`]);
-  if (!obstacle() && !failure && !constants.has(i)) rows.push(["finite difference", text(difference(i), 20)]);
+  if (!obstacle() && !failure && !constants.has(i)) rows.push(["finite difference", inFull(+difference(i).toPrecision(7))]); // the rest is rounding
   if (isChoice(i)) rows.push(["choice", "fixed: Python made it, by a condition outside the graph"]);
   const list = html("dl", {});
   for (const [term, fact] of rows)

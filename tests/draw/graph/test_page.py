@@ -506,6 +506,9 @@ def test_details_have_the_contributions_their_sum_and_the_finite_difference(visi
     assert close(number(tab.inner_text("#its-difference")), a.grad, 1e-6)
     assert "made in" not in tab.inner_text("#details")
     assert tab.inner_text("#relations table").split("\n")[-3:] == ["a × b\t6", "a × a\t4", "sum\t10"]
+    tab = visit(Value(0.1, label="x").exp(), "#step=2")
+    seek(tab, "x")
+    assert tab.inner_text("#its-difference") == f"{math.exp(0.1):.7g}"
 
 
 def test_sliders_change_all_numbers_as_python_computes_them(visit):
