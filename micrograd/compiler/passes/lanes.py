@@ -46,8 +46,8 @@ def _may_add_up(loop: Loop, least: int = 0) -> bool:
     """Whether compilers make vectors of a loop whose rounds share only sums, to which at least `least` steps add."""
     if not is_of_vectors(loop):
         return False
-    others = tuple([step for step in loop.body if not _adds(step)])
-    return len(loop.body) - len(others) >= least and is_parallel(Loop(loop.rounds, others))
+    steps = tuple([_term(step) if _adds(step) else step for step in loop.body])
+    return sum(map(_adds, loop.body)) >= least and is_parallel(Loop(loop.rounds, steps))
 
 
 def in_lanes(kernel: Kernel) -> Kernel:
@@ -133,6 +133,12 @@ def _part(target: Ref) -> Ref:
     """A reference to the partial sums of a sum: its last stride leads from one to the next."""
     array, base, strides = target
     return Ref(f"t{array}p", PARTS * base, (*[PARTS * stride for stride in strides], 1))
+
+
+def _term(step: Assign) -> Assign:
+    """What a step adds, as a number of its round, unless it adds to one already."""
+    others = [term for term in step.value.terms if term != Term("+", (step.target,))]  # type: ignore[union-attr]
+    return step if any(step.target.strides) else Assign(Ref("term", 0, (1,)), Sum(tuple(others)))
 
 
 def _adds(step: Any) -> bool:

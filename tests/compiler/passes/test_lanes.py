@@ -56,12 +56,16 @@ for i in 1:
     )
 
 
-def test_few_rounds_are_not_in_lanes():
-    assert in_lanes([loop := Loop(15, STEPS, parallel=True)]) == [loop]
-
-
 def at(array, base, *strides):
     return Ref(array, base, strides)
+
+
+@pytest.mark.parametrize("loop", [
+    Loop(15, STEPS, parallel=True),
+    Loop(32, (Assign(TOTAL, Sum((Term("+", (TOTAL,)), Term("+", (at("t1", 0, 1),))))), Assign(at("t1", 1, 1), OWN))),
+])  # fmt: skip
+def test_few_rounds_are_not_in_lanes_nor_a_sum_of_what_the_rounds_before_have_set(loop):
+    assert in_lanes([loop]) == [loop]
 
 
 def exps(to, of, *more, rounds=MANY):
