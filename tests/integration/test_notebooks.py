@@ -333,7 +333,8 @@ EXERCISES = {
     "bias": [
         ((part_5.add_bias, Tensor),),
         ((lambda x, b: Tensor(x.data, (x, b), print), Tensor), "the first number of add_bias(x, b) is 1: expected 1.5"),
-        ((lambda x, b: Tensor(x.data + b.data, (x,), print), Tensor), "has 1 operands: both x and b want gradients"),
+        ((lambda x, b: Tensor(x.data + b.data, (b, Tensor(x.data)), print), Tensor), "has operands, but not x"),
+        ((lambda x, b: Tensor(x.data + b.data, (x,), print), Tensor), "has operands, but not b"),
         ("grad.sum(axis=0)", "grad", "gets the gradients of a whole column"),
         ("b.grad += grad.sum(axis=0)", "b.grad = b.grad + grad", "x.grad has the shape (2, 3) and b.grad (2, 3): exp"),
         ("grad.sum(axis=0)", "grad[0]", "whose gradients are 1 and 10, is 1: expected 11"),
