@@ -239,7 +239,9 @@ class Trainer:
             where = f"in epoch {epoch}, step {sampler.steps + 1}, at a learning rate of {rate!r}"
         message = f"{what} {where}: the parameters are those {self.set_back()}; {_advice(self._engine)}"
         history.failure = Failure(sampler.steps / sampler.per_epoch, what, message)
-        return Diverged(history.failure, history)
+        error = Diverged(message)
+        error.history = history
+        return error
 
 
 def _checked(model: Any, loss: Any, optimizer: Any, schedule: Any, progress: Any) -> list[Value]:

@@ -1,7 +1,6 @@
 """The record of a training run: the losses of its epochs, and how it ended."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from micrograd.core.display import NotebookDisplay
 from micrograd.support.validation import counted
@@ -59,10 +58,4 @@ class History(NotebookDisplay):
 class Diverged(FloatingPointError):
     """A loss or a parameter is infinite or NaN. The error has the `history` of `fit` up to that point."""
 
-    def __init__(self, failure: Failure, history: History | None = None) -> None:
-        super().__init__(failure.message)
-        self.failure = failure
-        self.history = history or History()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.failure, self.history)
+    history: History

@@ -9,6 +9,7 @@ from micrograd.compiler.stepping import NotFinite
 from micrograd.training.history import Diverged, Failure, History
 
 FAILURE = Failure(1.5, "the loss is nan", "the loss is nan in epoch 2")
+ERRORS = [Diverged("nan"), NotFinite("the loss is inf"), ShapeError((1,), (2,)), ShapeError((1,), (2,), "call map")]
 
 
 @pytest.mark.parametrize(("history", "shown"), [
@@ -30,10 +31,8 @@ def test_a_history_shows_the_outcome_and_not_all_its_numbers(history, shown):
     assert repr(history) == f"History({shown})"
 
 
-@pytest.mark.parametrize("error", [
-    Diverged(FAILURE, History([1.0])), NotFinite("the loss is inf"), ShapeError((1,), (2,)),
-    ShapeError((1,), (2,), "call map"),
-], ids=repr)  # fmt: skip
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
 def test_errors_travel_as_from_a_process_of_a_pool(error):
+    error.history = History([1.0], failure=FAILURE)
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), vars(again)) == (str(error), vars(error))
