@@ -939,6 +939,7 @@ def test_embedded_it_has_no_scroll_bar_and_only_what_matters(shown, is_plane):
     root = "document.documentElement"
     assert tab.evaluate(f"[{root}.scrollWidth, {root}.scrollHeight]") == [640, 400]
     places = ["#first", "#play", ".unit >> nth=-1", "#plane" if is_plane else "#table"]
+    assert tab.evaluate("[...document.querySelectorAll('.wide')].every(e => e.scrollWidth <= e.clientWidth)")
     assert [tab.is_visible(place) for place in [*places, "#speed", "#chart", "#choices"]] == [True] * 4 + [False] * 3
     box = tab.locator(places[2]).bounding_box()
     assert box["y"] + box["height"] <= 400
