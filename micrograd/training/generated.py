@@ -35,8 +35,8 @@ from micrograd.support.signals import finish, set_back
 log = logging.getLogger("micrograd")
 
 LEAST, MOST = 3, 20  # calls of an example: two draw the same mask for two units a quarter of the time
-SECONDS = 0.02  # until there are no more calls than the least: a small network takes ten times as long to compile
-FILL = (dict, dict.update), (list, list.extend), (deque, deque.extend)  # how what a model may keep is filled again
+SECONDS = 0.02  # after which there are no more calls: a small network takes ten times as long to compile
+FILL = (dict, dict.update), (list, list.extend), (deque, deque.extend)  # containers, and how they are filled again
 PARTS = Value, Neuron, Embedding  # of models: they keep no other numbers, and walking through weights takes long
 REMEDY = 'make them part of the examples, or give backend="eager"'
 NOT_THE_SAME = (
@@ -169,8 +169,8 @@ def tried(engine: Engine, kept: Kept) -> tuple[float, str]:
     """The loss of the first example, and why compiled code must not repeat its call; "" if several calls do the same.
 
     Either the loss differs from call to call; or the model or the loss draws random numbers, even if these change no
-    loss while the weights that multiply them are 0; or it changes numbers that it keeps. Raises its error, and that of
-    a check which compiled code leaves out, for one of the first examples.
+    loss while the weights that multiply them are 0; or it changes numbers that it keeps. Raises the error of the first
+    example, and of another one if a check fails that compiled code leaves out.
     """
     end, expected, before, why = time.perf_counter() + SECONDS, engine.loss(0).data, kept.numbers(), ""
     for i in range(2, MOST + 1):
@@ -186,6 +186,6 @@ def tried(engine: Engine, kept: Kept) -> tuple[float, str]:
 
 
 def difference(expected: float, loss: float, tolerance: float = 0.0) -> str:
-    """That two losses of an example differ by more than rounding, in words, or ""."""
+    """A sentence that says that two losses of an example differ; "" if they differ by rounding at most."""
     differ = math.inf > abs(expected - loss) > max(tolerance, (tolerance or 1e-9) * abs(expected))
     return NOT_THE_SAME.format(expected, loss) if differ else ""

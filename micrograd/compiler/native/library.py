@@ -150,7 +150,7 @@ class NativeCall:
         self.library, work = library, library.precision.zeros(library.room)
         self._used = packed, results, gradients, work
         self._in_place: Any = ()  # the parameters, if C reads them where they are: a buffer, or that there are none
-        self._fill: Any = None  # otherwise, this packs them into a buffer of the call's own
+        self._fill: Any = None  # otherwise, this packs them into a buffer of the call's own, and `_in_place` is None
         g = None if gradients is None else address(gradients) or address(results)  # NULL if it is empty
         self._arguments = CallArguments(None, packed.address, None, seed, g, address(results), address(work), packed.n)
         self._go: Callable[[], int] = partial(library.run, ctypes.addressof(self._arguments))
@@ -167,12 +167,12 @@ class NativeCall:
         """
         if parameters is not self._in_place:
             if type(parameters) is memoryview and parameters.format == self.library.precision.code:
-                self._in_place, self._arguments.p = parameters, address(parameters)
+                self._arguments.p, self._in_place = address(parameters), parameters
             else:
                 if self._in_place is not None:
                     own = self.library.precision.zeros(self.library.graph.n_parameters)
-                    self._in_place, self._arguments.p = None, address(own)
                     self._fill = partial(self.library.pack_into, own, 0)
+                    self._arguments.p, self._in_place = address(own), None
                 self._fill(*parameters)
         if (failed := self._go()) and self.library.precision != DOUBLE and not self.library.graph.trace.ieee:
             _, results, gradients, _ = self._used
