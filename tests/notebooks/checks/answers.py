@@ -78,7 +78,7 @@ def reached(node: Any, nodes: dict[int, Any] | None = None) -> dict[int, Any]:
 
 def leads_back(call: str, node: Any, **operands: Any) -> None:
     """Whether a node has operands in a tuple, a `_backward` where it belongs, and a way back to each of these."""
-    if not isinstance(node._prev, (tuple, list)):
+    if not isinstance(node._prev, (tuple, list, set)):  # a set, as in Karpathy's
         raise NotYet(f"the operands of {call} are not in a tuple: if there is only one, a comma follows it, as in (x,)")
     nodes = reached(node)
     for name, operand in operands.items():

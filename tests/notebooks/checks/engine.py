@@ -35,7 +35,6 @@ HINTS = {
 }
 """Gradients with respect to a and b that are easy to get wrong in this way, and a hint for each."""
 
-
 BASIC = ("+", "*", "backward")
 """What it takes to check the gradients of all others."""
 CORE = {*BASIC, "**", "tanh"}
@@ -48,12 +47,10 @@ def engine(kind: type) -> type:
         print("This is micrograd's own class: run the cell with yours again, then this one.")
         return kind
     verdicts: dict[str, str] = {}
-    for name, formulas in ENGINE.items():
+    for name, texts in ENGINE.items():
         needed = () if name in BASIC[:2] else BASIC[:2] if name == "backward" else BASIC
         missing = [basic for basic in needed if verdicts[basic] != "Right."]
-        test = (
-            partial(_order, missing) if name == "backward" else partial(_operations, formulas, name in BASIC, missing)
-        )
+        test = partial(_order, missing) if name == "backward" else partial(_operations, texts, name in BASIC, missing)
         verdicts[name] = verdict(test, kind)
         print(f"{name:8}  {verdicts[name]}")
     return kind if all(verdicts[name] == "Right." for name in CORE) else micrograd.Value
