@@ -132,12 +132,14 @@ def normalize_leaves(leaves: Iterable[Any]) -> None:
     """
     for leaf in leaves:
         data, grad = leaf.data, leaf.grad
-        if type(data) is not float and (number := as_number(data, leaf._level)) is not data:
-            if not isinstance(data, float):
-                raise TypeError(f"a leaf was set to {data!r}, of low precision: set it to {number!r} and recompute")
-            leaf.data = number
-        if type(data) is not float and type(grad) is float and grad == 0:  # the data was a float before
-            leaf.grad = scalar.zero(leaf.data)
+        if type(data) is not float:
+            number = as_number(data, leaf._level)
+            if number is not data:
+                if not isinstance(data, float):
+                    raise TypeError(f"a leaf was set to {data!r}, of low precision: set it to {number!r} and recompute")
+                leaf.data = number
+            if type(grad) is float and grad == 0:  # the data was a float before
+                leaf.grad = scalar.zero(number)
         if type(grad) is not float:
             try:
                 leaf.grad = as_number(grad, leaf._level)
