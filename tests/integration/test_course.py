@@ -147,11 +147,9 @@ def test_the_first_part_runs_in_a_browser_as_it_is_stored(browser, address):
     outputs = [place.inner_text() for place in page.query_selector_all(".output")]
     assert len(outputs) == len(code)
     for shown, cell in zip(outputs, code, strict=True):
-        texts = [
-            output.get("text") or output["data"]["text/plain"]
-            for output in cell.outputs
-            if not {"image/svg+xml", "text/html"} & output.get("data", {}).keys()  # shown as images
-        ]
+        images = {"image/svg+xml", "text/html"}
+        words = [output for output in cell.outputs if not images & output.get("data", {}).keys()]
+        texts = [output.get("text") or output["data"]["text/plain"] for output in words]
         assert shown.split() == "".join(texts).split()
     assert len(page.query_selector_all(".output img")) == 4
     assert "(0, 0, 0, 0)" in page.evaluate("getComputedStyle(document.querySelector('.output img')).backgroundColor")

@@ -40,23 +40,16 @@ def is_dataclass(node):
 
 def test_what_is_raised_exists():
     defined = {node.name for _, node, _ in documented() if isinstance(node, ast.ClassDef)} | {"BrokenExecutor"}
-    raised = [
-        (where, name)
-        for where, _, text in documented()
-        for line in names(text, "Raises") + re.findall(RAISED, text)
-        for name in line.split(", ")
-    ]
+    texts = [(where, text) for where, _, text in documented()]
+    lines = [(where, line) for where, text in texts for line in names(text, "Raises") + re.findall(RAISED, text)]
+    raised = [(where, name) for where, line in lines for name in line.split(", ")]
     assert len(raised) > 100
     assert [entry for entry in raised if entry[1] not in defined | vars(builtins).keys()] == []
 
 
 def test_the_parameters_described_are_those_there_are():
-    described = [
-        (where, name, parameters(node))
-        for where, node, text in documented()
-        for line in names(text, "Parameters")
-        for name in line.split(", ")
-    ]
+    lines = [(where, node, line) for where, node, text in documented() for line in names(text, "Parameters")]
+    described = [(where, name, parameters(node)) for where, node, line in lines for name in line.split(", ")]
     assert len(described) > 20
     assert [entry for entry in described if entry[1] not in entry[2]] == []
 
