@@ -94,14 +94,12 @@ class UpdateKernel:
 
 
 def check_rule(optimizer: Any) -> None:
-    """Raise TypeError if an optimizer's steps may do more than apply its rule, or it has no rule."""
+    """Raise TypeError if an optimizer's steps may do more than apply its rule."""
     kind = type(optimizer).__name__
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"optimizer is {shown(optimizer)}: expected an Optimizer, such as optim.Adam(parameters)")
     if isinstance(getattr(type(optimizer), "learning_rate", None), property):
         raise TypeError(f"{kind} computes its learning_rate: make it a number, set directly or by a schedule")
-    if getattr(optimizer.rule, "__func__", None) is Optimizer.rule:
-        optimizer.rule()  # this raises NotImplementedError; others are not called, since they may count calls
     for name in ("step", "zero_grad"):
         if getattr(getattr(optimizer, name), "__func__", None) is not getattr(Optimizer, name):
             raise TypeError(
