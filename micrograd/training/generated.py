@@ -34,8 +34,8 @@ from micrograd.support.signals import finish, set_back
 
 log = logging.getLogger("micrograd")
 
-LEAST, MOST = 3, 20  # calls of an example: two draw the same mask for two units a quarter of the time
-SECONDS = 0.02  # after which there are no more calls: a small network takes ten times as long to compile
+LEAST, MOST = 3, 10  # calls of an example: two draw the same mask for two units a quarter of the time
+SECONDS = 0.015  # after which there are no more calls: a small network takes ten times as long to compile
 FILL = (dict, dict.update), (list, list.extend), (deque, deque.extend)  # containers, and how they are filled again
 PARTS = Value, Neuron, Embedding  # of models: they keep no other numbers, and walking through weights takes long
 REMEDY = 'make them part of the examples, or give backend="eager"'
