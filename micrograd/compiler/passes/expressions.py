@@ -190,7 +190,8 @@ def _later(trace: Trace, loop: Scan, sums: Sequence[int], needed: Sequence[int])
     lines = [*filter(varying.__contains__, trace.live([*stay, *terms.values()], uniform))]
     moved, added = moved_lines(trace, lines, stay, uniform)
     terms = {each: line for each, line in terms.items() if line in moved}
-    return (terms, added) if len(added) <= len(terms) and not any(map(trace.size, added)) else ({}, [])
+    are_numbers = not any(trace.size(line) or trace.ops[line] in CONDITIONS for line in added)
+    return (terms, added) if are_numbers and len(added) <= len(terms) else ({}, [])
 
 
 Terms = list[tuple[str, Any]]

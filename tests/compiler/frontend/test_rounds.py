@@ -128,8 +128,8 @@ def nested(w, s, xs):
 
 
 def alone(w, s, xs):
-    """A sum, and nothing else."""
-    return scan(lambda t, x: (t + x[0] * s[0] * w[0], x[1] * s[1]), 1.0, xs)[0]
+    """A sum, of what is chosen, and nothing else."""
+    return scan(lambda t, x: (t + (x[0] > 0) * s[0] * w[0], x[1] * s[1]), 1.0, xs)[0]
 
 
 def quotients(w, s, xs):
