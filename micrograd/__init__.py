@@ -1,8 +1,8 @@
 """micrograd: a scalar autograd engine in pure Python, with networks, drawings, exact derivatives and a compiler.
 
-A `Value` is a number that knows its gradient after `backward()`. `nn`, `losses`, `optim` and `data` have the parts of a
-training, and `fit` runs it; `viz` draws. `grad`, `hessian` and others in `functional` differentiate functions, and
-`compile` turns them into Python or C.
+A `Value` is a number that knows its gradient after `backward()`. `nn`, `losses`, `optim` and `data` have what
+training needs, and `fit` trains; `viz` draws. `grad`, `hessian` and others in `functional` differentiate functions, and
+`compile` turns functions into Python or C.
 """
 
 import sys

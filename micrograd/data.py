@@ -90,7 +90,7 @@ def train_test_split(
     """Shuffle the examples and split them in two: train_xs, test_xs, train_ys, test_ys, as in scikit-learn.
 
     Arrays and tables give arrays, anything else lists. `test_size` is a share below 1, or a number of examples.
-    `stratify` has each example's class, such as `ys`: both parts get the same share of a class, to within an example.
+    `stratify` has each example's class, such as `ys`: each class has its share in both parts, to within an example.
 
     Raises ValueError if the lengths differ or a part would be empty, TypeError if an argument has no items by position.
     """
@@ -108,7 +108,7 @@ def train_test_split(
     for i in order:
         members.setdefault(classes[i], []).append(i)
     chosen, end = set[int](), 0
-    for group in members.values():  # its share of `size`, rounded so that all add up to `size`
+    for group in members.values():  # its share of `size`, rounded so that the shares add up
         start, end = end, end + len(group)
         chosen.update(group[: end * size // n - start * size // n])
     train, test = [i for i in order if i not in chosen], [i for i in order if i in chosen]
@@ -121,23 +121,23 @@ def train_test_split(
 
 
 class Scaling(NamedTuple):
-    """What `standardize` did: call it to do the same to other numbers. JSON holds it as a pair."""
+    """What `standardize` did: call it to do the same to other numbers. JSON stores it as a pair."""
 
-    mean: Any  # a list with the mean of each column, or the mean of a single one
+    mean: Any  # a list with the mean of each column; for a single column, its mean
     deviation: Any
 
     def __call__(self, xs: Any) -> Any:
         """The numbers minus the mean, over the deviation.
 
-        `xs` is a table or one row of it; if the Scaling is that of a single column, a column or one number. Arrays and
-        tables give an array, all else gives lists. A number may also be a Value, such as a prediction.
+        `xs` is a table or a row of one; or, if a single column was standardized, a column or one number. Arrays and
+        tables give an array, lists give lists. A number may also be a Value, such as a prediction.
 
-        Raises ValueError if a number is not finite, or a row has more or fewer than there are columns.
+        Raises ValueError if a number is not finite, or a row has another length; TypeError if `xs` has no items.
         """
         return self._each(xs, lambda x, mean, deviation: (x - mean) / deviation)
 
     def inverse(self, xs: Any) -> Any:
-        """The numbers that would be standardized to these, such as predictions. Everything else is as in a call."""
+        """The numbers times the deviation, plus the mean: predictions in the targets' units. All else as in a call."""
         return self._each(xs, lambda x, mean, deviation: x * deviation + mean)
 
     def _each(self, xs: Any, change: Callable[[Any, Any, Any], Any]) -> Any:
@@ -158,8 +158,8 @@ def standardize(xs: Sequence[Any]) -> tuple[Any, Scaling]:
         train_xs, scaling = data.standardize(train_xs)
         test_xs = scaling(test_xs)
 
-    They are a list, an array or a table with a row of numbers for each example, or with a single number for each, such
-    as targets; a list gives lists, all else an array. A `deviation` divides by the number of examples, as in
+    `xs` is a list, an array or a table with a row of numbers for each example, or with a single number for each, such
+    as targets; a list gives lists, the others an array. A `deviation` divides by the number of examples, as in
     scikit-learn. A column of equal numbers becomes zeros.
 
     Raises ValueError if there are no numbers, rows are not equally long, or a number is not finite; TypeError if `xs`
@@ -182,16 +182,16 @@ def _mean_and_deviation(column: Sequence[float]) -> tuple[float, float]:
 
 
 def _are_rows(xs: Any) -> bool:
-    """Whether these are rows of numbers, not numbers; text is a number that nobody has converted."""
+    """Whether these are rows of numbers, not numbers; text counts as a number that is not converted yet."""
     return len(xs) > 0 and is_sized(xs[0]) and not isinstance(xs[0], str)
 
 
 def _finite(name: str, x: Any, depth: int, width: int | None = None) -> Any:
-    """A Value or a float; at a depth of 1 a list of so many of these, at 2 rows of them. False and True are 0 and 1."""
+    """A Value or a float; at a depth of 1 a list of `width` of these, at 2 rows of them. False and True are 0 and 1."""
     if depth == 0:
         n = plain(x)
         return x if isinstance(x, Value) else float(number(name, int(n) if isinstance(n, bool) else n, -math.inf))
     found = [_finite(f"{name}[{i}]", item, depth - 1, width) for i, item in enumerate(by_position(name, x))]
     if depth == 1 and width not in (None, len(found)):
-        raise ValueError(f"{name} has {len(found)} numbers: expected {width}, as there are columns")
+        raise ValueError(f"{name} has {len(found)} numbers: expected {width}, one for each column")
     return found

@@ -46,7 +46,7 @@ class Value(Functions, NotebookDisplay):
     _op
         The name of the operation, for drawings and errors.
     _backward
-        The closure that takes the gradient of this node and adds to the gradients of its operands: to call it by hand,
+        The closure that takes the gradient of this node and adds to the gradients of its operands. To call it by hand,
         write `o._backward(o.grad)`.
     label
         A name, for drawings.
@@ -119,7 +119,7 @@ class Value(Functions, NotebookDisplay):
         Raises
         ------
         ZeroDivisionError, ValueError, OverflowError
-            If a derivative does not exist at this point, or has a function or a power that is too large for a float.
+            If a derivative does not exist at this point, or a function or a power in it is too large for a float.
         NotImplementedError
             If an operation on the way has no `_backward`.
         TypeError

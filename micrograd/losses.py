@@ -6,8 +6,8 @@ nested lists (or arrays) of them. No loss overflows, however large the logits ar
 Most take a `reduction` of the examples' losses: `"mean"`, `"sum"`, or `"none"` for a list of them in the shape of the
 input. They raise ValueError for any other reduction, for shapes that differ, and if there are no numbers to average. A
 loss that accepts only some targets raises ValueError for others, and so does its `check_targets(targets, name)`:
-compiled code does not check the targets among its arguments, but `fit` checks all of them before it starts, or within a
-loss of your own, before it compiles, those of the first examples.
+compiled code does not check the targets among its arguments, but `fit` checks all of them before it starts. For a loss
+of your own that calls one of these, it checks only the first examples, before it compiles.
 """
 
 import operator

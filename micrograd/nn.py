@@ -42,8 +42,8 @@ class Module(NotebookDisplay):
 
     Computed Values and constants are not parameters, so a Module may keep what it computes, as in `self.hidden`. To
     change a parameter, assign to its data, as in `b.data -= 0.1`: `b -= 0.1` would put a computed Value in its place.
-    Values in a set are not parameters, since a set has no order. In a copy, constants replace computed Values, unless a
-    derivative of them is being taken.
+    Values in a set are not parameters, since a set has no order. In a copy, constants replace computed Values, except
+    within a function while its derivative is taken.
     """
 
     def parameters(self) -> list[Value]:
@@ -154,10 +154,10 @@ class Layer(Module):
         """The outputs for a list of `nin` Values or numbers. Raises ValueError or TypeError for anything else."""
         require_ordered("x", x, "a list of inputs")
         try:
-            inputs = [xi if isinstance(xi, Value) else Value(xi) for xi in by_rows(x)]  # leaves of all neurons
+            inputs = [xi if isinstance(xi, Value) else Value(xi) for xi in by_rows(x)]  # leaves that neurons share
         except TypeError:
             inputs = []
-            at_path(promote, "x", x)  # raises an error that names the item, unless all in a batch are numbers
+            at_path(promote, "x", x)  # raises an error that names the item, unless x is a batch of numbers
         if len(inputs) != (n := len(self.neurons[0].w)) or others:
             came, rows = as_lists(x), "xs.to_numpy()" if hasattr(x, "to_numpy") else "xs"
             batch = f"; for a batch, write [model(x) for x in {rows}]" * (len(shape_of(came)) > 1)

@@ -5,7 +5,7 @@ representable result. Called with anything else that has a method of the same na
 calls that method; ints and fractions are computed as floats. So the engine, and a user's own code, can say `tanh(x)`
 without knowing what `x` is. `register` adds other kinds of numbers, with functions of their own.
 
-All functions raise ValueError outside their domain (`polygamma` and `digamma` ZeroDivisionError at a pole) and
+All functions raise ValueError outside their domain (`polygamma` and `digamma`: ZeroDivisionError at a pole), and
 OverflowError if the result is too large for a float, naming the function and the operand; products, quotients and
 `hypot` become infinite, as in Python. The result for NaN is NaN.
 """

@@ -193,11 +193,11 @@ class Compiled(Function):
         order: an array, or without NumPy a list. The Values do not change until you call `load`.
 
         Raises TypeError if the function does not return a single Value, or has no parameters; ValueError if the
-        examples do not fit its arguments. `fun` raises ValueError if the vector has not a number for each parameter.
+        examples do not fit its arguments. `fun` raises ValueError unless the vector has a number for each parameter.
         """
         if not self.parameters:
-            of_arguments = "for its arguments, write minimize(fast.value_and_grad, x0, jac=True)"
-            raise TypeError(f"the function uses no Values, so an objective has no parameters: {of_arguments}")
+            remedy = "to minimize over its arguments, write minimize(fast.value_and_grad, x0, jac=True)"
+            raise TypeError(f"the function uses no Values, so an objective would have no unknowns: {remedy}")
         packed, n, precision = self._packed(batches, kind="backward"), len(self.parameters), self.precision
         numbers, gradients = memoryview(precision.zeros(len(self.leaves))), precision.zeros(len(self.leaves))
         slot, results, zeros, turn = Slot((n,), numbers, precision), precision.zeros(packed.n), gradients[:], Lock()

@@ -171,7 +171,7 @@ def _chunks(fast: Function, kind: CallSpec, batches: Sequence[Any], workers: Any
 
 
 def computed(fast: Function, kind: CallSpec, chunk: Batch, numbers: "array[float]") -> Any:
-    """The function's values for a chunk, in their shape; or their sum, its gradient, and the number of examples."""
+    """The function's values for a chunk, in their shape; for "backward", their sum, its gradient, and their number."""
     if kind == "backward":
         return *fast._sums([chunk], numbers, 1.0), chunk.n
     return fast._unflattened(chunk.shapes, chunk.n, fast._values(chunk, numbers))

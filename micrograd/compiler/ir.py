@@ -82,7 +82,7 @@ class Loop(NamedTuple):
 
     If it is `parallel`, its rounds may run in any order, but may add to the same sums. C marks a loop only if no round
     accesses what another one sets. `in_order` says that a round adds several terms to a variable. In a `layer`, each
-    round adds to a number the products of a row of weights and numbers that all rounds share.
+    round adds to its own number the products of a row of weights with numbers that all rounds share.
 
     In a case of a switch or a triangle, `rounds` may be a Ref without an array: as an index, it varies with the rounds
     around it.

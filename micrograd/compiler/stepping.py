@@ -117,7 +117,7 @@ class Engine:
 
     @gc_paused()
     def _differentiate(self, sampler: Sampler) -> float:
-        """Replace all gradients with those of the next examples' mean loss, and return it; the graph is freed."""
+        """Set all gradients from the mean loss of the next examples, and return this loss; the graph is freed."""
         data = self.data or sampler.examples
         loss = mean([self.loss_of(*data.arguments(i)) for i in sampler.next()])
         if not math.isfinite(loss.data):

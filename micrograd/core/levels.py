@@ -126,7 +126,7 @@ def as_number(data: Any, level: int) -> Any:
 
 
 def normalize_leaves(leaves: Iterable[Any]) -> None:
-    """Turn numbers assigned to leaves into Python's, and their gradients of 0 into the 0 of their kind.
+    """Turn numbers assigned to leaves into Python's, and a gradient of 0 into the zero of that kind of number.
 
     Raises TypeError for anything else, and for lower precision.
     """

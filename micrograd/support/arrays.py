@@ -18,7 +18,7 @@ def is_array(x: Any) -> bool:
 
 
 def by_rows(x: Any) -> Any:
-    """A table of pandas as an array of its rows, since Python finds the names of its columns; all else as it is."""
+    """A table of pandas as an array of its rows, since iteration gives column names; all else as it is."""
     return x.to_numpy() if hasattr(x, "to_numpy") else x
 
 

@@ -63,7 +63,7 @@ def replaced(function: Callable[[Any], Any], tree: Any) -> Any:
     found = _joined(keys(tree), [replaced(function, branch) for branch in inside])
     if isinstance(tree, tuple):
         return tree._make(found) if hasattr(tree, "_make") else tuple(found)  # a named tuple has _make
-    return dict.fromkeys(tree) | found if isinstance(tree, dict) else found  # with its keys in its own order
+    return dict.fromkeys(tree) | found if isinstance(tree, dict) else found  # its keys keep their order
 
 
 def at_path(function: Callable[[Any], Any], path: str, tree: Any) -> Any:

@@ -124,7 +124,7 @@ def examples(xs: Any, ys: Any, names: Sequence[str] = ("xs", "ys")) -> tuple[Seq
 
 
 def pair(validation: Any) -> tuple[Any, Any]:
-    """The inputs and targets of validation examples. Raises ValueError unless these are two."""
+    """The inputs and targets of validation examples. Raises ValueError unless it is a pair."""
     if not isinstance(validation, (tuple, list)) or len(validation) != 2:
         raise ValueError(f"validation is {shown(validation)}: expected a pair (xs, ys) of inputs and targets")
     xs, ys = validation

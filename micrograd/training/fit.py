@@ -102,8 +102,8 @@ def fit(
     progress
         Where to report progress: a stream; or True for the notebook that runs this program, or else stderr.
     backend
-        What takes the steps: a `Backend`, or its name, as for `compile`. By default it is "eager", the engine, which
-        trains any model, slowly. "auto" compiles the model and the loss, and the engine trains what cannot be compiled.
+        What takes the steps: a `Backend`, or its name, as for `compile`. By default it is "eager": the engine trains
+        any model, but slowly. "auto" compiles the model and the loss, and the engine trains what cannot be compiled.
     """
     backend, parameters = Backend.of(backend), _checked(model, loss, optimizer, schedule, progress)
     data, measured = _examples(loss, xs, ys, validation, patience)

@@ -54,10 +54,10 @@ def generated(
 ) -> Loop:
     """A Loop that does in generated code what the engine does, for some epochs, until the stack is closed.
 
-    The functions are the model and the loss. Returns the engine itself if one of them raises an error, or the loss does
-    not depend on the parameters, and the engine then raises it; or if they are not the same each time, or cannot be
-    compiled, and then the log says why. If they cannot be compiled, that is an error unless the backend is "auto"
-    without an executor.
+    The functions are the model and the loss. Returns the engine itself if one of them raises an error or the loss does
+    not depend on the parameters, so that the engine raises the error; or if they differ from call to call, or cannot be
+    compiled, and then the log says why. What cannot be compiled is an error unless the backend is "auto" without an
+    executor.
     """
     n, kept, why = len({*engine.parameters}), Kept(engine, functions, sampler.rng), ""
     with ExitStack() as undone:
@@ -109,7 +109,7 @@ def entered(stack: ExitStack, engine: Engine, backend: Backend, sampler: Sampler
 
 class Kept:
     """What the model and its loss keep from call to call, to compare and to put back: the numbers of parameters, all
-    parts of a Module, the attributes of anything else with their parts, and random generators, the global ones, too.
+    parts of a Module, the attributes of anything else with their parts, and random generators, also the global ones.
     """
 
     def __init__(self, engine: Engine, functions: Sequence[Any], rng: Any) -> None:
@@ -122,7 +122,7 @@ class Kept:
         self._before += [copied for part in parts if (copied := _copied(part))]
 
     def numbers(self) -> list[Any]:
-        """The states of generators, the numbers of parameters, and all others; an array as its bytes."""
+        """The states of generators, and all numbers, of parameters first; an array as its bytes."""
         data, parts = [parameter.data for parameter in self._parameters], walk(self._roots, PARTS)
         found = [x.data if isinstance(x, Value) else x.tobytes() if _has_numbers(x) else x for x in parts]
         return [self.states(), *data, *[x for x in found if isinstance(x, (int, float, bytes))]]
@@ -132,7 +132,7 @@ class Kept:
         return pickle.dumps([each.__getstate__() for each in self._generators])
 
     def put_back(self) -> None:
-        """Let all be as it was."""
+        """Put everything back."""
         set_back(self._values, self._data)
         for put, before in self._before:
             put(before)
@@ -149,7 +149,7 @@ def _generators(parts: Sequence[Any]) -> list[Any]:
 
 
 def _copied(held: Any) -> tuple[Callable[[Any], Any], Any] | None:
-    """How to put back what a list, a dict or an array holds, not by methods of a subclass, and a copy of that."""
+    """A function that puts back what a list, dict or array holds, by no method of a subclass, and a copy to give it."""
     if _has_numbers(held) and held.flags.writeable:
         return partial(held.__setitem__, ...), held.copy()
     held = vars(held) if isinstance(held, Module) else held
@@ -166,11 +166,11 @@ def _has_numbers(part: Any) -> bool:
 
 @gc_paused()
 def tried(engine: Engine, kept: Kept) -> tuple[float, str]:
-    """The loss of the first example, and why compiled code must not repeat its call; "" if several calls do the same.
+    """The loss of the first example, and why compiled code must not repeat its call, or "" if all calls do the same.
 
     Either the loss differs from call to call; or the model or the loss draws random numbers, even if these change no
-    loss while the weights that multiply them are 0; or it changes numbers that it keeps. Raises the error of the first
-    example, and of another one if a check fails that compiled code leaves out.
+    loss while the weights that multiply them are 0; or it changes numbers that it keeps. Raises the first example's
+    error, and another's if it is from a check that compiled code leaves out.
     """
     end, expected, before, why = time.perf_counter() + SECONDS, engine.loss(0).data, kept.numbers(), ""
     for i in range(2, MOST + 1):
@@ -186,6 +186,6 @@ def tried(engine: Engine, kept: Kept) -> tuple[float, str]:
 
 
 def difference(expected: float, loss: float, tolerance: float = 0.0) -> str:
-    """A sentence that says that two losses of an example differ; "" if they differ by rounding at most."""
+    """A sentence that says that two losses of an example differ, or "" if they differ by no more than rounding."""
     differ = math.inf > abs(expected - loss) > max(tolerance, (tolerance or 1e-9) * abs(expected))
     return NOT_THE_SAME.format(expected, loss) if differ else ""

@@ -177,7 +177,7 @@ def test_a_list_of_one_number_and_an_objective_without_parameters_say_what_to_gi
     with pytest.raises(ValueError, match=rf"{what} .* needs a single Value: {give} for a number$"):
         fast.value_and_grad(np.array([1.0]))  # as minimize does, of SciPy, whose x is a vector
     assert fast.value_and_grad(1.0) == (4.0, -4.0)
-    with pytest.raises(TypeError, match=r"uses no Values, .*: for its arguments, write minimize\(fast.value_and_grad"):
+    with pytest.raises(TypeError, match=r"uses no Values, .*, write minimize\(fast.value_and_grad"):
         fast.objective([1.0])
 
 

@@ -110,7 +110,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         names = sorted({word.lower() for line in lines(options.file) for word in line.split()[:1]})
         if not names:
-            raise ValueError(f"{options.file} has no names")
+            raise ValueError(f"{options.file} has no names: expected one on each line")
     except (OSError, ValueError, ImportError) as error:
         parser.error(str(error))
     alphabet = ["", *sorted(set("".join(names)))]  # the first of them is END

@@ -168,7 +168,7 @@ def test_invalid_arguments_raise_errors_that_name_them(call, error, message):
         call()
 
 
-def test_of_a_table_or_a_column_one_example_is_scaled_too_and_the_inverse_leads_back():
+def test_one_example_of_a_table_or_a_column_is_scaled_too_and_the_inverse_leads_back():
     for xs in ([[1.0, 5.0], [4.0, 6.0], [2.0, 5.0]], [1.0, 4.0, 2.0]):
         scaled, (mean, deviation) = standardize(xs)
         scaling = Scaling(*json.loads(json.dumps((mean, deviation))))

@@ -486,7 +486,7 @@ def test_a_log_gets_plain_lines_a_second_apart_and_always_the_last(clock):
 
 def test_the_time_left_does_not_count_what_was_compiled_but_the_time_in_the_end_does(clock):
     class Slow(Line):
-        def __call__(self, x):  # which is called only where it is tried and traced
+        def __call__(self, x):  # called only when it is tried and traced
             clock.now += 1000.0
             return super().__call__(x)
 

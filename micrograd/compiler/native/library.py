@@ -149,8 +149,8 @@ class NativeCall:
     def __init__(self, library: Library, packed: Batch, results: Any, gradients: Any, seed: float) -> None:
         self.library, work = library, library.precision.zeros(library.room)
         self._used = packed, results, gradients, work
-        self._in_place: Any = ()  # the parameters, if C reads them where they are: a buffer, or that there are none
-        self._fill: Any = None  # otherwise, this packs them into a buffer of the call's own, and `_in_place` is None
+        self._in_place: Any = ()  # the parameters, if C reads them where they are: a buffer, or () if there are none
+        self._fill: Any = None  # otherwise, it packs them into the call's own buffer, and `_in_place` is None
         g = None if gradients is None else address(gradients) or address(results)  # NULL if it is empty
         self._arguments = CallArguments(None, packed.address, None, seed, g, address(results), address(work), packed.n)
         self._go: Callable[[], int] = partial(library.run, ctypes.addressof(self._arguments))

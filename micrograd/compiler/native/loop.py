@@ -87,7 +87,7 @@ class NativeLoop:
         )  # fmt: skip
         self._address, self._ranges = ctypes.addressof(self._arguments), ranges  # to which the arguments point
         self._rates = self._losses = array("d")
-        self._bound: tuple[Any, ...] = (None,)  # the sampler of these, and what else the arguments point to
+        self._bound: tuple[Any, ...] = (None,)  # the sampler of the examples, and what else the arguments point to
 
     @contextmanager
     def in_use(self) -> Iterator[Self]:

@@ -69,7 +69,7 @@ def _apart(trace: Trace, rows: Sequence[tuple[Slice, int]]) -> list[tuple[Slice,
 def moved_lines(
     trace: Trace, varying: Sequence[int], needed: set[int], uniform: set[int]
 ) -> tuple[set[int], list[int]]:
-    """The lines that can be computed after a loop: they are linear, and no line that stays in the loop needs them; and
+    """The lines that can be computed after a loop: they are linear, and no line that stays in the loop needs them. And
     the lines that the loop adds up for them. Lines in `needed` stay; it receives the others that are needed.
     """
     ops, operands, found = trace.ops, trace.operands, set[int]()

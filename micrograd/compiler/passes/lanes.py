@@ -136,7 +136,7 @@ def _part(target: Ref) -> Ref:
 
 
 def _term(step: Assign) -> Assign:
-    """What a step adds, as a number of its round, unless it adds to one already."""
+    """A step that sets a number of its own round to what this one adds, unless it adds to such a number already."""
     others = [term for term in step.value.terms if term != Term("+", (step.target,))]  # type: ignore[union-attr]
     return step if any(step.target.strides) else Assign(Ref("term", 0, (1,)), Sum(tuple(others)))
 

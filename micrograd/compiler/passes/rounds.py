@@ -48,7 +48,7 @@ class _Rounds:
         self.prefix, self.n = f"{layout.prefix}{node.line}_", len(self.loop.state)
         self.leaves = {line: self._slice("s", i, self.n) for i, line in enumerate(self.loop.state)}
         self.moving: dict[str, tuple[str, int]] = {}  # the arrays and strides, by these names
-        mine = {line for node in self.its.nodes for line in (node.line, *node.items)}  # also if a sum has its name
+        mine = {line for node in self.its.nodes for line in (node.line, *node.items)}  # also if it is a sum outside
         places = {line: place for line, place in layout.items() if line not in mine}
         self.own = Layout(places, f"{self.prefix}t", tables=layout.tables)
         self.own.rows, self.own.kept = dict(layout.rows), dict(layout.kept)

@@ -183,7 +183,7 @@ def in_trace_order(nodes: Sequence[Node], layout: Layout, loop: LoopSteps) -> Ke
 
 
 def copied(pairs: Iterable[tuple[Place, Place]], *, varies: bool = False) -> Kernel:
-    """Steps that copy numbers, each to a place from another one. The rounds of loops may vary if it `varies`."""
+    """Steps that copy a number for each pair, to the first place from the second. If it `varies`, rounds may vary."""
     return reroll([Assign(Ref(*to), Ref(*of)) for to, of in pairs if to != of], varies=varies)
 
 
@@ -276,7 +276,7 @@ def parts_of(nodes: Sequence[Node], layout: Layout) -> Iterator[Part]:
 
 def _evenly(node: Node, layout: Layout) -> tuple[Any, Any, Sequence[Any]]:
     """The form of a number, with a run of terms for each part of its columns that advances evenly; its place as a Slice
-    or such a tuple, which takes less time; and the parts.
+    or, since this takes less time, a tuple like one; and the parts.
     """
     to = node.to or (*layout[node.line], 1, 1)
     if isinstance(node.form, Call):
@@ -291,8 +291,8 @@ def _evenly(node: Node, layout: Layout) -> tuple[Any, Any, Sequence[Any]]:
 
 
 def _part(layout: Layout, form: Any, to: Any, slices: Sequence[Any]) -> Part:
-    """The step that sets each number of a slice to the form of one number from each of the others; or a single number,
-    to the form of all of their numbers.
+    """The step that sets each number of a slice to the form of one number from each of the others; or sets a single
+    number to the form of all of their numbers.
     """
     arrays, indices, steps, sizes = zip(to, *slices, strict=True)
     shape = layout.shapes.get((form, arrays, steps, sizes))

@@ -166,7 +166,7 @@ class Printer(ABC):
                 yield from self.statement(step, is_new)
 
     def layer(self, rows: int, step: Any, depth: int) -> str:
-        """The call of a layer of so many rows, each of which makes this step."""
+        """The call that computes a layer: this step, for each row."""
         ((width, ((_, factors),), *_),) = step.value.terms
         refs = step.target, *factors
         places = [self.ref(ref._replace(array=f"&{ref.array}", strides=ref.strides[:depth])) for ref in refs]

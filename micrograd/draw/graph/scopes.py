@@ -76,7 +76,7 @@ def _is_example(graph: DrawnGraph, i: int) -> bool:
 
 
 def _share_parameters(graph: DrawnGraph, example: Sequence[int]) -> bool:
-    """Whether two examples are one model's: of their leaves, more are shared than their own, unlike two neurons'."""
+    """Whether two examples go through one model: unlike two neurons, they share more leaves than they have alone."""
     operands = {operand for i in example for operand in graph.operands[i]} - graph.constants
     own = operands & {*example}
     return graph.is_leaf(example[0]) and len(operands - own) > max(1, sum(map(graph.is_leaf, own)))

@@ -64,7 +64,7 @@ def at(array, base, *strides):
     Loop(15, STEPS, parallel=True),
     Loop(32, (Assign(TOTAL, Sum((Term("+", (TOTAL,)), Term("+", (at("t1", 0, 1),))))), Assign(at("t1", 1, 1), OWN))),
 ])  # fmt: skip
-def test_few_rounds_are_not_in_lanes_nor_a_sum_of_what_the_rounds_before_have_set(loop):
+def test_few_rounds_and_a_sum_of_what_earlier_rounds_set_are_not_in_lanes(loop):
     assert in_lanes([loop]) == [loop]
 
 

@@ -266,7 +266,7 @@ def save(tmp_path, model=None, loss=LOGITS, xs=XS, ys=YS, **options):
     return path
 
 
-def test_arrays_and_a_model_that_is_no_module_will_do_and_its_neurons_are_drawn_anew_by_reset(tmp_path):
+def test_arrays_and_a_model_that_is_not_a_module_work_and_reset_draws_its_neurons_anew(tmp_path):
     class Plain:
         def __init__(self):
             self.layers, self.scale = [nn.Layer(2, 2, rng=1), nn.Neuron(2, rng=1)], Value(0.5)

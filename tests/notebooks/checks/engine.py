@@ -140,7 +140,7 @@ def _order(missing: list[str], kind: type) -> None:
     if most := max(calls.values()) - 1:
         raise NotYet(f"{text}, the _backward of one number is called {most + 1} times: once is right")
     if not close(a.grad, 21) or not close(b.grad, -18):
-        of_one, early = "get the gradient of its own number", "wait until all that use its number have passed theirs on"
+        of_one, early = "get the gradient of its own number", "wait for all nodes that use its number to pass theirs on"
         reason = of_one if (a.grad, b.grad) == (-2, 2) else early
         numbers = f"a.grad is {a.grad:g} and b.grad {b.grad:g}, not 21 and -18"
         raise NotYet(f"{text}, where a is 2 and b is -3, {numbers}: does each _backward {reason}?")

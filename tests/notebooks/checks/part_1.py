@@ -62,7 +62,7 @@ def slope(answer: Callable) -> None:
         below, above = (x - min(asked)), (max(asked) - x)
         if (nudge := max(below, above)) < 1e-9 * max(1, abs(x)):
             where = f"within {nudge:.1g} of x = {x} only" if nudge else f"at x = {x} only"
-            raise NotYet(f"f is asked {where}: so near, the rounding of the numbers drowns the difference")
+            raise NotYet(f"f is asked {where}: so close, the rounding of the numbers drowns the difference")
         if min(below, above) <= 0:
             raise NotYet(f"f is asked on one side of x = {x} only, which costs more of the accuracy than need be")
         if not close(found, expected, 1e-6):

@@ -61,7 +61,7 @@ def batches(answer: Callable) -> None:
             raise NotYet("batches(...) returns nothing, and yields nothing")
         made = [tuple(batch) for batch in islice(made, 21)]
         if len(made) > 20:
-            raise NotYet("20 examples are in more than 20 batches: is there something that ends the loop?")
+            raise NotYet("20 examples give more than 20 batches: is there something that ends the loop?")
         if any(len(batch) != 2 for batch in made):
             raise NotYet("a batch has to be two lists: the inputs, and the targets")
         sizes = [len(batch_ys) for _, batch_ys in made]
