@@ -30,7 +30,7 @@ OTHERS = "numpy|scipy|sklearn|torch|pandas|mpmath"
 
 
 def own(page):
-    """The blocks of a page up to the first that needs another package, without those that start processes."""
+    """The blocks of a page up to the first that needs another package, except blocks that start processes."""
     found = takewhile(lambda source: not re.search(OTHERS, source), (text for _, text in blocks(page, "python")))
     return [source for source in found if "ProcessPoolExecutor" not in source]
 

@@ -28,7 +28,7 @@ def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> tuple[Part, 
     """What is computed before the loop over examples, in it, and after it, and the size of "d"; or None if nothing that
     is computed is the same for all examples. `shared` says which arguments they share.
 
-    The first part returns the numbers in "h". The second adds to "d", which the third reads as numbers behind these.
+    The first part returns the numbers in "h". The second adds to "d"; the third reads these sums from "h", too.
     """
     trace, uniform = graph.trace, _uniform(graph, shared)
     computed = {line for line in uniform if trace.operands[line] and trace.ops[line] not in NO_NUMBERS}

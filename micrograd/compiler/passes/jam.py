@@ -63,5 +63,5 @@ def can_jam(loop: Loop) -> bool:
 
 
 def _varies(loop: Loop) -> bool:
-    """Whether the rounds of a loop or one inside it vary, or it has layers, which are jammed already."""
+    """Whether the rounds of a loop or one inside it vary, or it has layers: these are jammed already."""
     return loop.varies or loop.layer or any(isinstance(step, Loop) and _varies(step) for step in loop.body)
