@@ -281,7 +281,10 @@ def _evenly(node: Node, layout: Layout) -> tuple[Any, Any, Sequence[Any]]:
     to = node.to or (*layout[node.line], 1, 1)
     if isinstance(node.form, Call):
         return node.form, to, [(*layout[line], 0, 1) for line in node.columns[0]]
-    runs, slices, at = list[Run](), list[Any](), 0
+    slices: list[Any] = [*map(layout.whole, node.columns)]
+    if None not in slices and 2 not in map(length, node.columns):  # without this, passes of springs take 1.17 as long
+        return node.form, to, slices
+    runs, slices, at = list[Run](), [], 0
     for sign, n in node.form:
         for *_, each in layout.stretches(node.columns[at : at + n], length(node.columns[at])):
             runs.append((sign, n))
