@@ -282,7 +282,7 @@ def _evenly(node: Node, layout: Layout) -> tuple[Any, Any, Sequence[Any]]:
     if isinstance(node.form, Call):
         return node.form, to, [(*layout[line], 0, 1) for line in node.columns[0]]
     slices: list[Any] = [*map(layout.whole, node.columns)]
-    if None not in slices and 2 not in map(length, node.columns):  # without this, passes of springs take 1.17 as long
+    if None not in slices and 2 not in map(length, node.columns):  # or the passes of springs take 1.17 times as long
         return node.form, to, slices
     runs, slices, at = list[Run](), [], 0
     for sign, n in node.form:
