@@ -17,6 +17,7 @@ function update() {
   details();
   learning();
   if (active) follow(active);
+  frames.forEach(fade);
 }
 
 // What a card says in one of its slots at this step.

@@ -15,7 +15,6 @@ function render() {
   const attributes = { width: scale * width, height: scale * height, viewBox: `0 0 ${width} ${height}` };
   frame.replaceChildren(svg("svg", { ...attributes, role: "group", "aria-label": "The graph" }, ...picture(view)));
   at("fold-all").hidden = !opened.length;
-  fade();
   const inner = [...new Set(drawn.flatMap(view => view.items.flatMap(item => item.inner)))];
   at("examples").replaceChildren(...inner.map(s => chooser(stacks[s])));
   update();
@@ -175,10 +174,11 @@ function pick(item, byKey) {
   if (byKey) at("details").focus();
 }
 
-// Fades the sides where the drawing goes on.
-function fade() {
-  const { scrollLeft: left, scrollTop: top, scrollWidth, scrollHeight, clientWidth, clientHeight, style } = at("drawing");
+// Fades the sides where a frame goes on.
+function fade(frame) {
+  const { scrollLeft: left, scrollTop: top, scrollWidth, scrollHeight, clientWidth, clientHeight, style } = frame;
   const beyond = { left, right: scrollWidth - clientWidth - left, top, bottom: scrollHeight - clientHeight - top };
   for (const [side, room] of Object.entries(beyond)) style.setProperty(`--${side}`, room > 1 ? "2.5rem" : "0px");
 }
-at("drawing").onscroll = fade;
+const frames = all("#drawing,#explanation,#learning");
+for (const frame of frames) frame.onscroll = () => fade(frame);

@@ -70,13 +70,14 @@ function backwardWords(i) {
     );
   });
   if (places.length > 12) parts.push(`And so on for ${places.length - 12} more.`);
-  if (step === end && !failure) parts.push(`These are the gradients that backward() ${graph.called && !changes.size ? "left" : "leaves"}.`);
+  if (step === end && !failure) parts.unshift(`These are the gradients that backward() ${graph.called && !changes.size ? "left" : "leaves"}.`);
   return [`backward: ${partial(root, i)} = ${text(G[i])}`, ...parts];
 }
 
 function show(to) {
   step = to;
   isTrying = false;
+  at("explanation").scrollTop = 0;
   if (now() >= 0) standIn(now(), true);
   update();
   return `step ${counted(step)} of ${counted(end)}, ${step === 0 ? "start" : step <= n ? "forward" : "backward"}`;

@@ -306,16 +306,13 @@ def test_a_gradient_of_0_is_thin_and_gray_and_a_constant_gets_none(visit):
     assert [words for words in tab.locator(".share").all_text_contents() if words] == ["+0", "+1"]
 
 
-def test_only_a_graph_with_weights_has_a_legend_of_them(visit):
-    assert visit(expression()).inner_text("#ahead") == "Numbers flow to the right →"
-    assert visit(network()).inner_text("#ahead").startswith("Lines are weights: blue above 0")
-
-
-def test_the_words_at_the_start_are_about_what_there_is(visit):
+def test_the_words_and_the_legend_at_the_start_are_about_what_there_is(visit):
     tab = visit(expression())
+    assert tab.inner_text("#ahead") == "Numbers flow to the right →"
     assert "inputs are given" in tab.inner_text("#sentence")
     assert "fold" not in tab.inner_text("#details")
     tab = visit(network())
+    assert tab.inner_text("#ahead").startswith("Lines are weights: blue above 0")
     assert "inputs and weights are given" in tab.inner_text("#sentence")
     assert "click its ▸ to unfold it" in tab.inner_text("#details")
 
@@ -461,7 +458,7 @@ def test_the_words_follow_the_example_that_the_reader_chooses(visit):
         told = tab.evaluate("told()")
         assert of_example[told] == chosen - 1
         assert close(number(re.search(r"= (\S+)$", tab.inner_text("#title"))[1]), values[told].grad, 1e-3)
-        assert tab.inner_text("#sentence").endswith("These are the gradients that backward() left.")
+        assert tab.inner_text("#sentence").startswith("These are the gradients that backward() left.")
         shares.add(tuple(tab.locator(".share").all_text_contents()))
     assert len(shares) == 4
     for step in range(last + 1):
@@ -574,7 +571,7 @@ def test_where_python_raises_an_error_the_page_says_so_and_shows_no_results(visi
     seek(tab, "x")
     assert tab.inner_text("#its-gradient") == "none: Python raises an error"
     tab.click("#reset")
-    assert tab.inner_text("#sentence").endswith("These are the gradients that backward() left.")
+    assert tab.inner_text("#sentence").startswith("These are the gradients that backward() left.")
 
 
 def test_nan_has_the_colour_of_no_sign(visit):
@@ -731,6 +728,19 @@ def test_the_result_has_its_room_before_it_is_known(visit, size):
     assert tab.locator("#result").bounding_box()["height"] < 30  # one line
     assert tab.evaluate("document.documentElement.scrollWidth") <= size[0]
     assert tab.evaluate("at('result').scrollWidth <= at('result').clientWidth")
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (390, 844)])
+def test_an_explanation_begins_with_the_news_and_fades_where_it_goes_on(visit, size):
+    tab = visit(loss(), "#step=1000", viewport={"width": size[0], "height": size[1]})
+    box, news = (tab.locator(part).bounding_box() for part in ("#explanation", "#sentence p >> nth=0"))
+    assert news["y"] + news["height"] <= box["y"] + box["height"] - 40
+    faded = "() => ['--top', '--bottom'].map(side => at('explanation').style.getPropertyValue(side))"
+    assert tab.evaluate(faded) == ["0px", "2.5rem"]
+    tab.evaluate("() => { at('explanation').scrollTop = 10000; frames.forEach(fade); }")
+    assert tab.evaluate(faded) == ["2.5rem", "0px"]
+    tab.click("#back")
+    assert tab.evaluate("at('explanation').scrollTop") == 0
 
 
 def test_on_a_phone_details_appear_over_the_page_beside_their_card_and_the_output_is_in_view(visit):
