@@ -148,14 +148,14 @@ static ALWAYS V choose(M condition, V a, V b)
 
 /* PART exp */
 /* e^x within 1 ULP, or 1.3 without FMA: 2^n e^r with |r| <= log(2) / 2, and e^r = 1 + r (1 + r (even + r odd)), with two
-   polynomials in r^2 that have the smallest relative error, 3.6e-18, or 4.2e-10 in floats, by Remez' algorithm. Of
-   large floats, it computes e^0 first, so that no overflow is noted for e^-1e30. */
+   polynomials in r^2 that have the smallest relative error, 3.6e-18, or 4.2e-10 in floats, by Remez' algorithm.
+   Where overflows are noted, it computes e^0 first if |x| is large: e^-1500 would be noted as one, though it is 0. */
 #define IN_DOUBLES (sizeof(real) == 8)
 #define OF(doubles, floats) U(IN_DOUBLES ? doubles : floats)
 static KIND V NAME_exp(V x)
 {
     CONTRACT
-    const V large = OF(1000.0, 150.0), near = IN_DOUBLES ? x : unless((x > large) | (x < -large), x);
+    const V large = OF(1000.0, 150.0), near = OVERFLOWS ? unless((x > large) | (x < -large), x) : x;
     const V shift = OF(0x1.8p52, 0x1.8p23); /* adding it rounds to an integer in the lowest bits */
     const V biased = shift + OF(1023.0, 127.0), twice = shift + OF(2046.0, 254.0); /* as exponents of 2 are stored */
     const V whole = PLUS(near, U(1.4426950408889634), twice), n = whole - twice, half = PLUS(n, U(0.5), biased);

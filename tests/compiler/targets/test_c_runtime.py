@@ -94,6 +94,7 @@ HARMLESS = {
     "a masked NaN": (lambda x: where(x == x, (x - 1.0) ** 2 + x.exp() + x.log() + x.sqrt() + x**1.5, 0.0), math.nan),
     "a comparison of NaN": (lambda x: where(x < 1.0, x.log(), 0.0), math.nan),
     "a difference of infinities": (lambda x: x - x + x.exp().log(), math.inf),
+    "the 0 of a large power": (lambda x: (-(x**2)).exp() + x, 40.0),
     "a product that is too large": (lambda x: x * 1e300 * 1e300 + x.exp(), 5.0),
     "a quotient that is too large": (lambda x: 1e300 / x + (-x).exp(), 1e-300),
     "the ends of functions": (lambda x: x.exp() + x.log() + x.sqrt() + 1.0 / x + (-x).exp() + x.cosh(), math.inf),
