@@ -11,13 +11,14 @@
   const heights = isPlane ? content.rows.map((row) => row[2]) : [];
   const height = heights.reduce((most, x) => Math.max(most, Math.abs(x)), 0) || 1;
 
-  const now = { model: 0, playing: false, seed: null, speed: 60, rate: models[0].rate, batch: Infinity, decay: 0 };
+  const now = { model: 0, playing: false, speed: 60, rate: models[0].rate, batch: Infinity, decay: 0 };
   const examples = new Examples(content, height, () => {
     plane.open(examples.points, examples.held);
     return sendExamples();
   });
   const sendExamples = (more = {}) => request({ examples: flat(examples.points), held: flat(examples.held), ...more });
-  const states = models.map(() => ({ answer: null, curve: [] })); // of each model: the worker's last answer, its losses
+  // Of each model: the worker's last answer, its losses, and the seed of its first weights, null for those of Python.
+  const states = models.map(() => ({ answer: null, curve: [], seed: null }));
   const scalpels = models.map((model) => new Scalpel(model));
   let busy = false, looking = false, due = 0, last = 0, hovered = -1, probe = null, changed = false;
 
@@ -35,6 +36,7 @@
   // Has the worker do something with a model, and shows its state then.
   async function request(what = {}) {
     const model = what.model ?? now.model;
+    if (what.reset !== undefined) states[model].seed = what.reset;
     const taken = { learningRate: now.rate, batchSize: now.batch, weightDecay: now.decay };
     const area = isPlane ? { ...plane.area, height } : undefined;
     const table = isPlane ? undefined : examples.points.slice(0, ROWS).map((row) => row.slice(0, inputs));
@@ -121,12 +123,16 @@
   async function reset(seed) {
     pause();
     find("#notice").hidden = true;
-    now.seed = seed;
+    const drawn = request({ reset: seed });
+    showSeed();
+    await drawn;
+  }
+  // Shows what seed drew the first weights, and says how many it did not draw.
+  function showSeed() {
+    const { seed } = states[now.model], { starts } = models[now.model], kept = starts.filter((limit) => limit === null).length;
     find("#seed").value = seed ?? "";
-    await request({ reset: seed });
-    const kept = models[now.model].starts.filter((limit) => limit === null).length;
     if (seed !== null && kept)
-      notice(`${counted(kept)} of ${counted(models[now.model].starts.length)} parameters are in no neuron and no embedding: they keep the numbers from Python.`, true);
+      notice(`${counted(kept)} of ${counted(starts.length)} parameters are in no neuron and no embedding: they keep the numbers from Python.`, true);
   }
   // Has the worker compute the output at the pointer. The pointer may have moved on by then.
   async function lookThere() {
@@ -291,11 +297,14 @@
     if (!/^\d{1,15}$/.test(typed)) return notice("A seed is a whole number, 0 or above. Leave it empty for the weights that Python wrote.");
     return +typed;
   };
+  // Shows another model. Unless it has been trained, the seed in the field draws its weights, too.
   async function open(model) {
+    const { seed } = states[now.model], { answer, seed: known } = states[model];
     choices?.show(model); // at once, so that the next click starts from it
     find("#notice").hidden = true;
-    await request({ model });
+    await request(answer?.steps || known === seed ? { model } : { model, reset: seed });
     now.model = model;
+    showSeed();
     hovered = -1;
     find("#network-part").hidden = !models[model].units.length;
     find("#network-name").textContent = models.length > 1 ? models[model].title : "Network";
@@ -309,7 +318,7 @@
 
   let linked = "";
   function link() {
-    const { model, seed, rate, batch, decay } = now, parts = { rate, batch, decay, ...examples.address };
+    const { model, rate, batch, decay } = now, { seed } = states[model], parts = { rate, batch, decay, ...examples.address };
     if (choices) Object.assign(parts, choices.labelsOf(model));
     if (seed !== null) parts.seed = seed;
     linked = `#${new URLSearchParams(parts)}`;
@@ -386,7 +395,7 @@
   find("#play").onclick = () => (now.playing ? pause() : play());
   find("#forward").onclick = () => isReady() && step();
   find("#seed").onchange = find("#first").onclick;
-  find("#dice").onclick = () => reset((now.seed ?? 0) + 1);
+  find("#dice").onclick = () => reset((states[now.model].seed ?? 0) + 1);
   find("#save").onclick = save;
   find("#link").onclick = link;
   find("#save-is").textContent = models[0].file.format ? "downloads a file that nn.load can read." : "downloads the state dict, as JSON.";

@@ -837,8 +837,11 @@ def test_layers_units_and_activations_are_chosen_by_clicks_keys_and_scripts(show
     others = "choose({hidden: '4-4'})", "release('out.w1')"
     after(tab, f"await Promise.all([{', '.join(f'micrograd.{call}' for call in (*calls, *others))}]);")
     assert tab.inner_text("#history") == ""  # it was not held in this network
+    chosen = "await micrograd.choose({hidden: '2'}); await micrograd.reset(9); await micrograd.choose({hidden: '8-8'});"
+    assert after(tab, f"{chosen} {PARAMETERS}") == numbers_of(Network([8, 8], "relu", "squares", 9))
+    assert tab.input_value("#seed") == "9"
     after(tab, "await micrograd.choose({hidden: '4'});")
-    assert status(tab).startswith("Step 3 ")
+    assert (status(tab)[:7], tab.input_value("#seed")) == ("Step 3 ", "")  # as it was trained
     first, second = tab.locator("#history li").all_inner_texts()
     assert re.fullmatch(r"Step 3: out.w1 is held at [−.\d]+\. Let it learn", first)
     assert second == "Step 3: h1[3] is off. Switch on"
