@@ -395,7 +395,7 @@
   find("#play").onclick = () => (now.playing ? pause() : play());
   find("#forward").onclick = () => isReady() && step();
   find("#seed").onchange = find("#first").onclick;
-  find("#dice").onclick = () => reset((states[now.model].seed ?? 0) + 1);
+  find("#dice").onclick = () => reset(100 + Math.floor(900 * Math.random())); // Python seldom draws by three digits
   find("#save").onclick = save;
   find("#link").onclick = link;
   find("#save-is").textContent = models[0].file.format ? "downloads a file that nn.load can read." : "downloads the state dict, as JSON.";
