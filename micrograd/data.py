@@ -166,7 +166,7 @@ def standardize(xs: Sequence[Any]) -> tuple[Any, Scaling]:
     or one of its rows has no items by position.
     """
     xs = by_position("xs", xs)
-    if len(xs) == 0:
+    if len(xs) == 0 or (_are_rows(xs) and len(xs[0]) == 0):
         raise ValueError("xs is empty: expected at least one row of numbers")
     if not _are_rows(xs):
         scaling = Scaling(*_mean_and_deviation(_finite("xs", xs, 1)))

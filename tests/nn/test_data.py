@@ -154,6 +154,7 @@ def test_arrays_are_split_and_standardized_into_arrays():
     (lambda: train_test_split(XS, YS, stratify=[0]), ValueError, "stratify has 1 classes: expected 100"),
     (lambda: train_test_split(XS, YS, stratify={0}), TypeError, "stratify is of type set"),
     (lambda: standardize([]), ValueError, "xs is empty: expected at least one row"),
+    (lambda: standardize([[]]), ValueError, "xs is empty: expected at least one row"),
     (lambda: standardize(1.0), TypeError, "xs is of type float: expected a list"),
     (lambda: standardize([1.0, [2.0]]), ValueError, r"xs\[1\] is \[2.0\]: expected a finite number"),
     (lambda: standardize([[1.0], 2.0]), TypeError, r"xs\[1\] is of type float: expected a list"),

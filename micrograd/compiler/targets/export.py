@@ -45,6 +45,7 @@ def export_c(
     numbers = ",\n".join(f"    {note}{literal}" for note, literal in literals) or "    0 /* there are none */"
     array = f"const real {name}_parameters[] = {{\n{numbers}\n}};\n"
     start = f"\n#include <math.h>\n\n{PARTS['no_patterns']}\ntypedef {precision.type} real;\n\n{array}\n"
+    forward, *backward = [f"{precision.size * writer.temporaries:,}" for writer in writers.values()]
     header = filled(
         "\n".join([HEADER["start"], *[HEADER["backward"]] * graph.is_differentiable, HEADER["end"]]),
         GUARD=name.upper(),
@@ -52,7 +53,8 @@ def export_c(
         TYPE=precision.type,
         COUNT=graph.n_parameters,
         INPUTS=sum(graph.sizes),
-        ROOM=f"{precision.size * max(writer.temporaries for writer in writers.values()):,}",
+        ROOM=forward,
+        SPACE="".join(backward),
         ARGUMENTS=arguments(graph, "\n     {}: argument {}"),
         RETURNED=f"{len(graph.outputs)}{of_shape(graph.output_shape)}",
     )

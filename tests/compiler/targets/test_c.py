@@ -209,7 +209,7 @@ def test_a_slot_is_used_again_once_nothing_reads_its_number(n):
 
     source = micrograd.compile(function, ([1.0] * 5,), backend="python").c_source
     assert source.count("for (long i") == n
-    assert "Needs 80 bytes of the stack, and what the compiler adds" in source
+    assert "needs 80 bytes of the stack, and what the compiler adds" in source
 
 
 @needs_compiler
