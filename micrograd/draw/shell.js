@@ -32,7 +32,7 @@ function connectKeys(actions) {
 // A count, such as 13,203.
 const counted = n => n.toLocaleString("en-US");
 
-// At most four significant digits, fewer where they would need more characters than there is room for.
+// At most four significant digits, fewer where they would need more characters than there is room for beside a minus.
 function text(x, room = 12) {
   if (Number.isNaN(x)) return "nan";
   if (!Number.isFinite(x)) return x < 0 ? "−inf" : "inf";
@@ -41,7 +41,7 @@ function text(x, room = 12) {
     const [mantissa, exponent] = x.toExponential(digits - 1).split("e");
     shown = exponent < -4 || exponent >= digits ? `${+mantissa}e${+exponent}` : `${+x.toPrecision(digits)}`;
     shown = shown.replaceAll("-", "−");
-    if (shown.length <= room) return shown;
+    if (shown.replace(/^−/, "").length <= room) return shown;
   }
   const [digit, exponent] = x.toExponential(0).replaceAll("-", "−").split("e");
   const short = `${digit}e${exponent.replace("+", "")}`;

@@ -54,12 +54,12 @@ def number(x: Any, room: float = math.inf) -> str:
         x = Decimal(x.numerator) / x.denominator
     if not isinstance(x, (float, Decimal)):
         text = signed(str(x))
-        if len(text) <= room or math.isnan(real(x)):
+        if len(text.removeprefix("−")) <= room or math.isnan(real(x)):  # a minus has its own room
             return text
         x = real(x)
     texts = [signed(f"{x:{form}}") for form in (".4g", ".3g", ".2g", ".1g", ".0e")]
     texts = [re.sub(r"e(−?)\+?0*(?=\d)", r"e\1", text) for text in texts]  # −1.5e−07 as −1.5e−7
-    return next((text for text in texts[:4] if len(text) <= room), min(texts[3:], key=len))
+    return next((text for text in texts[:4] if len(text.removeprefix("−")) <= room), min(texts[3:], key=len))
 
 
 def width(text: str) -> float:

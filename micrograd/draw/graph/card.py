@@ -7,8 +7,8 @@ from micrograd.draw.text import fitted, width
 
 PAD = 7.0
 MAIN = 106.0  # the width of a card
-COLUMN = 64.0  # the width of the column of weights on its left
-GRADS = 46.0  # the width of the column of their gradients beside it
+COLUMN = 72.0  # the width of the column of weights on its left
+GRADS = 52.0  # the width of the column of their gradients beside it
 ROW = 13.0
 SIZES = {"label": 11.0, "title": 11.0, "data": 13.0, "word": 10.0, "grad": 11.0, "weight": 10.0}
 PORTS = 16  # the most inputs that have ports of their own; more edges end at one point
@@ -24,7 +24,7 @@ class Slot(NamedTuple):
     look: str
     kind: str  # "text", "data" or "grad"; or the word itself
     of: int = -1  # the index in the card's texts or values; -1 for a word
-    room: int = 0  # the most characters of a number
+    room: int = 0  # the most characters of a number, its minus aside
 
 
 class Shape(NamedTuple):

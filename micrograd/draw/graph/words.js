@@ -1,7 +1,7 @@
 // The words: numbers, names and formulas as text.
 
 const datum = (i, room) =>
-  !changes.size && graph.exact[i]?.length <= (room ?? 12) ? graph.exact[i] : text(V[i], room);
+  !changes.size && graph.exact[i]?.replace(/^−/, "").length <= (room ?? 12) ? graph.exact[i] : text(V[i], room);
 const inFull = x => (Number.isFinite(x) ? `${x}`.replaceAll("-", "−") : text(x));
 const inside = x => (x < 0 ? `(${text(x)})` : text(x));
 const capital = words => words[0].toUpperCase() + words.slice(1);

@@ -335,9 +335,10 @@ def test_what_is_passed_on_covers_no_card(visit):
     assert order == sorted(order, reverse=True)
 
 
-def test_large_numbers_have_commas(visit):
+def test_large_numbers_have_commas_and_negative_ones_as_many_digits_as_positive(visit):
     tab = visit(total(Value(float(i)).exp() for i in range(700)))
     assert tab.inner_text("#status") == "step 0 of 1,403, start"
+    assert tab.evaluate("[text(-0.0161, 6), text(0.0161, 6)]") == ["−0.0161", "0.0161"]
 
 
 UNFOLD = """most => {
