@@ -51,14 +51,11 @@ def test_boxes_do_not_overlap_and_hold_their_texts_in_any_font(root):
     found = boxes(svg)
     assert found
     for _, x, y, w, h, words in found:
-        assert x >= 0
-        assert y >= 0
-        assert x + w <= width
-        assert y + h <= height
+        assert 0 <= x <= x + w <= width
+        assert 0 <= y <= y + h <= height
         for word in words:
             left, right = sides(word)
-            assert left >= 2
-            assert right <= w - 2
+            assert 2 <= left <= right <= w - 2
             assert 10 <= float(word.get("y")) <= h - 3
         rows = sorted((float(word.get("y")), *sides(word)) for word in words)
         assert all(right <= left for (y1, _, right), (y2, left, _) in pairwise(rows) if y1 == y2)
