@@ -27,9 +27,8 @@ function scripting({ inTurn, now, states, models, scalpels, content, choices, re
       require(Number.isInteger(steps) && steps >= 0, `train takes a whole number of steps, not ${steps}`);
       require(!obstacle(), obstacle());
       pause();
-      const every = Math.max(1, Math.ceil(steps / 60)); // between points of the chart
       for (let left = steps; left > 0; ) {
-        const before = states[now.model].answer.steps, { ok, steps: taken } = await request({ steps: left, milliseconds: 200, every });
+        const before = states[now.model].answer.steps, { ok, steps: taken } = await request({ steps: left, milliseconds: 200 });
         left = ok ? left - (taken - before) : 0;
       }
       return loss();

@@ -17,8 +17,9 @@
     return sendExamples();
   });
   const sendExamples = (more = {}) => request({ examples: flat(examples.points), held: flat(examples.held), ...more });
-  // Of each model: the worker's last answer, its losses, and the seed of its first weights, null for those of Python.
-  const states = models.map(() => ({ answer: null, curve: [], seed: null }));
+  // Of each model: the worker's last answer; its losses, every `gap` steps and now; the seed of its first weights, null
+  // for those of Python.
+  const states = models.map(() => ({ answer: null, curve: [], gap: 1, seed: null }));
   const scalpels = models.map((model) => new Scalpel(model));
   let busy = false, looking = false, due = 0, last = 0, hovered = -1, probe = null, changed = false;
 
@@ -35,24 +36,25 @@
 
   // Has the worker do something with a model, and shows its state then.
   async function request(what = {}) {
-    const model = what.model ?? now.model;
-    if (what.reset !== undefined) states[model].seed = what.reset;
+    const model = what.model ?? now.model, state = states[model];
+    if (what.reset !== undefined) state.seed = what.reset;
     const taken = { learningRate: now.rate, batchSize: now.batch, weightDecay: now.decay };
     const area = isPlane ? { ...plane.area, height } : undefined;
     const table = isPlane ? undefined : examples.points.slice(0, ROWS).map((row) => row.slice(0, inputs));
     const id = ++asked;
     const answer = await new Promise((resolve) => {
       waiting.set(id, resolve);
-      worker.postMessage({ id, settings: taken, area, cards: models[model].units.length, table, probe: probe ?? undefined, ...what, model });
+      worker.postMessage({ id, settings: taken, area, cards: models[model].units.length, table, probe: probe ?? undefined, every: state.gap, ...what, model });
     });
-    const state = states[model], { curve } = state;
     if (what.reset !== undefined) {
-      curve.length = 0;
+      Object.assign(state, { curve: [], gap: 1 });
       scalpels[model].restart();
     }
-    if (curve.length && curve.at(-1)[0] === answer.curve[0][0]) curve.pop();
-    curve.push(...answer.curve);
-    if (curve.length > 800) state.curve = curve.filter((_, i) => i % 2 === 0 || i === curve.length - 1);
+    state.curve.push(...answer.curve);
+    if (answer.isSlow) state.gap *= 3;
+    // Only the last point may lie between. Of each 3, one stays: of each 2, a loss that jumps up and down would look calm.
+    const isKept = ([steps], i, curve) => !(steps >= curve[i + 1]?.[0]) && (steps % state.gap === 0 || i === curve.length - 1);
+    while ((state.curve = state.curve.filter(isKept)).length > 600) state.gap *= 3;
     state.answer = answer;
     if (what.steps) lesson?.trained(answer.steps >= 100);
     if (!answer.ok) {
@@ -92,7 +94,7 @@
     if (busy || !steps) return;
     due = now.speed === Infinity ? 0 : due - steps;
     busy = true;
-    request({ steps, milliseconds: 12, every: Infinity }).then(() => (busy = false));
+    request({ steps, milliseconds: 12 }).then(() => (busy = false));
   }
   function play() {
     if (!isReady()) return;
@@ -147,7 +149,7 @@
   const step = () => {
     pause();
     find("#notice").hidden = true;
-    return request({ steps: 1, milliseconds: Infinity, every: Infinity });
+    return request({ steps: 1, milliseconds: Infinity });
   };
   function notice(words, mild = false) {
     const place = find("#notice");

@@ -85,17 +85,20 @@ class Trainer {
     return mean;
   }
 
-  // Takes the given number of steps, or as many as the given milliseconds allow, and calls `passed` after every `every`
-  // of them. Returns whether all numbers are still finite.
+  // Takes the given number of steps, or as many as the given milliseconds allow, and calls `passed` when all steps so far
+  // are a multiple of `every`. Returns whether all numbers are still finite.
   train(examples, settings, steps, milliseconds, every, passed) {
     const end = performance.now() + milliseconds;
-    for (let taken = 0, together = 1, next = every; taken < steps; ) {
+    for (let taken = 0, together = 1, next = every - (this.steps % every); taken < steps; ) {
       const start = performance.now(), last = Math.min(steps, taken + together, next);
       let loss = 0;
       for (; taken < last; taken++) loss = this.step(examples, settings);
       const now = performance.now();
       if (!Number.isFinite(loss) || !this.p.every(Number.isFinite)) return false;
-      if (taken === next) passed((next += every));
+      if (taken === next) {
+        passed();
+        next += every;
+      }
       if (now > end) break;
       if (now - start < 1) together *= 2; // looks at the clock no more often than needed
     }
@@ -185,8 +188,16 @@ function serve(models) {
     if (asked.reset !== undefined) trainer.reset(asked.reset);
     if (asked.parameters) trainer.set(asked.parameters);
     if (asked.weight) trainer.set(trainer.whole().with(...asked.weight));
-    if (asked.steps && examples.length)
-      answer.ok = trainer.train(examples, asked.settings, asked.steps, asked.milliseconds, asked.every, mark);
+    if (asked.steps && examples.length) {
+      const start = performance.now();
+      let marking = 0;
+      answer.ok = trainer.train(examples, asked.settings, asked.steps, asked.milliseconds, asked.every, () => {
+        const before = performance.now();
+        mark();
+        marking += performance.now() - before;
+      });
+      answer.isSlow = marking > 5 && marking > (performance.now() - start) / 2; // most of the time went into losses
+    }
     if (asked.area) {
       const start = performance.now();
       answer.n = grids[grid];

@@ -7,7 +7,7 @@ import random
 import re
 import zlib
 from importlib.resources import files
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -403,12 +403,15 @@ def shown(tmp_path, opened):
     """A function that writes a page and opens it."""
 
     def shown(*arguments, fragment="", browser=None, **options):
-        tab = opened(save(tmp_path, *arguments, **options), fragment, **(browser or {}))
-        tab.wait_for_selector("html[data-ready]")
-        drawn(tab)
-        return tab
+        return ready(opened(save(tmp_path, *arguments, **options), fragment, **(browser or {})))
 
     return shown
+
+
+def ready(tab):
+    tab.wait_for_selector("html[data-ready]")
+    drawn(tab)
+    return tab
 
 
 def drawn(tab):
@@ -499,19 +502,10 @@ def test_buttons_and_keys_train_step_and_reset(shown):
 
 
 def test_new_weights_for_a_model_without_layers_say_that_its_parameters_stay(shown):
-    class Scaled(nn.Neuron):
-        def __init__(self):
-            super().__init__(2, rng=1)
-            self.scale = Value(0.5)
-
-        def __call__(self, x):
-            return self.scale * super().__call__(x)
-
-    tab = shown(Scaled())
-    assert tab.evaluate("micrograd.parameters().length") == 4
+    tab = shown(Own(), losses.mse_loss, [[0], [1]], [0.0, 1.0])
     tab.click("#dice")
     tab.wait_for_selector("#notice:not([hidden])")
-    words = "1 of 4 parameters are in no neuron and no embedding: they keep the numbers from Python."
+    words = "1 of 10 parameters are in no neuron and no embedding: they keep the numbers from Python."
     assert tab.inner_text("#notice") == words
     tab.fill("#seed", "")
     tab.click("#first")
@@ -527,6 +521,13 @@ def test_a_training_that_diverges_pauses_and_says_what_to_do(shown):
     tab.click("#first")
     tab.wait_for_selector("#notice", state="hidden")
     until(tab, "Number.isFinite(micrograd.loss())")
+
+
+def test_points_of_the_losses_are_as_many_steps_apart_however_fast_it_trained(shown):
+    tab = shown()
+    after(tab, "await micrograd.train(10); await micrograd.train(90); await micrograd.train(700);")
+    xs = [float(x) for x in re.findall(r"[ML]([\d.]+)", tab.get_attribute("#chart .mg-line", "d"))]
+    assert len({round((b - a) * 800 / (xs[-1] - xs[0])) for a, b in pairwise(xs[:-1])}) == 1
 
 
 def count_of(tab):
@@ -749,14 +750,12 @@ def test_a_link_restores_seed_settings_and_data(shown, tmp_path, opened):
     assert status(tab).startswith("Step 3 ")  # a link changes nothing on the page
     tab.evaluate(f"location.hash = {json.dumps(fragment.replace('seed=7', 'seed=8'))}")
     until(tab, "document.querySelector('#seed').value === '8'")
-    again = opened(tmp_path / "playground.html", fragment)
-    again.wait_for_selector("html[data-ready]")
+    again = ready(opened(tmp_path / "playground.html", fragment))
     assert again.evaluate("[micrograd.learningRate, micrograd.batchSize, micrograd.loss()]") == [0.3, 10, loss]
     assert again.input_value("#seed") == "7"
     assert after(again, PARAMETERS) == numbers_of(model_of((2, 5, 1), seed=7))
     hostile = "#rate=-1&batch=x&decay=&data=constructor&model=none&seed=-1&noise=9"
-    other = opened(tmp_path / "playground.html", hostile)
-    other.wait_for_selector("html[data-ready]")
+    other = ready(opened(tmp_path / "playground.html", hostile))
     assert other.evaluate("micrograd.learningRate") == 0.01
 
 
@@ -771,10 +770,8 @@ def test_a_link_takes_along_the_points_that_the_reader_edits(shown, tmp_path, op
     tab.click("#link")
     fragment = tab.evaluate("location.hash")
     assert len(fragment) < 3000
-    again = opened(tmp_path / "playground.html", fragment)
-    again.wait_for_selector("html[data-ready]")
+    again = ready(opened(tmp_path / "playground.html", fragment))
     assert count_of(again) == 103
-    drawn(again)
     first, validation = re.search(r"loss (.*) · validation (.*)", status(again)).groups()
     after(tab, "await micrograd.reset();")
     assert f"loss {first} · validation {validation}" in status(tab)
@@ -824,8 +821,7 @@ def test_layers_units_and_activations_are_chosen_by_clicks_keys_and_scripts(show
     assert found == pytest.approx(numbers_of(model), rel=1e-9, abs=1e-12)
     tab.click("#link")
     until(tab, "location.hash.includes('hidden=4-4&activation=relu&inputs=squares')")
-    again = opened(tmp_path / "playground.html", tab.evaluate("location.hash"))
-    again.wait_for_selector("html[data-ready]")
+    again = ready(opened(tmp_path / "playground.html", tab.evaluate("location.hash")))
     assert after(again, "return micrograd.parameters().length;") == 45
     loss = after(tab, "return [await micrograd.choose({hidden: 'none', inputs: 'plain'}), micrograd.loss()];")
     assert loss == [pytest.approx(mean_loss(Network([])))] * 2
@@ -833,7 +829,7 @@ def test_layers_units_and_activations_are_chosen_by_clicks_keys_and_scripts(show
     for wrong in ("{hidden: '5'}", "{width: '4'}"):
         assert refused(tab, f"await micrograd.choose({wrong})").startswith("RangeError: there is no choice")
     tab.reload()
-    tab.wait_for_selector("html[data-ready]")
+    ready(tab)
     calls = "choose({hidden: '4'})", "train(3)", "switchOff('h1[3]')", "hold('out.w1')"
     others = "choose({hidden: '4-4'})", "release('out.w1')"
     after(tab, f"await Promise.all([{', '.join(f'micrograd.{call}' for call in (*calls, *others))}]);")
