@@ -213,6 +213,7 @@ def branching(prediction, target):
     return error * error / 2 if error <= 1 else error - 0.5
 
 
+RING = part_3.ring()
 EXERCISES = {
     "sin": [
         ((part_1.sin, Small),),
@@ -373,10 +374,11 @@ EXERCISES = {
         ((lambda step: 0.2 if step < 100 else 0.1,), "halving(200) is 0.1: expected 0.05"),
     ],
     "circles": [
-        ((part_3.ring(),),),
+        ((RING,),),
         ((nn.MLP(2, [1], rng=1),), "no better than a guess"),
         ((lambda x: Value(0.8 - x[0]),), "it has learned something, but not the whole ring"),
-        ((nn.MLP(2, [1], output="sigmoid", rng=1),), "each score is above 0, class 1; with a sigmoid"),
+        ((lambda x: RING(x).sigmoid(),),),
+        ((nn.MLP(2, [4, 2], rng=1),), "the model gives 2 numbers"),
     ],
     "softsign": [
         ((part_7.softsign,),),
