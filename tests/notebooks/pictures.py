@@ -6,6 +6,11 @@ from collections.abc import Callable, Sequence
 from itertools import count, groupby, pairwise
 from typing import Any
 
+try:
+    from .checks.answers import reached
+except ImportError:  # in a notebook beside it
+    from checks.answers import reached
+
 CELL = 20  # the side of a square of the grid, in units of half a pixel
 ORANGE, BLUE, GREY = "#c8660a", "#2a7fd4", "#808080"  # on white and on black
 TEXT = f'fill="{GREY}" font-family="sans-serif" text-anchor="middle"'
@@ -50,13 +55,13 @@ def plane(
 
     Circles are class 0, squares class 1, and those of `others` are hollow. The model's output is a score: above 0 it
     says class 1, and a line is drawn where it is 0. Each of the `lines` is a neuron's (w1, w2, b): it is where
-    w1 * x1 + w2 * x2 + b is 0, with an arrow to the side where that is positive. Without a model, there are axes.
+    w1 * x1 + w2 * x2 + b is 0, with an arrow to the side where that is positive.
     """
     size, places = 1 if len(xs) > 10 else 2, ((-0.8, 1.3, 0), (5, 1.3, 1), (-0.8, -4.7, 1))
-    marks = [f'<path stroke="{GREY}" stroke-width="0.05" d="M-9 0h23M0 -9v18"/>'] * (model is None)
-    texts = [f'<text x="{x}" y="{y}" font-size="0.8" {TEXT}>{n}</text>' for x, y, n in places] * (model is None)
+    marks, axes = list[str](), f'<path stroke="{GREY}" stroke-width="0.05" d="M-9 0h23M0 -7v17"/>'
+    texts = [f'<text x="{x}" y="{y}" font-size="0.8" {TEXT}>{n}</text>' for x, y, n in places]
     if model:
-        scores = [[model([x / 10, y / 10]).data for x in range(-18, 29)] for y in range(-14, 19)]
+        scores = [[model([x / 10, y / 10]).data for x in range(-18, 29)] for y in range(-14, 21)]
         for colour, sign in (ORANGE, -1), (BLUE, 1):
             for share in 0.65, 0.9:
                 area, _ = _above([[sign * score for score in row] for row in scores], math.log(share / (1 - share)))
@@ -66,6 +71,7 @@ def plane(
             style = f'stroke="{colour}" stroke-width="{width}" stroke-linecap="round"'
             marks.append(f'<path class="line" {style} d="{border}"/>')
         marks = [f'<g transform="translate(-9 -7) scale({1 / (2 * CELL)})">{"".join(marks)}</g>']
+    marks.append(axes)
     for (points, classes), hollow in ((xs, ys), False), (others, True):
         for kind, colour, cap in ((0, ORANGE, "round"), (1, BLUE, "square")):  # a line of 0.01 has the form of its ends
             dots = "".join(
@@ -76,7 +82,7 @@ def plane(
                 marks += [f'<path {style} d="{dots}"/>'] * bool(dots)
     marks += [_line(*(float(getattr(number, "data", number)) for number in line)) for line in lines]
     return Picture(
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="-9 -9 23 16" width="460" height="320">'
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="-9 -10 23 17" width="460" height="340">'
         f'<g transform="scale(1 -1)">{"".join(marks)}</g>{"".join(texts)}</svg>'
     )
 
@@ -227,7 +233,7 @@ def slopes(result: Any, names: dict[str, Any]) -> Picture:
 
     The gradient of a node is the sum over all its paths to the result of the products of their slopes.
     """
-    order = _operands_first(result)
+    order = [*reached(result).values()]
     columns = {id(node): 0 for node in order}
     for node in order:
         columns[id(node)] = max((columns[id(operand)] + 1 for operand in node._prev), default=0)
@@ -267,20 +273,6 @@ def slopes(result: Any, names: dict[str, Any]) -> Picture:
         f'height="{height + 40}"><path d="{"".join(edges)}" fill="none" stroke="{GREY}" stroke-width="1.5"/>'
         f"{''.join(texts)}</svg>"
     )
-
-
-def _operands_first(result: Any) -> list[Any]:
-    """All nodes of a small graph, each after its operands."""
-    order: dict[int, Any] = {}
-
-    def visit(node: Any) -> None:
-        if id(node) not in order:
-            for operand in node._prev:
-                visit(operand)
-            order[id(node)] = node
-
-    visit(result)
-    return list(order.values())
 
 
 def _slopes(node: Any) -> list[tuple[Any, float]]:
