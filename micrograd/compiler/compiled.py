@@ -60,7 +60,7 @@ def compile(
         Value or several, in the same ways. It runs once for each shape of arguments.
     example_args
         One example of the arguments: numbers, nested lists and dicts of numbers, arrays. Only their shapes count, and
-        which are arrays: the function always gets arrays in place of these. Keys of a dict are sorted.
+        which are arrays: the function always gets arrays in place of these, and dicts with their keys in this order.
     parameters
         Leaf Values that get gradients; by default all that the function uses, its own `parameters()` first. The numbers
         of all leaf Values are read at each call; everything else that the function reads is constant.

@@ -15,7 +15,8 @@ from micrograd.support.validation import require_attributes
 
 
 def on_arrays(function: Callable[..., Any], example_args: Sequence[Any]) -> Callable[..., Any]:
-    """The function, taking numbers and nested lists; it gets arrays where the example arguments are arrays.
+    """The function, taking numbers and nested lists; it gets arrays where the example arguments are arrays, and dicts
+    with their keys in the order of the example's.
 
     Where an example argument has a number and a call gives several, the function gets an array too: it computes as a
     number does, while `*` would repeat a list. A list may be longer than in the example: its further items are treated
@@ -43,9 +44,10 @@ def _kinds(tree: Any) -> Any:
 
 
 def _with_arrays(tree: Any, kinds: Any) -> Any:
-    """A tree of Values or numbers, with arrays of these kinds in place of some branches."""
+    """A tree of Values or numbers, with arrays of these kinds in place of some branches, and dicts in their order."""
     if isinstance(kinds, dict) and isinstance(tree, dict):
-        return {key: _with_arrays(branch, kinds.get(key, [])) for key, branch in tree.items()}
+        ordered = [key for key in dict.fromkeys([*kinds, *tree]) if key in tree]
+        return {key: _with_arrays(tree[key], kinds.get(key, [])) for key in ordered}
     if kinds and isinstance(kinds, list) and isinstance(tree, (list, tuple)):
         return [_with_arrays(*pair) for pair in zip(tree, chain(kinds, repeat(kinds[-1])), strict=False)]
     if isinstance(kinds, (dict, list)) or (kinds is None and not isinstance(tree, (list, tuple))):
