@@ -110,6 +110,8 @@ def test_all_lines_of_a_cell_are_seen_and_a_page_has_its_height(installed, tmp_p
         assert frame["height"] >= 900
         assert 0 <= frame["x"] <= frame["x"] + frame["width"] <= width - 50
         assert page.evaluate("document.documentElement.scrollWidth") <= width - 50
+        page.goto(f"http://localhost:{server.server_port}/1_numbers_and_gradients.html")
+        assert page.evaluate("document.querySelector('table').scrollWidth") <= width - 50 - 32
         page.close()
         server.shutdown()
 
