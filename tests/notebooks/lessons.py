@@ -35,7 +35,7 @@ LESSONS = {
             "Three hidden neurons: three lines. How low now?",
             ["to 0.69", "to half of that", "towards 0"],
             "Towards 0. Each card shows what a neuron sees; click one and switch it off. Does the network need it?",
-            "3", rate=0.3, data="xor",
+            "3", rate=0.3, data="xor", steps=200,
         ),
     ],
     "circles": [
@@ -49,7 +49,7 @@ LESSONS = {
             "And three?",
             ["yes, as a triangle", "no, it takes four"],
             "Yes: a triangle is a fence. Here it takes some 200 steps to close.",
-            "3", rate=2, data="circles", noise=0.1, n=100,
+            "3", rate=2, data="circles", noise=0.1, n=100, steps=300,
         ),
     ],
     "relus": [
@@ -85,7 +85,7 @@ LESSONS = {
             "Thirty points with a lot of noise, and a large network. What does the loss on other points do?",
             ["it falls, like the other", "it falls, then rises", "it stays where it is"],
             "It falls, then rises. The network learns the noise of these thirty points; other points have other noise.",
-            "16-16", rate=0.02, noise=0.3, n=30,
+            "16-16", rate=0.02, noise=0.3, n=30, steps=200,
         ),
         part(
             "The same network, and a hundred times as many points?",

@@ -19,12 +19,20 @@ class Lesson {
     return this.answers[this.number] !== null;
   }
 
-  // The page has trained: the answer can no longer be changed, and once training is done, the outcome is shown.
-  trained(isDone) {
-    if (this.isOpening || (this.hasTrained && this.isDone >= isDone)) return; // or it was the training of the part before
+  // How many more steps the page may take before it shows the outcome.
+  left(steps) {
+    return this.isDone ? Infinity : Math.max(1, this.parts[this.number].steps - steps);
+  }
+
+  // The page has trained: the answer can no longer be changed, and after enough steps, the outcome is shown. Returns
+  // whether it has just been.
+  trained(steps) {
+    const isDone = steps >= this.parts[this.number].steps;
+    if (this.isOpening || (this.hasTrained && this.isDone >= isDone)) return false; // or it was the training of the part before
     this.hasTrained = true;
     this.isDone ||= isDone;
     this.draw();
+    return this.isDone;
   }
 
   draw() {

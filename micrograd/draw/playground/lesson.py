@@ -30,6 +30,7 @@ SETTINGS: dict[str, Setting] = {
     "text": ("the text of the question", lambda text: isinstance(text, str) and text != ""),
     "answers": ("a list of at least two texts, all different", _are_answers),
     "after": ("a text", lambda text: isinstance(text, str)),
+    "steps": _number(1, 10**6, (int,)),
     "choice": ("a dict of labels by keyword", lambda choice: isinstance(choice, Mapping)),
     "rate": _number(0, 10**6),
     "batch": ("a whole number, 1 or greater, or 'all'", lambda size: size == ALL or (type(size) is int and size >= 1)),
@@ -56,7 +57,7 @@ def _checked(at: str, given: Any, offered: Mapping[str, Any], is_plane: bool) ->
         raise ValueError(f"{at} is {shown(given)}: expected a dict with a text, its answers and settings")
     if unknown := given.keys() - SETTINGS.keys():
         raise ValueError(f"{at} has an unknown key {shown(min(unknown, key=str))}: expected {', '.join(SETTINGS)}")
-    part = {"text": None, "answers": None, "after": ""} | {name: plain(value) for name, value in given.items()}
+    part = {"text": None, "answers": None, "after": "", "steps": 100} | {name: plain(value) for name, value in given.items()}
     if part.get("batch") in ("all", math.inf):
         part["batch"] = ALL
     for name, value in part.items():
@@ -68,8 +69,7 @@ def _checked(at: str, given: Any, offered: Mapping[str, Any], is_plane: bool) ->
             expected = ", ".join(map(repr, offered.get(name, offered))) or "no choice"
             raise ValueError(f"{at} chooses {name}={label!r}: expected {expected}")
     if "data" not in part and not {"noise", "n"}.isdisjoint(part):
-        raise ValueError(f"{at} sets noise or n, but no data: expected {SETTINGS['data'][0]}, too")
+        raise ValueError(f"{at} sets noise or n without data: give data, too, {SETTINGS['data'][0]}")
     if "data" in part and not is_plane:
-        expected = "a page has data sets only if inputs are two numbers, and targets classes or heights"
-        raise ValueError(f"{at} sets data: {expected}")
+        raise ValueError(f"{at} sets data: expected inputs of two numbers, and targets that are classes or heights")
     return part

@@ -56,7 +56,7 @@
     const isKept = ([steps], i, curve) => !(steps >= curve[i + 1]?.[0]) && (steps % state.gap === 0 || i === curve.length - 1);
     while ((state.curve = state.curve.filter(isKept)).length > 600) state.gap *= 3;
     state.answer = answer;
-    if (what.steps) lesson?.trained(answer.steps >= 100);
+    if (what.steps && lesson?.trained(answer.steps)) pause(); // so that the outcome is read beside what it describes
     if (!answer.ok) {
       pause();
       notice("Some numbers are no longer finite: lower the learning rate, and press Reset.");
@@ -90,7 +90,8 @@
     wake();
     due += now.speed * (last ? Math.min(0.1, (time - last) / 1000) : 1 / now.speed);
     last = time;
-    const steps = now.speed === Infinity ? Infinity : Math.floor(due);
+    const most = lesson?.left(states[now.model].answer.steps) ?? Infinity;
+    const steps = Math.min(most, now.speed === Infinity ? Infinity : Math.floor(due));
     if (busy || !steps) return;
     due = now.speed === Infinity ? 0 : due - steps;
     busy = true;
@@ -114,7 +115,7 @@
     return !obstacle();
   }
   function pause() {
-    if (now.playing) lesson?.trained(true);
+    if (now.playing) lesson?.trained(Infinity);
     now.playing = false;
     showPlaying();
   }
@@ -423,7 +424,7 @@
   }
   const opening = { settings: { rate: now.rate, batch: now.batch, decay: now.decay }, examples: [examples.name, examples.noise, examples.n] };
   const choices = content.choices.length ? new Choices(find("#choices"), content.choices, open, (why) => notice(why, true)) : null;
-  const lesson = content.lesson.length && !isEmbedded ? new Lesson(find("#lesson"), content.lesson, ({ text, answers, after, choice, ...more }) => inTurn(async () => {
+  const lesson = content.lesson.length && !isEmbedded ? new Lesson(find("#lesson"), content.lesson, ({ text, answers, after, steps, choice, ...more }) => inTurn(async () => {
     await restart();
     await follow(new URLSearchParams({ ...choice, ...more }));
   })) : null;

@@ -353,6 +353,7 @@ TWO = "expected a list of at least two texts, all different"
     ({"answers": ["a", "a"]}, TWO),
     ({"answers": [1, 2]}, TWO),
     ({"after": 3}, "after=3: expected a text"),
+    ({"steps": 0}, "steps=0: expected a whole number from 1 to 1,000,000"),
     ({"choice": "4"}, "choice='4': expected a dict"),
     ({"choice": {"hidden": "5"}}, "chooses hidden='5': expected 'none', '2', '4'"),
     ({"choice": {"hidden": [4]}}, r"chooses hidden=\[4\]: expected 'none', '2', '4'"),
@@ -368,7 +369,7 @@ TWO = "expected a list of at least two texts, all different"
     ({"data": "moons", "noise": 5}, "noise=5: expected a number from 0 to 0.5"),
     ({"data": "moons", "n": 0}, "n=0: expected a whole number from 1 to 10,000"),
     ({"data": "moons", "n": 2.5}, "n=2.5: expected a whole number"),
-    ({"noise": 0.1}, r"\[0\] sets noise or n, but no data: expected one of yours"),
+    ({"noise": 0.1}, r"\[0\] sets noise or n without data: give data, too, one of yours"),
     ({"seed": -1}, "seed=-1: expected a whole number from 0 to 999,999,999,999,999"),
 ])  # fmt: skip
 def test_parts_of_a_lesson_that_cannot_be_are_refused_with_what_is_expected(part, message):
@@ -383,7 +384,7 @@ def test_a_lesson_is_a_list_of_dicts_with_text_and_answers_and_data_for_a_plane(
         (["hello"], r"^lesson\[0\] is 'hello': expected a dict"),
         ([ASK, {"text": "Will it?"}], r"^lesson\[1\] has answers=None: expected a list of at least two"),
         ([{"answers": ["a", "b"]}], r"^lesson\[0\] has text=None: expected"),
-        ([{**ASK, "data": "xor"}], r"^lesson\[0\] sets data: a page has data sets only if"),
+        ([{**ASK, "data": "xor"}], r"^lesson\[0\] sets data: expected inputs of two numbers"),
     ]:
         with pytest.raises(ValueError, match=message):
             lesson.checked(given, {}, is_plane=False)
@@ -846,7 +847,7 @@ def test_layers_units_and_activations_are_chosen_by_clicks_keys_and_scripts(show
 
 def test_a_lesson_asks_before_it_lets_the_page_train(shown):
     parts = [
-        {**ASK, "choice": {"hidden": "4"}, "rate": 0.5, "data": "xor", "after": "<b>It does.</b>"},
+        {**ASK, "choice": {"hidden": "4"}, "rate": 0.5, "data": "xor", "after": "<b>It does.</b>", "steps": 400},
         {**ASK, "choice": {"hidden": "4", "activation": "relu"}, "data": "circles", "noise": 0.2, "n": 30, "seed": 7},
     ]
     tab = shown(Network, choices=FEW, lesson=parts)
@@ -882,8 +883,10 @@ def test_a_lesson_asks_before_it_lets_the_page_train(shown):
     assert "Answer the question first" in tab.inner_text("#notice")
     tab.click("text=Back")
     until(tab, "document.querySelector('#lesson').textContent.includes('1 of 2')")
-    after(tab, "await micrograd.train(100);")
-    assert "You said: no. <b>" in tab.inner_text("#lesson")
+    tab.select_option("#speed", "Infinity")
+    tab.click("#play")
+    until(tab, "document.querySelector('#lesson').textContent.includes('You said: no. <b>')")
+    assert (status(tab)[:9], tab.inner_text("#play")) == ("Step 400 ", "Train")
 
 
 def test_each_part_of_a_lesson_starts_from_how_the_page_opens(shown):
