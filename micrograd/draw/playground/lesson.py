@@ -57,7 +57,7 @@ def _checked(at: str, given: Any, offered: Mapping[str, Any], is_plane: bool) ->
         raise ValueError(f"{at} is {shown(given)}: expected a dict with a text, its answers and settings")
     if unknown := given.keys() - SETTINGS.keys():
         raise ValueError(f"{at} has an unknown key {shown(min(unknown, key=str))}: expected {', '.join(SETTINGS)}")
-    part = {"text": None, "answers": None, "after": "", "steps": 100} | {name: plain(value) for name, value in given.items()}
+    part = {"text": None, "answers": None, "after": "", "steps": 100} | {name: plain(x) for name, x in given.items()}
     if part.get("batch") in ("all", math.inf):
         part["batch"] = ALL
     for name, value in part.items():
