@@ -262,19 +262,23 @@
   }
   find("#parameters-part").ontoggle = () => { changed = true; wake(); };
 
-  // The first numbers, as many as fit into a cell.
-  function few(numbers) {
-    const words = [...numbers].slice(0, 6).map((x) => text(x, 5));
+  // The first numbers, as many as fit into a cell; in a column with a minus, the others have room for one.
+  function few(numbers, isSigned) {
+    const words = [...numbers].slice(0, 6).map((x) => text(x, 6)).map((word) => (isSigned && !word.startsWith("−") ? `+${word}` : word));
     while (words.length > 1 && words.join(" ").length > 25) words.pop();
-    return words.join(" ") + (numbers.length > words.length ? " …" : "");
+    const parts = words.flatMap((word) => (word[0] === "+" ? [html("span", { className: "unsigned" }, "−"), `${word.slice(1)} `] : `${word} `));
+    return numbers.length > words.length ? [...parts, "…"] : parts;
   }
   function showTable({ table }) {
     find("#rows").textContent = examples.points.length > ROWS ? `the first ${ROWS} of ${counted(examples.points.length)} examples` : "";
-    find("#table").replaceChildren(...table.map((outputs, i) => {
-      const row = examples.points[i], target = row.slice(inputs), best = outputs.indexOf(Math.max(...outputs));
-      const isClass = outputs.length > 1 && target.length === 1, said = isClass ? `${best}` : few(outputs);
-      return html("tr", {}, html("td", {}, few(row.slice(0, inputs))), html("td", {}, few(target)),
-        html("td", { className: isClass && best !== target[0] ? "wrong" : "" }, isClass && best !== target[0] ? `${said} ✗` : said));
+    const rows = table.map((outputs, i) => [examples.points[i].slice(0, inputs), examples.points[i].slice(inputs), outputs]);
+    const isSigned = [0, 1, 2].map((column) => rows.some((row) => row[column].some((x) => x < 0)));
+    find("#table").replaceChildren(...rows.map((row) => {
+      const [, target, outputs] = row, isClass = outputs.length > 1 && target.length === 1;
+      const best = outputs.indexOf(Math.max(...outputs)), isWrong = isClass && best !== target[0];
+      const cells = row.map((numbers, column) => html("td", {}, ...few(numbers, isSigned[column])));
+      if (isClass) cells[2] = html("td", { className: isWrong ? "wrong" : "" }, isWrong ? `${best} ✗` : `${best}`);
+      return html("tr", {}, ...cells);
     }));
   }
 
