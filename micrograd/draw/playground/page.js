@@ -328,7 +328,10 @@
     const { model, rate, batch, decay } = now, { seed } = states[model], parts = { rate, batch, decay, ...examples.address };
     if (choices) Object.assign(parts, choices.labelsOf(model));
     if (seed !== null) parts.seed = seed;
-    linked = `#${new URLSearchParams(parts)}`;
+    const address = new URLSearchParams(parts), { held, off } = scalpels[model], { names, units } = models[model];
+    for (const weight of held) address.append("held", `${names[weight]}=${states[model].answer.parameters[weight]}`);
+    for (const unit of off) address.append("off", units[unit][0]);
+    linked = `#${address}`;
     location.hash = linked;
     linked = location.hash; // as the browser writes it
     navigator.clipboard?.writeText(location.href).catch(() => {});
@@ -377,6 +380,15 @@
       await reset(+parts.get("seed"));
       left.delete("seed");
     }
+    for (const group of ["held", "off"])
+      try {
+        for (const [name, number] of parts.getAll(group).map((cut) => cut.split("="))) {
+          const to = number === undefined ? undefined : Number(number);
+          if (to !== undefined && !Number.isFinite(to)) throw new RangeError(`${name} cannot be ${number}`);
+          await cut(group, scalpels[now.model].numberOf(group, name), true, to);
+        }
+        left.delete(group);
+      } catch { /* the page says below what is left */ }
     const words = [...left].map((name) => `${name}=${parts.get(name)}`.slice(0, 40)).join(", ");
     if (words) notice(`The address has settings that this page cannot apply: ${words.slice(0, 400)}.`, true);
   }

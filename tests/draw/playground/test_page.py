@@ -8,6 +8,7 @@ import re
 import zlib
 from importlib.resources import files
 from itertools import pairwise, product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -289,14 +290,10 @@ def test_a_page_of_500_weights_has_less_than_200_kilobytes(tmp_path):
     assert save(tmp_path, model_of((2, 20, 20, 1))).stat().st_size < 200_000
 
 
-class Empty(nn.Module):
-    __call__ = abs
-
-
 def test_what_cannot_be_played_with_is_refused(tmp_path, monkeypatch):
     sgd = optim.SGD(model_of().parameters(), 0.1)
     for arguments, kind, message in [
-        ({"model": Empty()}, ValueError, "has 0 parameters: a playground trains from 1 to 20,000"),
+        ({"model": SimpleNamespace(__call__=abs, parameters=list)}, ValueError, "has 0 parameters: a playground trains"),
         ({"model": model_of((2, 200, 200))}, ValueError, "has 40,800 parameters: a playground trains from 1 to 20,000"),
         ({"model": {"a": model_of(), "b": 3}}, TypeError, "^model 'b' is 3: expected a Module"),
         ({"model": lambda hidden: model_of()}, TypeError, "^model is <fun.*: expected a Module.* with choices=..., a"),
@@ -741,7 +738,8 @@ def test_a_link_restores_seed_settings_and_data(shown, tmp_path, opened):
     until(tab, "micrograd.parameters().length === 21")
     tab.select_option("#rate", "0.3")
     tab.select_option("#batch", "10")
-    after(tab, "await micrograd.reset(7);")
+    held = "await micrograd.hold('out.w0'); await micrograd.setWeight('out.w0', 2.5);"
+    parameters = after(tab, f"await micrograd.reset(7); {held} await micrograd.switchOff('h1[1]'); {PARAMETERS}")
     tab.click("#link")
     until(tab, "location.hash.length > 1")
     fragment, loss = tab.evaluate("[location.hash, micrograd.loss()]")
@@ -754,10 +752,11 @@ def test_a_link_restores_seed_settings_and_data(shown, tmp_path, opened):
     again = ready(opened(tmp_path / "playground.html", fragment))
     assert again.evaluate("[micrograd.learningRate, micrograd.batchSize, micrograd.loss()]") == [0.3, 10, loss]
     assert again.input_value("#seed") == "7"
-    assert after(again, PARAMETERS) == numbers_of(model_of((2, 5, 1), seed=7))
-    hostile = "#rate=-1&batch=x&decay=&data=constructor&model=none&seed=-1&noise=9"
+    assert after(again, PARAMETERS) == parameters
+    assert "out.w0 is held at 2.5" in again.inner_text("#history")
+    hostile = "#rate=-1&batch=x&decay=&data=constructor&model=none&seed=-1&noise=9&held=out.w0%3Dx&off=out"
     other = ready(opened(tmp_path / "playground.html", hostile))
-    assert other.evaluate("micrograd.learningRate") == 0.01
+    assert (other.evaluate("micrograd.learningRate"), other.inner_text("#history")) == (0.01, "")
 
 
 def test_a_link_takes_along_the_points_that_the_reader_edits(shown, tmp_path, opened):
