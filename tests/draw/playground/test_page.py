@@ -291,9 +291,9 @@ def test_a_page_of_500_weights_has_less_than_200_kilobytes(tmp_path):
 
 
 def test_what_cannot_be_played_with_is_refused(tmp_path, monkeypatch):
-    sgd = optim.SGD(model_of().parameters(), 0.1)
+    sgd, empty = optim.SGD(model_of().parameters(), 0.1), SimpleNamespace(__call__=abs, parameters=list)
     for arguments, kind, message in [
-        ({"model": SimpleNamespace(__call__=abs, parameters=list)}, ValueError, "has 0 parameters: a playground trains"),
+        ({"model": empty}, ValueError, "has 0 parameters: a playground trains from 1 to 20,000"),
         ({"model": model_of((2, 200, 200))}, ValueError, "has 40,800 parameters: a playground trains from 1 to 20,000"),
         ({"model": {"a": model_of(), "b": 3}}, TypeError, "^model 'b' is 3: expected a Module"),
         ({"model": lambda hidden: model_of()}, TypeError, "^model is <fun.*: expected a Module.* with choices=..., a"),
