@@ -1,9 +1,9 @@
 // A lesson: questions with the settings for their experiments. The page trains only after the question is answered.
 
 class Lesson {
-  // `open` is called with a part of the lesson, to apply its settings.
-  constructor(place, parts, open) {
-    Object.assign(this, { place, parts, open, answers: parts.map(() => null) });
+  // `open` is called with a part of the lesson, to apply its settings, and `drawn` whenever what it shows has changed.
+  constructor(place, parts, open, drawn) {
+    Object.assign(this, { place, parts, open, drawn, answers: parts.map(() => null) });
     place.hidden = false;
   }
 
@@ -51,11 +51,11 @@ class Lesson {
     };
     const outcome = () => `You said: ${offered[answers[number]].replace(/(?<![.!?])$/, ".")} ${after}`;
     const said = !this.isAnswered ? "Answer, then press Train." : this.isDone ? outcome() : "Press Train to see.";
-    for (const id of ["#play", "#forward"]) find(id).setAttribute("aria-disabled", String(!this.isAnswered)); // they say why
     place.replaceChildren(
       html("fieldset", { className: "models" }, html("legend", {}, question), ...chips),
       html("p", { className: "said" }, html("span", { role: "status" }, said), go("Back", number - 1), `${number + 1} of ${parts.length}`, go("Next", number + 1)),
     );
     find(`[data-lesson="${within}"]`, place)?.focus();
+    this.drawn();
   }
 }

@@ -5,6 +5,7 @@
   const isEmbedded = new URLSearchParams(location.hash.slice(1)).has("embed"); // only the network, the output and two buttons
   document.documentElement.classList.toggle("embed", isEmbedded);
   const ROWS = 20; // of the table
+  const DIVERGED = "Some numbers are no longer finite: lower the learning rate, and press Reset.";
   const content = JSON.parse(new TextDecoder().decode(await unpacked("document")));
   const { models, kinds, inputs } = content, isPlane = inputs === 2 && kinds !== null;
   const flat = (rows) => Float64Array.from(rows.flat());
@@ -59,7 +60,7 @@
     if (what.steps && lesson?.trained(answer.steps)) pause(); // so that the outcome is read beside what it describes
     if (!answer.ok) {
       pause();
-      notice("Some numbers are no longer finite: lower the learning rate, and press Reset.");
+      notice(DIVERGED);
     }
     changed = true;
     wake();
@@ -105,14 +106,19 @@
     showPlaying();
     wake();
   }
-  // Why the page cannot train: there are no examples, or a question waits for an answer; undefined if it can.
+  // Why the page cannot train: examples or an answer to a question are missing, or it has diverged; undefined if it can.
   function obstacle() {
     if (!examples.points.length) return "There is nothing to learn from: add points, or choose a data set.";
     if (lesson && !lesson.isAnswered) return "Answer the question first: what do you expect?";
+    if (!Number.isFinite(states[now.model].answer?.loss ?? 0)) return DIVERGED;
   }
   function isReady() {
     if (obstacle()) notice(obstacle());
     return !obstacle();
+  }
+  // Dims the buttons that train while they cannot: they then say why.
+  function showReady() {
+    for (const id of ["#play", "#forward"]) find(id).setAttribute("aria-disabled", String(!now.playing && !!obstacle()));
   }
   function pause() {
     if (now.playing) lesson?.trained(Infinity);
@@ -196,6 +202,7 @@
     showUnit(parameters);
     scalpels[now.model].show(find("#history"), (group, member) => cut(group, member, false));
     showStatus(answer);
+    showReady();
     showChart();
     if (find("#parameters-part").open) showParameters();
   }
@@ -443,7 +450,7 @@
   const lesson = content.lesson.length && !isEmbedded ? new Lesson(find("#lesson"), content.lesson, ({ text, answers, after, steps, choice, ...more }) => inTurn(async () => {
     await restart();
     await follow(new URLSearchParams({ ...choice, ...more }));
-  })) : null;
+  }), showReady) : null;
   network.open(models[0], scalpels[0]);
   const ofAll = (name) => models.map((model) => model[name]);
   await sendExamples({ open: { starts: ofAll("starts"), outputs: ofAll("outputs"), kinds, at: content.at }, inputs });

@@ -145,7 +145,7 @@ class Trainer {
     const every = units.forward(p, xs), width = units.outputs, hidden = width - count;
     const column = (k) => Float64Array.from({ length: points }, (_, i) => every[i * width + k]);
     const outputs = Array.from({ length: count }, (_, k) => column(hidden + k));
-    const margins = outputs.map((output, k) => Float32Array.from(output, (x, i) => {
+    const margins = outputs.map((output, k) => Float64Array.from(output, (x, i) => {
       if (count === 1) return x - at;
       let other = -Infinity;
       outputs.forEach((numbers, j) => { if (j !== k && !(numbers[i] <= other)) other = numbers[i]; });

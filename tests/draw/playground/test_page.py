@@ -515,7 +515,7 @@ def test_a_training_that_diverges_pauses_and_says_what_to_do(shown):
     tab.click("#play")
     tab.wait_for_selector("#notice:not([hidden])")
     assert "no longer finite: lower the learning rate, and press Reset" in tab.inner_text("#notice")
-    assert tab.inner_text("#play") == "Train"
+    assert (tab.inner_text("#play"), tab.get_attribute("#play", "aria-disabled")) == ("Train", "true")
     tab.click("#first")
     tab.wait_for_selector("#notice", state="hidden")
     until(tab, "Number.isFinite(micrograd.loss())")
