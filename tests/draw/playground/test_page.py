@@ -623,6 +623,7 @@ def test_units_show_what_they_see_and_their_weights(shown):
     until(tab, """document.querySelector('#sees').textContent === "The model's output" """)
     tab.click("summary")
     until(tab, "document.querySelectorAll('#parameters tr').length === 13")
+    assert tab.locator("#parameters tr").last.bounding_box()["x"] > 300  # they are in columns
 
 
 class Cut(nn.MLP):
