@@ -179,8 +179,9 @@ class NativeLoop:
         n, arguments = len(rates), self._arguments
         self._train = self._train or TRAIN(("train", self._wait()))
         if n > len(self._rates):
-            self._rates, self._losses = array("d", rates), array("d", rates)
-            arguments.rates, arguments.losses = address(self._rates), address(self._losses)
+            buffers = array("d", rates), array("d", rates)
+            places = [*map(address, buffers)]  # first, so that no Ctrl-C comes between the buffers and their places
+            (self._rates, self._losses), (arguments.rates, arguments.losses) = buffers, places
         for i, rate in enumerate(rates):
             self._rates[i] = rate
         arguments.steps, arguments.taken = n, self._optimizer.steps
