@@ -28,6 +28,10 @@ POINTER = ctypes.c_void_p
 RUN = ctypes.CFUNCTYPE(ctypes.c_int, POINTER)
 """The entry point of a library, which takes `CallArguments`."""
 
+allocated = ctypes.pythonapi.PyByteArray_FromStringAndSize
+"""A bytearray of so many bytes, if None comes first: not cleared, since clearing 500 kB takes 8 us."""
+allocated.argtypes, allocated.restype = (ctypes.c_char_p, ctypes.c_ssize_t), ctypes.py_object
+
 
 class CallArguments(ctypes.Structure):
     """What generated code is called with; `call` in runtime.c documents the fields."""
@@ -123,7 +127,7 @@ def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
 class Library:
     """The library for a kind of call, which `built` returns.
 
-    Once it is loaded, `run` is the generated function, and `room` how many numbers a call needs space for.
+    Once it is loaded, `run` is the generated function, and `room` how many bytes a call needs for temporaries.
     """
 
     def __init__(self, graph: Graph, precision: Precision, built: Callable[[], ctypes.CDLL]) -> None:
@@ -135,7 +139,7 @@ class Library:
         """Load it, unless it is loaded. Raises CompilerError if it cannot be built."""
         if not self.run:
             library = self._built()
-            self.room = ctypes.c_int64.in_dll(library, "room").value // self.precision.size
+            self.room = ctypes.c_int64.in_dll(library, "room").value
             self.run = RUN(("run", library))
             self._built = lambda: library  # so that the text is freed
 
@@ -147,7 +151,7 @@ class NativeCall:
     """
 
     def __init__(self, library: Library, packed: Batch, results: Any, gradients: Any, seed: float) -> None:
-        self.library, work = library, library.precision.zeros(library.room)
+        self.library, work = library, allocated(None, library.room)
         self._used = packed, results, gradients, work
         self._in_place: Any = ()  # the parameters, if C reads them where they are: a buffer, or () if there are none
         self._fill: Any = None  # otherwise, it packs them into the call's own buffer, and `_in_place` is None

@@ -131,7 +131,7 @@ def test_the_generated_code_does_not_write_beyond_what_it_is_given(examples, thr
     fast = micrograd.compile(loss, (points[0], labels[0]), parameters=parameters, backend=Backend("c", threads=threads))
     loaded = fast._code[((2,), ())].library("backward", examples)
     packed, numbers = fast.pack(points, labels), np.array([parameter.data for parameter in parameters])
-    sizes = {"gradients": len(parameters), "results": 33, "work": loaded.room}
+    sizes = {"gradients": len(parameters), "results": 33, "work": loaded.room // 8}
     buffers = {}
     for name, size in sizes.items():
         room = np.full(size + 17, 7.0)
