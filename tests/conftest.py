@@ -69,6 +69,9 @@ def cache(tmp_path_factory):
         directory = directory.parent
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(directory / "compiled"))
+        # A test may change how a graph becomes C, so its C is the key.
+        patch.setattr(library, "stored", lambda key: None)
+        patch.setattr(library, "build", lambda text, key: toolchain.build(text))
         yield
 
 

@@ -226,6 +226,10 @@ class Trace:
         self.rows: Any = None
         self.kept: Set[str] = frozenset()  # of a Row
 
+    def __repr__(self) -> str:
+        """What it has recorded: the same text in every process that records the same."""
+        return repr({name: x for name, x in vars(self).items() if type(x) in (list, dict, bool)})
+
     def leaf(self, array: str, index: int = 0) -> Symbol:
         """A number from outside."""
         return Symbol(self, self._line("leaf", (array, index), found=self.leaves))

@@ -1,21 +1,25 @@
 """A graph in C, as loaded libraries, one for each kind of call, in one thread or several."""
 
 import ctypes
+import hashlib
 import math
 import struct
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
+from micrograd._version import __version__
 from micrograd.compiler.dataset import Batch, address
 from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph
 from micrograd.compiler.ir import length
-from micrograd.compiler.native.toolchain import ahead, build
+from micrograd.compiler.native.toolchain import ahead, build, stored
 from micrograd.compiler.options import Options
 from micrograd.compiler.passes import Program, hoisted, program
 from micrograd.compiler.targets.c import TILES, library_source
+from micrograd.core.errors import PACKAGE
 from micrograd.support.collector import gc_paused
 
 FEW_EXAMPLES = 4  # or fewer are computed one by one
@@ -69,6 +73,7 @@ class NativeCode:
     def library(self, kind: CallSpec, n: float, uses: float = math.inf, *, early: bool = False) -> "Library":
         """The library for a kind of call with n examples, which it computes in tiles or one by one. If there are only a
         few `uses`, in all these calls together, the compiler may hurry. `early` says that it need not be loaded yet.
+        One that is in the cache needs no passes, which often take longer than tracing: its key is the graph.
 
         Raises CompilerError if it cannot be built.
         """
@@ -80,14 +85,19 @@ class NativeCode:
         n = n if threads == 1 else n / max(1, int(min(threads, n / least)))
         tile = tile_size(n, precision.lanes) if in_tiles else 0
         if (kind, tile) not in self._libraries:
-            with gc_paused():
-                program = self._program(kind, tile > 0)
-                text = library_source(
-                    graph, program, tile=tile, precision=precision, shared=self._shared, threads=threads, least=least,
-                    in_haste=uses * graph.n_operands[1] < A_LINE * length(program.kernel), results=graph.results(kind),
-                )  # fmt: skip
-            built = partial(build, text)
-            self._libraries[kind, tile] = Library(graph, precision, ahead(built) if early else built)
+            key = repr((own_code(), graph, kind, tile, precision, self._shared, threads, least))
+            found = stored(key)
+            if found is None:
+                with gc_paused():
+                    program = self._program(kind, tile > 0)
+                    in_haste = not tile and uses * graph.n_operands[1] < A_LINE * length(program.kernel)
+                    text = library_source(
+                        graph, program, tile=tile, precision=precision, shared=self._shared, threads=threads,
+                        least=least, in_haste=in_haste, results=graph.results(kind),
+                    )  # fmt: skip
+                work = partial(build, text, key=key + " in haste" * in_haste)
+                built = ahead(work) if early else work
+            self._libraries[kind, tile] = Library(graph, precision, (lambda: found) if found else built)
         library = self._libraries[kind, tile]
         if not early:
             library.load()
@@ -105,6 +115,13 @@ class NativeCode:
             made = hoisted(self.graph, ends, self._shared) if in_tiles else None
             self._programs[kind, in_tiles] = made or program(self.graph, ends, lanes=in_tiles)
         return self._programs[kind, in_tiles]
+
+
+@cache
+def own_code() -> str:
+    """A hash of this package's code, which turns a graph into C."""
+    files = sorted(file for file in Path(PACKAGE).rglob("*.*") if file.suffix in (".py", ".c", ".txt"))
+    return hashlib.sha256(b"".join([__version__.encode(), *[file.read_bytes() for file in files]])).hexdigest()
 
 
 def check_constants(graph: Graph, precision: Precision) -> None:

@@ -1,9 +1,9 @@
 """From C to a loaded library: the machine's compiler, and a cache of the libraries that it has built.
 
-A library's file is named by a hash of all that it is built from: the C, the compiler with its flags, and the processor.
-It gets this name once it is complete, so processes may build the same library at once. Without a directory that only
-the user can write to, libraries are built in a temporary one. Adding a library removes the oldest ones, until the
-rest fit in LIMIT bytes. A loaded library stays loaded, like a module.
+A library's file is named by a hash of all that it is built from: the C, or the graph and this package that make it; the
+compiler with its flags, and the processor. It gets this name once it is complete, so processes may build the same
+library at once. Without a directory that only the user can write to, libraries are built in a temporary one. Adding a
+library removes the oldest ones, until the rest fit in LIMIT bytes. A loaded library stays loaded, like a module.
 """
 
 import ctypes
@@ -178,20 +178,17 @@ def ahead(work: Callable[[], T]) -> Callable[[], T]:
     return wait
 
 
-def build(text: str, compiler: Compiler | None = None) -> ctypes.CDLL:
-    """The library of a text in C: it is in the cache, or compiled now.
+def build(text: str, compiler: Compiler | None = None, key: str = "") -> ctypes.CDLL:
+    """The library of a text in C: it is in the cache, or compiled now. A `key` that stands for the text is its name.
 
     Raises CompilerError if there is no compiler, it rejects the text, or there is no room for the library.
     """
-    words, version, native = compiler or require_compiler()
-    vectors = ["-mprefer-vector-width=512"] if platform.machine() in ("x86_64", "AMD64") else []
-    command = [*words, *FLAGS, *native, *vectors]
-    name = hashlib.sha256("\0".join([text, *command, version, _processor()]).encode()).hexdigest()[:32] + ".so"
+    compiler = compiler or require_compiler()
+    if library := stored(key or text, compiler):
+        return library
+    command, name = _named(key or text, compiler)
     try:
-        cache = _cache_directory()
-        with suppress(OSError):  # it is missing or damaged
-            return ctypes.CDLL(str(cache / name))
-        return _compiled(text, command, name, cache)
+        return _compiled(text, command, name, _cache_directory())
     except CompilerError:
         raise
     except (OSError, RuntimeError) as error:  # a RuntimeError says that the user has no home directory
@@ -200,6 +197,22 @@ def build(text: str, compiler: Compiler | None = None) -> ctypes.CDLL:
         return _compiled(text, command, name, None)
     except OSError as error:
         raise CompilerError(f"the library cannot be built: {error}") from error
+
+
+def stored(key: str, compiler: Compiler | None = None) -> ctypes.CDLL | None:
+    """The library of a text or a key, if it is in the cache. Raises CompilerError if there is no compiler."""
+    _, name = _named(key, compiler or require_compiler())
+    with suppress(OSError, RuntimeError):  # it is missing or damaged, or there is no cache
+        return ctypes.CDLL(str(_cache_directory() / name))
+    return None
+
+
+def _named(key: str, compiler: Compiler) -> tuple[list[str], str]:
+    """The command that builds a library, and the name of its file."""
+    words, version, native = compiler
+    vectors = ["-mprefer-vector-width=512"] if platform.machine() in ("x86_64", "AMD64") else []
+    command = [*words, *FLAGS, *native, *vectors]
+    return command, hashlib.sha256("\0".join([key, *command, version, _processor()]).encode()).hexdigest()[:32] + ".so"
 
 
 def _compiled(text: str, command: list[str], name: str, cache: Path | None) -> ctypes.CDLL:

@@ -20,7 +20,7 @@ from tests.helpers import assert_as_engine, assert_close, grads, interrupt_while
 def built(monkeypatch):
     """The texts that libraries are built from, in order."""
     texts = []
-    monkeypatch.setattr(library, "build", lambda text: texts.append(text) or toolchain.build(text))
+    monkeypatch.setattr(library, "build", lambda text, key: texts.append(text) or toolchain.build(text))
     return texts
 
 
@@ -36,6 +36,24 @@ def test_a_library_is_built_once_and_only_when_it_is_needed(built):
         for _ in range(3):
             step([1.0] * 32)
             assert len(built) == 3  # a step uses what backward does
+
+
+@needs_compiler
+def test_what_is_in_the_cache_needs_no_passes_unless_the_trace_or_this_package_differs(own_cache, monkeypatch):
+    for name in ("stored", "build"):  # instead of those in conftest.py
+        monkeypatch.setattr(library, name, getattr(toolchain, name))
+
+    def values(constant):
+        return micrograd.compile(lambda x: x.exp() * constant, (1.0,), backend="c").map([0.0] * 32)
+
+    assert values(2.0) == [2.0] * 32
+    monkeypatch.setattr(library, "program", None)
+    assert values(2.0) == [2.0] * 32
+    with pytest.raises(TypeError, match="'NoneType' object is not callable"):
+        values(3.0)
+    monkeypatch.setattr(library, "own_code", lambda: "of the next version")
+    with pytest.raises(TypeError, match="'NoneType' object is not callable"):
+        values(2.0)
 
 
 @needs_compiler
