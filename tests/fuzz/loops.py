@@ -26,7 +26,7 @@ from mpmath import mpf
 import micrograd
 from micrograd import Value, scalar
 from micrograd.compiler import CompilerError, passes
-from micrograd.compiler.native import toolchain
+from micrograd.compiler.native import library, toolchain
 from micrograd.compiler.passes import lower, roll
 from tests.helpers import backward
 
@@ -222,6 +222,7 @@ def compiled(program: Program, way: Way) -> list[float]:
     with (
         patch.object(roll, "FEWEST_ROUNDS", way.fewest),
         patch.object(toolchain, "FLAGS", flags),
+        patch.object(library, "own_code", lambda: repr(way)),  # so that each way builds its own
         patch.multiple(passes, MANY_CONSTANTS=4, ORDERS=(way.order,)),
         patch.multiple(lower, LINES=LINES, REFERENCES=2 * LINES),
         patch.dict(os.environ, CC=way.compiler),
