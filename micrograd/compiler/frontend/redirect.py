@@ -18,8 +18,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from itertools import chain, repeat
-from operator import is_
+from itertools import chain, compress, repeat
+from operator import is_, ne
 from typing import Any
 from weakref import ref
 
@@ -154,9 +154,8 @@ def held(state: str, values: Sequence[Value], **buffers: Sequence[memoryview]) -
         with GRADIENT_LOCK:
             if block in _blocks:
                 data, grads = [block.buffers.get(name, [()])[0] for name in _SLOTS]
-                for value, old, new, number in zip(values, before, _bits(block), data, strict=False):
-                    if new != old:
-                        _SLOTS["data"].__set__(value, number)
+                changed = list(map(ne, before, _bits(block)))
+                deque(map(_SLOTS["data"].__set__, compress(values, changed), compress(data, changed)), 0)
                 deque(map(_SLOTS["grad"].__set__, values, grads), 0)
                 _blocks.remove(block)
             plain = block.index.keys() - chain(*[other.index for other in _blocks])

@@ -7,11 +7,12 @@ moments are one after the other in one buffer while it is used.
 import ctypes
 import random
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from itertools import chain, pairwise
-from operator import is_
+from itertools import accumulate, chain, count
+from operator import is_, sub
 from typing import Any, Self
 
 from micrograd.compiler.dataset import address
@@ -202,9 +203,9 @@ class NativeLoop:
 
 def ranges_of(indices: Sequence[int]) -> "array[int]":
     """The indices as ranges: the first of each, and its length."""
-    places = sorted(indices)
-    cuts = [0, *[k for k, (i, after) in enumerate(pairwise(places), 1) if after != i + 1], len(places)]
-    return array("q", [number for k, end in pairwise(cuts) for number in (places[k], end - k)])
+    apart = Counter(map(sub, sorted(indices), count()))  # neighbours are as far from their positions as each other
+    ends = accumulate(apart.values(), initial=0)
+    return array("q", [number for (by, n), k in zip(apart.items(), ends, strict=False) for number in (by + k, n)])
 
 
 @contextmanager
@@ -240,7 +241,7 @@ class Moments(Sequence[float]):
 
     def __getitem__(self, i: Any) -> Any:
         places, numbers = self._places[i], self._buffers[0]
-        return [numbers[place] for place in places] if isinstance(i, slice) else numbers[places]
+        return list(map(numbers.__getitem__, places)) if isinstance(i, slice) else numbers[places]
 
     def __eq__(self, other: object) -> bool:
         return bool(self[:] == other)
