@@ -6,7 +6,7 @@ from itertools import chain
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import Slice, Trace
 from micrograd.compiler.ir import INFIX, show
-from micrograd.compiler.passes import hoisted, program
+from micrograd.compiler.passes import program_for_many
 from micrograd.compiler.passes.lower import lower
 
 
@@ -16,8 +16,7 @@ def stages(graph: Graph, shared: Sequence[bool] = ()) -> dict[str, str]:
     If something is hoisted, "before" and "after" are computed once for all examples. `shared` says which arguments
     the examples share.
     """
-    ends = graph.ends("backward")
-    compiled = hoisted(graph, ends, shared) or program(graph, ends, lanes=True)
+    compiled = program_for_many(graph, graph.ends("backward"), shared)
     once = {"before": compiled.before, "after": compiled.after}
     kernels = {name: part.kernel for name, part in once.items() if part} | compiled.passes
     kernels |= {name: [*chain(*parts)] for name, parts in lower(compiled, "lanes").passes.items()}

@@ -17,7 +17,7 @@ from micrograd.compiler.frontend.graph import CallSpec, Graph
 from micrograd.compiler.ir import length
 from micrograd.compiler.native.toolchain import ahead, build, stored
 from micrograd.compiler.options import Options
-from micrograd.compiler.passes import Program, hoisted, program
+from micrograd.compiler.passes import program, program_for_many
 from micrograd.compiler.targets.c import TILES, library_source
 from micrograd.core.errors import PACKAGE
 from micrograd.support.collector import gc_paused
@@ -61,7 +61,6 @@ class NativeCode:
         self.graph = graph
         self.options, self.precision = options, options.precision
         self._shared = [axis is None for axis in options.axes(len(graph.shapes))]
-        self._programs: dict[tuple[CallSpec, bool], Program] = {}  # by whether many examples are computed at once
         self._libraries: dict[tuple[CallSpec, int], Library] = {}  # by how many vectors of examples are
 
     def call(
@@ -89,11 +88,12 @@ class NativeCode:
             found = stored(key)
             if found is None:
                 with gc_paused():
-                    program = self._program(kind, tile > 0)
-                    in_haste = not tile and uses * graph.n_operands[1] < A_LINE * length(program.kernel)
+                    ends = graph.ends(kind)
+                    made = program_for_many(graph, ends, self._shared) if tile else program(graph, ends)
+                    in_haste = not tile and uses * graph.n_operands[1] < A_LINE * length(made.kernel)
                     text = library_source(
-                        graph, program, tile=tile, precision=precision, shared=self._shared, threads=threads,
-                        least=least, in_haste=in_haste, results=graph.results(kind),
+                        graph, made, tile=tile, precision=precision, shared=self._shared, threads=threads, least=least,
+                        in_haste=in_haste, results=graph.results(kind),
                     )  # fmt: skip
                 work = partial(build, text, key=key + " in haste" * in_haste)
                 built = ahead(work) if early else work
@@ -107,14 +107,6 @@ class NativeCode:
         """How many examples keep a thread busy for long enough."""
         work = A_THREAD + A_GRADIENT * self.graph.n_parameters
         return max(self.precision.lanes, math.ceil(work / max(1, self.graph.n_operands[kind != "forward"])))
-
-    def _program(self, kind: CallSpec, in_tiles: bool) -> Program:
-        """The program of its libraries, which differ in the size of a tile: the passes take longer than printing it."""
-        if (kind, in_tiles) not in self._programs:
-            ends = self.graph.ends(kind)
-            made = hoisted(self.graph, ends, self._shared) if in_tiles else None
-            self._programs[kind, in_tiles] = made or program(self.graph, ends, lanes=in_tiles)
-        return self._programs[kind, in_tiles]
 
 
 @cache

@@ -76,10 +76,10 @@ def program(graph: Graph, ends: Ends, *, lanes: bool = False) -> Program:
     return Program(kernel, constants, len(results), graph.sizes, passes)
 
 
-def hoisted(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Program | None:
-    """The program for many examples, if something is the same for all of them: `shared` says which arguments are."""
+def program_for_many(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Program:
+    """The program for many examples, hoisted if something is the same for all: `shared` says which arguments are."""
     if (found := hoist(graph, ends, shared)) is None:
-        return None
+        return program(graph, ends, lanes=True)
     before, each, after, n_sums = found
     return program(*each, lanes=True)._replace(before=program(*before), after=program(*after), n_sums=n_sums)
 

@@ -69,8 +69,10 @@ class PythonCode:
     def library(self, kind: CallSpec, n: float = 0, uses: float = 0, *, early: bool = False) -> Callable[..., Any]:
         """The generated function for calls of this kind."""
         if kind not in self._functions:
+            space: dict[str, Any] = NAMESPACE | (IEEE_NAMESPACE if self.graph.trace.ieee else {})
             with gc_paused():
-                self._functions[kind] = _compiled(self.graph, kind)
+                exec(_text(self.graph, kind), space)
+            self._functions[kind] = space[name_of(kind)]
         return self._functions[kind]
 
     def call(
@@ -113,13 +115,6 @@ class PythonCall(NamedTuple):
             numbers = [value, *(0.0 + number for number in gradient)]  # no gradient is -0.0
         memoryview(self.results)[:] = array("d", numbers)
         return 0
-
-
-def _compiled(graph: Graph, kind: CallSpec) -> Callable[..., Any]:
-    space: dict[str, Any] = {**NAMESPACE, **(IEEE_NAMESPACE if graph.trace.ieee else {})}
-    exec(_text(graph, kind), space)
-    function: Callable[..., Any] = space[name_of(kind)]
-    return function
 
 
 def source(graph: Graph) -> str:

@@ -47,7 +47,7 @@ def test_what_is_in_the_cache_needs_no_passes_unless_the_trace_or_this_package_d
         return micrograd.compile(lambda x: x.exp() * constant, (1.0,), backend="c").map([0.0] * 32)
 
     assert values(2.0) == [2.0] * 32
-    monkeypatch.setattr(library, "program", None)
+    monkeypatch.setattr(library, "program_for_many", None)
     assert values(2.0) == [2.0] * 32
     with pytest.raises(TypeError, match="'NoneType' object is not callable"):
         values(3.0)
