@@ -13,8 +13,10 @@ class Plane {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.mark());
     canvas.addEventListener("pointerdown", (event) => this.press(event));
     canvas.addEventListener("pointermove", (event) => this.move(event));
-    canvas.addEventListener("pointerup", () => (this.grabbed = -1));
-    canvas.addEventListener("pointercancel", () => (this.grabbed = -1));
+    canvas.addEventListener("pointerup", (event) => this.lift(event));
+    canvas.addEventListener("pointercancel", () => Object.assign(this, { grabbed: -1, tapped: null }));
+    // A finger scrolls the page, unless it starts on a point.
+    canvas.addEventListener("touchstart", (event) => this.grabbed >= 0 && event.preventDefault(), { passive: false });
     canvas.addEventListener("pointerleave", () => this.grabbed < 0 && this.pointed(null));
     canvas.addEventListener("keydown", (event) => this.key(event));
     canvas.addEventListener("blur", () => { this.cursor = null; this.grabbed = -1; this.pointed(null); this.draw(); });
@@ -73,16 +75,27 @@ class Plane {
 
   press(event) {
     if (event.button > 0) return;
-    const pixel = this.pixelOf(event), at = this.nearest(pixel, event.pointerType === "touch" ? 20 : 10);
+    const pixel = this.pixelOf(event), isTouch = event.pointerType === "touch", at = this.nearest(pixel, isTouch ? 20 : 10);
     this.canvas.setPointerCapture(event.pointerId);
     this.cursor = null;
     if (at >= 0 && this.tool === null) this.remove(at);
     else if (at >= 0) this.grabbed = at;
-    else if (this.tool !== null) {
-      this.points.push([...this.toPlane(pixel), this.tool]);
-      this.grabbed = this.points.length - 1;
-      this.changed();
-    }
+    else if (isTouch) this.tapped = pixel;
+    else this.add(pixel);
+  }
+
+  add(pixel) {
+    if (this.tool === null) return;
+    this.points.push([...this.toPlane(pixel), this.tool]);
+    this.grabbed = this.points.length - 1;
+    this.changed();
+  }
+
+  // A finger adds a point once it is lifted where it was put down, since it may scroll the page.
+  lift(event) {
+    const [x, y] = this.pixelOf(event), [fromX, fromY] = this.tapped ?? [Infinity, 0];
+    if (Math.hypot(x - fromX, y - fromY) < 10) this.add(this.tapped);
+    Object.assign(this, { grabbed: -1, tapped: null });
   }
 
   move(event) {

@@ -564,6 +564,40 @@ def test_points_are_added_moved_and_removed_by_mouse(shown):
     assert tab.inner_text("#where").startswith("Shading")
 
 
+def test_a_finger_on_the_plane_scrolls_the_page_moves_a_point_or_adds_one(shown):
+    look = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
+    tab = shown(xs=data.xor()[0], ys=data.xor()[1], browser=look)
+    tab.locator("#plane").scroll_into_view_if_needed()
+    send = tab.context.new_cdp_session(tab).send
+
+    def swipe(x, y, by):
+        for k in range(10):
+            points = [{"x": x, "y": y + by * k / 8}] if k < 9 else []
+            send(
+                "Input.dispatchTouchEvent",
+                {"type": ["touchMove", "touchStart", "touchEnd"][(k == 0) + 2 * (k == 9)], "touchPoints": points},
+            )
+        tab.wait_for_timeout(300)
+
+    def found():
+        drawn(tab)
+        return round(tab.evaluate("scrollY")), count_of(tab), tab.evaluate("micrograd.loss()")
+
+    before = found()
+    swipe(*place(tab, 0.5, 0.5), -120)
+    scrolled = found()
+    assert scrolled[0] > before[0]
+    assert scrolled[1:] == before[1:]
+    tab.touchscreen.tap(*place(tab, 0.5, 0.5))
+    until(tab, f"micrograd.loss() !== {before[2]}")
+    added = found()
+    assert added[1] == 5
+    swipe(*place(tab, 0.5, 0.5), 60)
+    moved = found()
+    assert moved[:2] == added[:2]
+    assert moved[2] != added[2]
+
+
 def test_points_are_added_moved_and_removed_by_keys(shown):
     tab = shown(xs=data.xor()[0], ys=data.xor()[1])
     before = tab.evaluate("micrograd.loss()")
