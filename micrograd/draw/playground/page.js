@@ -87,6 +87,7 @@
     awake = false;
     if (changed) draw();
     changed = false;
+    if (now.playing && !isReady()) pause(); // the last point was removed
     if (!now.playing) return void (last = 0);
     wake();
     due += now.speed * (last ? Math.min(0.1, (time - last) / 1000) : 1 / now.speed);
@@ -127,6 +128,7 @@
   }
   function showPlaying() {
     find("#play span").textContent = now.playing ? "Pause" : "Train";
+    find("#status").ariaLive = now.playing ? "off" : "polite"; // no screen reader could follow
     find("#play path").setAttribute("d", now.playing ? "M3 2h4v12H3zM9 2h4v12H9z" : "M4 2v12l10-6z");
   }
   async function reset(seed) {
@@ -209,8 +211,9 @@
 
   const bold = (words) => html("b", {}, words);
   function showStatus({ steps, loss, validation, accuracies }) {
-    const epochs = now.batch < examples.points.length ? ` (epoch ${text((steps * now.batch) / examples.points.length)})` : "";
-    const [ofTraining, ofHeld] = accuracies.map((share) => (share === null ? [] : [", ", bold(`${Math.round(100 * share)}%`), " correct"]));
+    const epochs = now.batch < examples.points.length ? ` (epoch ${+((steps * now.batch) / examples.points.length).toFixed(1)})` : "";
+    const percent = (share) => (share % 1 ? Math.min(99, Math.max(1, Math.round(100 * share))) : 100 * share); // 100 and 0 are exact
+    const [ofTraining, ofHeld] = accuracies.map((share) => (share === null ? [] : [", ", bold(`${percent(share)}%`), " correct"]));
     const parts = [`Step `, bold(counted(steps)), `${epochs} · loss `, bold(loss === null ? "–" : text(loss)), ...ofTraining];
     if (validation !== null) parts.push(" · validation ", bold(text(validation)), ...ofHeld);
     find("#status").replaceChildren(...parts);

@@ -52,9 +52,13 @@ class Scalpel {
     this.history = this.history.filter((entry) => entry.isOpen).map((entry) => ({ ...entry, step: 0 }));
   }
 
-  // Shows the latest entries of the history, with a button to undo each one that still holds.
+  // Shows the latest entries of the history, with a button to undo each one that still holds. The buttons stay while the
+  // history does: a press of one takes longer than a frame.
   show(place, undo) {
-    place.replaceChildren(...this.history.slice(-12).reverse().map(({ step, group, member, words, isOpen }) => {
+    const entries = this.history.slice(-12), told = JSON.stringify(entries);
+    if (place.dataset.told === told) return;
+    place.dataset.told = told;
+    place.replaceChildren(...entries.reverse().map(({ step, group, member, words, isOpen }) => {
       const line = html("li", {}, `Step ${step}: ${words}. `);
       if (isOpen) line.append(html("button", { type: "button", onclick: () => undo(group, member) }, UNDO[group]));
       return line;

@@ -499,6 +499,14 @@ def test_buttons_and_keys_train_step_and_reset(shown):
     assert "A seed is a whole number" in tab.inner_text("#notice")
 
 
+def test_only_all_examples_are_100_percent(shown):
+    xs, ys = [[1.0]] * 150 + [[-1.0]] * 149 + [[1.0]], [1] * 150 + [0] * 150
+    tab = shown(nn.Neuron(1, "linear", rng=1), xs=xs, ys=ys)
+    for parameters, percent in (("[1, 0]", 99), ("[-1, 0]", 1), ("[0, 0]", 50)):
+        after(tab, f"await micrograd.setParameters({parameters});")
+        assert f" {percent}% correct" in status(tab)
+
+
 def test_new_weights_for_a_model_without_layers_say_that_its_parameters_stay(shown):
     tab = shown(Own(), losses.mse_loss, [[0], [1]], [0.0, 1.0])
     tab.click("#dice")
@@ -624,6 +632,7 @@ def test_data_sets_come_at_a_click_with_noise_and_as_many_points_as_wanted(shown
         tab.click(f"[data-name={re.match(r'data.([a-z]+)', code)[1]}]")
         assert tab.inner_text("#code") == code
     tab.click("[data-name=circles]")
+    assert [tab.get_by_role("slider", name=name).count() for name in ("Noise", "Points")] == [1, 1]
     move = "const slider = document.querySelector('#' + id); slider.value = x; slider.oninput();"
     tab.evaluate(f"for (const [id, x] of [['n', 50], ['noise', 0.3]]) {{ {move} }}")
     assert tab.inner_text("#code") == "data.circles(50, 0.3, rng=0)"
@@ -743,6 +752,33 @@ def test_units_are_switched_off_and_weights_dragged_and_held_and_the_history_tel
     until(tab, "document.querySelectorAll('.pin[visibility=visible]').length === 0")
     tab.mouse.click(5, 5)
     assert history.first.inner_text() == "Step 40: h1[0].w0 learns again."
+
+
+def press_slowly(tab, selector):
+    """Press the mouse on what is there now, and release it some frames later."""
+    tab.locator(selector).scroll_into_view_if_needed()
+    x, y, width, height = tab.evaluate(
+        f"Object.values(document.querySelector({selector!r}).getBoundingClientRect().toJSON())"
+    )[:4]
+    tab.mouse.move(x + width / 2, y + height / 2)
+    tab.mouse.down()
+    tab.evaluate("new Promise(done => setTimeout(done, 100))")
+    tab.mouse.up()
+
+
+def test_while_it_trains_the_history_can_be_undone_and_it_pauses_once_there_are_no_points(shown):
+    tab = shown(xs=[[0.0, 0.0], [1.0, 1.0]], ys=[0, 1])
+    after(tab, "await micrograd.hold('out.w0');")
+    tab.click("#play")
+    press_slowly(tab, "#history button")
+    until(tab, "document.querySelector('#history').textContent.includes('learns again')")
+    assert tab.evaluate("document.querySelector('#status').ariaLive") == "off"
+    tab.click("#tools label:last-of-type")
+    for share in (0.15 / 1.3, 1.15 / 1.3):
+        tab.mouse.click(*place(tab, share, share))
+    tab.wait_for_selector("#notice:not([hidden])")
+    assert tab.inner_text("#notice").startswith("There is nothing to learn from")
+    assert tab.inner_text("#play") == "Train"
 
 
 def test_a_held_weight_that_a_script_sets_is_held_at_its_new_number(shown):
