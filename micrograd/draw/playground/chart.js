@@ -33,7 +33,7 @@ function tickTexts(ticks) {
 // Draws lines of {name, style, points}, each point a number of steps and a loss, and marks some numbers of steps. Returns
 // whether the axis of losses is logarithmic.
 function drawChart(place, lines, marked = []) {
-  const width = Math.max(240, place.clientWidth), height = 150, { left, right, top, bottom } = EDGES;
+  const width = Math.max(240, place.clientWidth), height = innerHeight < 800 ? 124 : 150, { left, right, top, bottom } = EDGES;
   const drawn = lines.map((line) => ({ ...line, points: line.points.filter(([, y]) => Number.isFinite(y)) }));
   const ys = drawn.flatMap(({ points }) => points.map(([, y]) => y));
   const isLog = ys.every((y) => y > 0), scaled = (y) => (isLog ? Math.log10(y) : y);

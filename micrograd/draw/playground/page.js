@@ -85,9 +85,9 @@
   }
   function frame(time) {
     awake = false;
+    if (now.playing && !isReady()) pause(); // the last point was removed
     if (changed) draw();
     changed = false;
-    if (now.playing && !isReady()) pause(); // the last point was removed
     if (!now.playing) return void (last = 0);
     wake();
     due += now.speed * (last ? Math.min(0.1, (time - last) / 1000) : 1 / now.speed);
@@ -240,7 +240,7 @@
       const isShaded = kinds.length && (hovered < 0 || of === "out");
       const shown = isShaded ? "Shading shows the predicted class; on the line, the model is undecided. " : `Blue: ${of} is above 0; orange, striped: below. `;
       const hollow = examples.held.length ? "Hollow points are validation data. " : "";
-      return void (place.textContent = `${shown}${hollow}Click to add points, drag to move them; choose a unit to see its picture here.`);
+      return void (place.textContent = `${shown}${hollow}Click to add points, drag to move them.`);
     }
     place.textContent = `x0 ${text(probe[0])}, x1 ${text(probe[1])}: output ${[...answer.probe].map((x) => text(x)).join(", ")}`;
   }
@@ -436,8 +436,8 @@
 
   if (isPlane) {
     for (const id of ["data", "plane-part"]) find(`#${id}`).hidden = false;
-    const line = models[0].outputs === 1 && content.at ? `; in the output's card, above ${content.at === 0.5 ? "½" : text(content.at)}` : "";
-    find("#cards-show").textContent = `In each card: the unit's output over the plane, blue above 0, orange with stripes below${line}.`;
+    const line = models[0].outputs === 1 && content.at ? ` (out: below ${content.at === 0.5 ? "½" : text(content.at)})` : "";
+    find("#cards-show").textContent = `Cards show outputs over the plane, with stripes below 0${line}.`;
     plane.open(examples.points, examples.held);
     plane.resize();
     examples.offer((x) => plane.tint(x));
@@ -445,7 +445,7 @@
   } else {
     find(".columns").classList.add("no-data");
     find("#table-part").hidden = false;
-    find("#cards-show").textContent = "In each card: the unit's bias.";
+    find("#cards-show").textContent = "Cards show biases.";
     find("#head").append(...["inputs", "target", "prediction"].map((words) => html("th", { scope: "col" }, words)));
   }
   const opening = { settings: { rate: now.rate, batch: now.batch, decay: now.decay }, examples: [examples.name, examples.noise, examples.n] };

@@ -956,7 +956,8 @@ def test_a_lesson_asks_before_it_lets_the_page_train(shown):
     tab.select_option("#speed", "Infinity")
     tab.click("#play")
     until(tab, "document.querySelector('#lesson').textContent.includes('You said: no. <b>')")
-    assert (status(tab)[:9], tab.inner_text("#play")) == ("Step 400 ", "Train")
+    has_status(tab, "Step 400 ")
+    assert tab.inner_text("#play") == "Train"
 
 
 def test_each_part_of_a_lesson_starts_from_how_the_page_opens(shown):
@@ -1068,6 +1069,26 @@ def test_no_label_becomes_a_script(shown):
     tab = shown(Own, losses.mse_loss, [[0], [1]], [0.0, 1.0], choices={"seed": {evil: 1, "b": 2}}, lesson=lesson)
     assert evil in tab.inner_text("#choices")
     assert tab.inner_text("#lesson").count(evil) == 2
+
+
+def is_in_sight(tab, selector):
+    box = f"document.querySelector({selector!r}).getBoundingClientRect()"
+    on_top = f"document.elementFromPoint({box}.x + 5, ({box}.top + {box}.bottom) / 2)?.closest({selector!r})"
+    return tab.evaluate(f"{box}.top >= 0 && {box}.bottom <= innerHeight && !!{on_top}")
+
+
+@pytest.mark.parametrize(("size", "places"), [
+    ((360, 740), ["#play", "#status", "#plane"]),
+    ((768, 1024), ["#play", "#plane", "#network", "#chart", "#dice"]),
+    ((1280, 720), ["#play", "#plane", "#network", "#chart"]),
+])  # fmt: skip
+def test_what_train_moves_is_in_sight_beside_train_and_so_is_every_notice(shown, size, places):
+    tab = shown(Network, choices=FEW, browser={"viewport": dict(zip(("width", "height"), size, strict=True))})
+    assert [is_in_sight(tab, place) for place in places] == [True] * len(places)
+    tab.click("#link")  # at the end of the page
+    assert [is_in_sight(tab, place) for place in ("#play", "#notice", "#link")] == [True] * 3
+    plane = shown(Network, choices=FEW, lesson=[ASK], browser={"viewport": {"width": 1280, "height": 720}})
+    assert is_in_sight(plane, "#plane")
 
 
 @pytest.mark.parametrize(("scheme", "size"), [("light", (1280, 800)), ("dark", (390, 844))])
