@@ -42,14 +42,6 @@ def test_what_a_backend_cannot_do_is_refused(backend, message):
         Backend(**backend)
 
 
-@pytest.mark.parametrize(
-    ("backend", "message"), [("C", "^backend is 'C': expected"), ("eager", '^backend "eager" is for fit: call the')]
-)
-def test_what_compiles_nothing_is_refused(backend, message):
-    with pytest.raises(ValueError, match=message):
-        micrograd.compile(lambda x: x, (1.0,), backend=backend)
-
-
 class Here:
     """An executor that computes at once, and counts."""
 

@@ -6,7 +6,6 @@ import random
 import numpy as np
 import pytest
 
-import micrograd
 from micrograd import Value, fit, losses, nn, optim, scalar
 from micrograd.compiler import TraceError
 from micrograd.data import moons
@@ -316,8 +315,3 @@ def test_an_optimizer_with_a_step_of_its_own_is_not_compiled(name, backend, capl
     assert f"Own defines its own {name}()" in message
     same(setting, "auto")
     assert caplog.messages == [f"training eagerly, since the model cannot be compiled: {message}"]
-
-
-def test_other_type_errors_of_a_model_are_passed_on():
-    with pytest.raises(TypeError, match="not subscriptable"):
-        micrograd.compile(lambda x: x["a"], (0,), backend="python")
