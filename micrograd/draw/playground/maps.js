@@ -48,44 +48,54 @@ function unitPicture(bytes, n, canvas, fine = 3 * n) {
 }
 
 // The plane by the margins of its classes, in the shade of the one that leads, the deeper the larger its margin. They are
-// interpolated to 3 n by 3 n pixels, as `strokes` does for the line.
-function planePicture(margins, n, canvas) {
+// interpolated to 3 n by 3 n pixels; in a cell with one stroke, the lead grows with the distance from that.
+function planePicture(margins, lines, n, canvas) {
   const fine = 3 * n, step = (n - 1) / (fine - 1);
+  const halves = lines.map((strokes, at) => strokes.length === 1 && halved(strokes[0], at, margins, n));
   return picture(fine, (x, y) => {
     const left = Math.min(Math.floor(x * step), n - 2), below = Math.min(Math.floor(y * step), n - 2);
     const at = below * n + left, right = x * step - left, up = y * step - below;
     let first = 0, most = -Infinity;
-    for (let k = 0; k < margins.length; k++) {
-      const map = margins[k], low = map[at] + (map[at + 1] - map[at]) * right;
-      const lead = low + (map[at + n] + (map[at + n + 1] - map[at + n]) * right - low) * up;
-      if (!Number.isFinite(lead)) return 0;
-      if (lead > most) [first, most] = [k, lead];
-    }
-    if (margins.length === 1) first = most < 0 ? 0 : 1;
+    if (halves[at]) {
+      const far = halves[at].side(x * step, y * step);
+      [first, most] = [halves[at].leaders[+(far > 0)], halves[at].slope * Math.abs(far)];
+    } else
+      for (let k = 0; k < margins.length; k++) {
+        const map = margins[k], low = map[at] + (map[at + 1] - map[at]) * right;
+        const lead = low + (map[at + n] + (map[at + n + 1] - map[at + n]) * right - low) * up;
+        if (!Number.isFinite(lead)) return 0;
+        if (lead > most) [first, most] = [k, lead];
+      }
     return tints[first % 6][128 + Math.round((127 * most) / (0.25 + Math.abs(most)))];
   }, canvas);
 }
 
-// The lines between classes as strokes in a map's cells, in cells from the left and the bottom: from side to side, or from
-// all sides to one point, where more than two classes meet.
-function strokes(margins, n) {
-  const all = margins.length > 1 ? margins : [margins[0].map((x) => -x), margins[0]], found = [];
-  const leaders = Array.from(all[0], (_, at) => (all.every((map) => Number.isFinite(map[at])) ? all.findIndex((map) => map[at] >= 0) : -1));
+// The halves of a cell with one stroke: on which side of it a place is, and how far, by its sign and size; which class
+// leads on each side; and how fast.
+function halved([[x, y], [toX, toY]], at, margins, n) {
+  const side = (px, py) => (toX - x) * (py - y) - (toY - y) * (px - x), leaders = [0, 0], most = [-1, -1];
+  let distance = 0, lead = 0;
+  for (const corner of [at, at + 1, at + n, at + n + 1]) {
+    const far = side(corner % n, Math.floor(corner / n)), half = +(far > 0);
+    const leader = margins.findIndex((map) => map[corner] >= 0);
+    distance += Math.abs(far);
+    lead += margins[leader][corner];
+    if (Math.abs(far) > most[half]) [most[half], leaders[half]] = [Math.abs(far), leader];
+  }
+  return { side, leaders, slope: lead / distance };
+}
+
+// The lines between classes as strokes, a list for each cell of a map that they cross, in cells from the left and the
+// bottom: from side to side, or from all sides to one point, where more than two classes meet.
+function strokes(crossings, n) {
+  const found = [];
   for (let row = 0; row < n - 1; row++)
     for (let column = 0; column < n - 1; column++) {
-      const below = row * n + column, corners = [below, below + n, below + n + 1, below + 1], leader = leaders[below];
-      if (corners.every((at) => leaders[at] === leader) || corners.some((at) => leaders[at] < 0)) continue;
-      const places = [[0, 0], [0, 1], [1, 1], [1, 0]].map(([right, up]) => [column + right, row + up]);
-      const crossed = [];
-      for (let side = 0; side < 4; side++) {
-        const next = (side + 1) % 4, from = leaders[corners[side]], to = leaders[corners[next]];
-        if (from === to) continue;
-        const a = -all[to][corners[side]], b = all[from][corners[next]]; // how far the first class leads the second
-        const share = a / (a - b) || 0, [[x, y], [toX, toY]] = [places[side], places[next]];
-        crossed.push([x + (toX - x) * share, y + (toY - y) * share]);
-      }
+      const at = row * n + column, along = n * n + at;
+      const ends = [[column, row + crossings[along]], [column + crossings[at + n], row + 1], [column + 1, row + crossings[along + 1]], [column + crossings[at], row]];
+      const crossed = ends.filter(([x, y]) => !Number.isNaN(x + y));
       const middle = [0, 1].map((k) => crossed.reduce((sum, end) => sum + end[k], 0) / crossed.length);
-      found.push(...(crossed.length === 2 ? [crossed] : crossed.map((end) => [end, middle])));
+      if (crossed.length > 1) found[at] = crossed.length === 2 ? [crossed] : crossed.map((end) => [end, middle]);
     }
   return found;
 }

@@ -190,15 +190,20 @@
     },
   });
 
+  // The name of the unit whose picture the plane shows; undefined if it shows the output, which may have a card, too.
+  function seen() {
+    const name = models[now.model].units[hovered]?.[0];
+    return name === "out" ? undefined : name;
+  }
   function draw() {
     const { answer } = states[now.model], model = models[now.model];
     if (!answer) return;
     const { parameters, maps, n } = answer;
-    network.show(parameters, maps, n / 2);
+    network.show(parameters, maps, n);
     if (isPlane) {
-      const unit = hovered >= 0 ? { bytes: maps[hovered], n: n / 2 } : null;
-      plane.show(answer.map, answer.margins, n, unit);
-      find("#sees").textContent = unit ? `What ${model.units[hovered][0]} sees` : "The model's output";
+      const unit = seen();
+      plane.show(answer, unit && maps[hovered]);
+      find("#sees").textContent = unit ? `What ${unit} sees` : "The model's output";
       showWhere();
     } else showTable(answer);
     showUnit(parameters);
@@ -236,9 +241,8 @@
   function showWhere() {
     const { answer } = states[now.model], place = find("#where");
     if (!probe || !answer?.probe) {
-      const of = hovered < 0 ? "the output" : models[now.model].units[hovered][0];
-      const isShaded = kinds.length && (hovered < 0 || of === "out");
-      const shown = isShaded ? "Shading shows the predicted class; on the line, the model is undecided. " : `Blue: ${of} is above 0; orange, striped: below. `;
+      const isShaded = kinds.length && !seen();
+      const shown = isShaded ? "Shading shows the predicted class; on the line, the model is undecided. " : `Blue: ${seen() ?? "the output"} is above 0; orange, striped: below. `;
       const hollow = examples.held.length ? "Hollow points are validation data. " : "";
       return void (place.textContent = `${shown}${hollow}Click to add points, drag to move them.`);
     }

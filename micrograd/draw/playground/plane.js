@@ -201,13 +201,11 @@ class Plane {
   }
 
   // Shows the margins of the model's classes with the line between them, or the map of its output, or that of a unit.
-  show(map, margins, n, unit) {
-    if (unit) unitPicture(unit.bytes, unit.n, this.ground);
-    else if (this.kinds.length) planePicture(margins, n, this.ground);
-    else unitPicture(map, n, this.ground);
-    this.cell = 1 / (3 * (unit ? unit.n : n) - 1);
-    this.lines = unit || !this.kinds.length ? [] : strokes(margins, n);
-    Object.assign(this, { n, isUnit: !!unit });
+  show({ map, margins, crossings, n }, unit) {
+    const lines = unit || !margins ? [] : strokes(crossings, n);
+    if (unit || !margins) unitPicture(unit ?? map, n, this.ground);
+    else planePicture(margins, lines, n, this.ground);
+    Object.assign(this, { n, isUnit: !!unit, cell: 1 / (3 * n - 1), lines: lines.flat() });
     this.draw();
   }
 

@@ -134,8 +134,46 @@ class Trainer {
     return found;
   }
 
-  // The plane as maps.js has it: the margin of each class at n by n points, as numbers, and a map of half as many for each
-  // unit that has a card. Targets of any height have a map of the output before these, in which `height` is the largest.
+  // How far each class leads the others, a list for each class. `every` has the outputs of the units at some points.
+  leads(every) {
+    const { count, at } = this, width = this.units.outputs, length = every.length / width;
+    const outputs = Array.from({ length: count }, (_, k) => Float64Array.from({ length }, (_, i) => every[(i + 1) * width - count + k]));
+    if (count === 1) return [outputs[0].map((x) => at - x), outputs[0].map((x) => x - at)];
+    return outputs.map((output, k) => output.map((x, i) => {
+      let other = -Infinity;
+      outputs.forEach((numbers, j) => { if (j !== k && !(numbers[i] <= other)) other = numbers[i]; });
+      return x - other;
+    }));
+  }
+
+  // Where the lines between classes cross the sides of a map's cells, as shares of them: at i for the side from point i to
+  // the right, at n * n + i for the one upwards; NaN where there is no line. Between saturated units, what is at the ends
+  // does not tell where the line is in between: the part of a side that it crosses is halved, five times.
+  crossings(xs, margins, n) {
+    const found = new Float32Array(2 * n * n).fill(NaN), sides = [];
+    const leaders = Array.from(margins[0], (_, i) => margins.findIndex((lead) => lead[i] >= 0 && lead[i] < Infinity));
+    leaders.forEach((from, i) => {
+      for (const [slot, j] of [[i, i % n < n - 1 ? i + 1 : i], [n * n + i, i + n < n * n ? i + n : i]])
+        if (from >= 0 && leaders[j] >= 0 && leaders[j] !== from)
+          sides.push({ slot, i, j, from, low: 0, high: 1, a: margins[from][i], b: margins[from][j] });
+    });
+    const middles = new Float64Array(2 * sides.length);
+    for (let round = 0; round < 5 && sides.length; round++) {
+      sides.forEach(({ i, j, low, high }, k) => {
+        for (const c of [0, 1]) middles[2 * k + c] = xs[2 * i + c] + ((xs[2 * j + c] - xs[2 * i + c]) * (low + high)) / 2;
+      });
+      const leads = this.leads(this.units.forward(this.p, middles));
+      sides.forEach((side, k) => {
+        const lead = leads[side.from][k], middle = (side.low + side.high) / 2;
+        Object.assign(side, lead >= 0 ? { low: middle, a: lead } : { high: middle, b: lead });
+      });
+    }
+    for (const { slot, low, high, a, b } of sides) found[slot] = low + (high - low) * (a / (a - b) || 0);
+    return found;
+  }
+
+  // The plane as maps.js has it: a map for each unit that has a card, and the margin of each class at n by n points, with
+  // the crossings. Targets of any height have a map of the output in place of these, in which `height` is the largest.
   maps({ left, right, bottom, top, height }, n, cards) {
     const { units, p, count, kinds, at } = this, points = n * n, xs = new Float64Array(2 * points);
     for (let i = 0; i < points; i++) {
@@ -144,20 +182,15 @@ class Trainer {
     }
     const every = units.forward(p, xs), width = units.outputs, hidden = width - count;
     const column = (k) => Float64Array.from({ length: points }, (_, i) => every[i * width + k]);
-    const outputs = Array.from({ length: count }, (_, k) => column(hidden + k));
-    const margins = outputs.map((output, k) => Float64Array.from(output, (x, i) => {
-      if (count === 1) return x - at;
-      let other = -Infinity;
-      outputs.forEach((numbers, j) => { if (j !== k && !(numbers[i] <= other)) other = numbers[i]; });
-      return x - other;
-    }));
-    const half = n / 2, coarse = Array.from({ length: half * half }, (_, i) => 2 * Math.floor(i / half) * n + 2 * (i % half));
+    const map = kinds.length ? undefined : bytes(column(hidden).map((x) => Math.max(-1, Math.min(1, x / height))));
     const maps = Array.from({ length: cards }, (_, k) => {
-      const numbers = column(k), from = k === hidden && count === 1 ? at : 0; // the line, where the plane changes its colour, too
-      return bytes(coarse.map((i) => (numbers[i] - from) / (Math.abs(from) || 1)));
+      if (map && k === hidden) return map;
+      const from = k === hidden && count === 1 ? at : 0; // the line, where the plane changes its colour, too
+      return bytes(column(k).map((x) => (x - from) / (Math.abs(from) || 1)));
     });
-    if (kinds.length) return { maps, margins };
-    return { maps, map: bytes(outputs[0].map((x) => Math.max(-1, Math.min(1, x / height)))) };
+    if (map) return { maps, map };
+    const margins = this.leads(every);
+    return { maps, margins, crossings: this.crossings(xs, margins, n) };
   }
 }
 
@@ -204,7 +237,7 @@ function serve(models) {
       Object.assign(answer, trainer.maps(asked.area, answer.n, asked.cards));
       const took = performance.now() - start;
       if (took > 8 && grid + 1 < grids.length) grid++;
-      else if (took < 1 && grid) grid--;
+      else if (grid && took * (grids[grid - 1] / answer.n) ** 2 < 5) grid--;
     }
     const accuracy = (some) => (trainer.kinds?.length && some.length && some.length < 45000 ? trainer.accuracy(some, inputs) : null);
     answer.accuracies = [examples, held].map(accuracy);

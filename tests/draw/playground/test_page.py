@@ -84,32 +84,6 @@ def test_labels_of_an_axis_are_exact_and_short_and_none_is_there_twice(tmp_path)
         assert len({*words}) == len(words)
 
 
-MEETING = """
-const n = 9, at = (share) => -1 + (2 * share) / (n - 1);
-const scores = (x, y) => [x - 0.25, -x + 0.3 * y, y - 0.2];
-const grid = (k) => Array.from({ length: n * n }, (_, i) => {
-  const found = scores(at(i % n), at(Math.floor(i / n)));
-  return found[k] - Math.max(...found.filter((_, other) => other !== k));
-});
-const lines = strokes([0, 1, 2].map(grid), n).map((line) => line.map((end) => end.map(at)));
-const results = [lines, strokes([grid(0)], n).length];
-"""
-
-
-@needs_node
-def test_lines_between_three_classes_are_exact_on_the_sides_of_cells_and_meet_in_one_point(tmp_path):
-    script = (SOURCES / "maps.js").read_text(encoding="utf-8")
-    lines, n_of_one = in_node(tmp_path, script + MEETING)
-    ends = [tuple(round(x, 9) for x in end) for line in lines for end in line]
-    assert not [end for end in ends if ends.count(end) == 1 and max(map(abs, end)) < 1]  # within, and going no further
-    [center] = {end for end in ends if ends.count(end) == 3}
-    for x, y in {*ends} - {center}:
-        third, second, first = sorted([x - 0.25, -x + 0.3 * y, y - 0.2])
-        assert first == pytest.approx(second, abs=1e-9)
-        assert third < first
-    assert n_of_one > 8
-
-
 @needs_node
 def test_data_sets_are_those_of_python(tmp_path):
     script = "".join((SOURCES / name).read_text() for name in ("random.js", "data.js"))
@@ -213,13 +187,66 @@ def test_each_combination_of_choices_trains_as_fit_does_in_a_page_that_is_not_la
         assert parameters == pytest.approx(numbers_of(model), rel=1e-9, abs=1e-12)
 
 
+PLANE = """
+const [outputs, kinds, at] = OPENED, examples = Float64Array.from(rows.flat());
+ask({ open: { starts: STARTS, outputs: [outputs], kinds, at }, inputs: 2, examples, held: [] });
+const area = { left: -1, right: 1, bottom: -1, top: 1, height: 2 };
+const { n, maps, margins, map, crossings } = ask({ area, cards: CARDS });
+const lines = (margins ? strokes(crossings, n) : []).flat();
+const placed = lines.map((line) => line.map((end) => end.map((cells) => (2 * cells) / (n - 1) - 1)));
+const results = [placed, [...maps.at(-1)], [...(map ?? margins[1])]];
+"""
+
+
+def plane_in_node(tmp_path, model, loss, opened, ys=YS):
+    """The lines between classes in the square from -1 to 1, the map of the last card, and the margins or map of all."""
+    asked = PLANE.replace("OPENED", opened).replace("CARDS", str(sum(map(len, network.columns(model)))))
+    script = (SOURCES / "maps.js").read_text(encoding="utf-8")
+    return trained_in_node(tmp_path, playground.page(model, loss, XS, ys), 0.1, script + asked)
+
+
+def set_to(model, numbers):
+    for parameter, number in zip(model.parameters(), numbers, strict=True):
+        parameter.data = float(number)
+    return model
+
+
+@needs_node
+def test_lines_between_three_classes_are_exact_on_the_sides_of_cells_and_meet_in_one_point(tmp_path):
+    model = set_to(nn.MLP(2, [3]), [1, 0, -0.25, -1, 0.3, 0, 0, 1, -0.2])
+    lines, *_ = plane_in_node(tmp_path, model, losses.cross_entropy, "[3, [0, 1, 2], 0]")
+    ends = [tuple(round(x, 9) for x in end) for line in lines for end in line]
+    assert not [end for end in ends if ends.count(end) == 1 and max(map(abs, end)) < 1]  # within, and going no further
+    [center] = {end for end in ends if ends.count(end) == 3}
+    for x, y in {*ends} - {center}:
+        third, second, first = sorted([x - 0.25, -x + 0.3 * y, y - 0.2])
+        assert first == pytest.approx(second, abs=1e-6)
+        assert third < first
+
+
+@needs_node
+def test_the_line_of_a_saturated_unit_is_straight(tmp_path):
+    model = set_to(model_of((2, 1, 1)), [300, -120, 7, 5, 0])
+    lines, *_ = plane_in_node(tmp_path, model, LOGITS, "[1, [0, 1], 0]")
+    assert len(lines) > 20
+    for x, y in (end for line in lines for end in line):
+        assert abs(300 * x - 120 * y + 7) / math.hypot(300, 120) < 0.003  # half a pixel
+
+
+@needs_node
+def test_the_card_of_an_output_that_may_be_any_number_has_the_colours_of_the_plane(tmp_path):
+    model = set_to(model_of((2, 1, 1)), [1, 1, 0, 3, 1])
+    _, card, plane = plane_in_node(tmp_path, model, losses.mse_loss, "[1, [], 0]", [0.3 * i for i in range(20)])
+    assert card == plane
+    assert max(card) == 255
+
+
 @needs_node
 def test_the_card_of_an_output_has_the_colours_of_the_plane_beside_it(tmp_path):
     """Blue where a class is predicted, also if that is above 1/2: a byte above 128."""
     html = playground.page(model_of(output="sigmoid"), losses.mse_loss, XS, YS)
-    asked = "const { n, maps, margins } = ask({area: {left: -2, right: 2, bottom: -1, top: 1, height: 1}, cards: 6});"
-    asked += "const at = (i) => 2 * Math.floor((2 * i) / n) * n + 2 * (i % (n / 2));"
-    asked += "const results = [maps.length, [...maps[5]].map((byte, i) => [byte - 128, margins[0][at(i)]])];"
+    asked = "const { maps, margins } = ask({area: {left: -2, right: 2, bottom: -1, top: 1, height: 1}, cards: 6});"
+    asked += "const results = [maps.length, [...maps[5]].map((byte, i) => [byte - 128, margins[1][i]])];"
     count, both = trained_in_node(tmp_path, html, 0.1, asked)
     assert count == 6
     assert all(byte * margin >= 0 for byte, margin in both)
