@@ -49,7 +49,7 @@ class Scan(NamedTuple):
     sums: Sequence[int]  # each begins with the number in g
     rows: Sequence[tuple[Slice, int]] = ()  # each with the slice of g that it is added to
     forward: int = -1  # the line of the loop whose gradients this one computes
-    over: int = -1  # the line of a number of the (forward) state: once it is 1, no later round changes anything
+    over: int = -1  # a number of the state (in a backward loop, of the next state): 1 if later rounds change nothing
 
     @property
     def is_parallel(self) -> bool:
@@ -244,6 +244,9 @@ class _Body:
         numbers = [each for each in self.captured if not isinstance(each, Row) and each in grads]
         varying = [j for j, each in enumerate(self.x) if not each._is_constant and each in grads]
         sums = [*loop.sums]  # those are computed again, too, since this loop may do both
+        over = Symbol(trace, loop.following[0]) if loop.over >= 0 else False
+        for each in (*numbers, *map(self.x.__getitem__, varying)):  # other lanes' rounds may go on
+            grads[each] = trace.record("where", (over, 0.0, grads[each]))
         sums += [trace.id(trace.leaf("g", i) + grads[each]) for i, each in enumerate(numbers, len(sums))]
         starts = accumulate([len(row.values) for row in rows], initial=len(sums))
         again = self.columns if loop.is_parallel else []
@@ -259,7 +262,7 @@ class _Body:
                 for at, row in zip(starts, rows, strict=False)
             ],
             forward=forward,
-            over=loop.over,
+            over=loop.following[0] if loop.over >= 0 else -1,
         )
         first = [sent.get(i, 0) for i in range(len(state))]
         line = self._record(back, [first, *[[each.data for each in column] for column in again], *ys.values()])

@@ -74,13 +74,14 @@ class Node(NamedTuple):
 class Round(NamedTuple):
     """A round of a loop: its nodes, and the lines of the outputs that something needs, by their positions.
 
-    `kept` are lines of a forward loop that its backward loop needs.
+    `kept` are lines of a forward loop that its backward loop needs. The first `n_tested` nodes decide whether it ends.
     """
 
     loop: Scan
     nodes: list[Node]
     outputs: dict[int, int]
     kept: tuple[int, ...]
+    n_tested: int
 
 
 def expressions(
@@ -292,7 +293,9 @@ class _Merger:
             lines[loop.added[at]] = instead
             if instead is not None:
                 nodes.append(Node(each, (("+", 1),), ((instead,),), Slice("g", at, 1, 1)))
-        its = Round(loop, nodes, outputs, tuple(kept))
+        tested = {*trace.live(loop.following[: loop.over >= 0 > loop.forward], given)}
+        nodes.sort(key=lambda node: node.line not in tested)
+        its = Round(loop, nodes, outputs, tuple(kept), sum(node.line in tested for node in nodes))
         self.nodes.append(Node(line, Call(f"scan {line}", ()), tuple(columns), items=tuple(lines), round=its))
         self.nodes += after
 

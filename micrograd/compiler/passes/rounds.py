@@ -6,7 +6,8 @@ are added up in place.
 
 If rounds need no state, they may run in any order; in C, in lanes.
 
-If `until` may end a loop, each round first copies its state to the next. It then ends if a number of the state says so.
+If `until` may end a loop, each round first copies its state to the next. It then ends if a number of the state says so,
+or once it has computed that number of the next state.
 
 While a round is turned into steps, an array that advances from round to round has a name for each stride.
 """
@@ -14,7 +15,7 @@ While a round is turned into steps, an array that advances from round to round h
 from itertools import chain
 
 from micrograd.compiler.frontend.tracer import Slice
-from micrograd.compiler.ir import Accumulate, Kernel, Loop, Ref, Skip, Step, Sum, adding, replace
+from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Skip, Step, Sum, adding, replace
 from micrograd.compiler.passes.expressions import Column, Node
 from micrograd.compiler.passes.fuse import fuse
 from micrograd.compiler.passes.roll import reroll, step_of
@@ -88,7 +89,13 @@ class _Rounds:
         near = self._nearby()
         for line, place in ends:
             own.setdefault(line, self._each(place))
-        steps = reroll([*near, *fuse(by_level(in_levels(its.nodes), own, steps_of))])
+        parts = its.nodes[: its.n_tested], its.nodes[its.n_tested :]
+        steps, test = by_level(chain(*map(in_levels, parts)), own, steps_of), Kernel()
+        if its.n_tested:
+            over = Ref(*own[loop.following[0]])
+            n = 1 + [isinstance(step, Assign) and step.target for step in steps].index(over)
+            test, steps = [*reroll(fuse(steps[:n])), Skip(over)], steps[n:]
+        steps = [*test, *reroll([*near, *fuse(steps)])]
         if loop.over >= 0:
             states = zip(following, map(own.__getitem__, loop.state), strict=True)
             steps = [*copied(states), Skip(Ref(*own[loop.over])), *steps]

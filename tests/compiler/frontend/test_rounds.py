@@ -73,10 +73,11 @@ def of_constants(w, s, xs):
 
 
 def until(w, s, xs):
-    """A loop that ends early, and one that does not."""
+    """A loop that ends early, one that does not, and one that is over at once, since its step has no value there."""
     a, _ = scan(lambda v, _: (v * 0.7 + w[0] * 0.01, None), s[0] + 2.0, length=30, until=lambda v: v < 0.5)
     b, _ = scan(lambda v, x: ([v[0] + x[0] * w[1], v[1] + 1.0], None), [s[1], 0.0], xs, until=lambda v: v[0] > 1e9)
-    return a * b[0] + b[1]
+    c, _ = scan(lambda v, x: (v - w[2] * x[0] / (v - s[0]), None), s[0], xs, until=lambda v: abs(v - s[0]) < 0.1)
+    return a * b[0] + b[1] + c
 
 
 def shared(w, s, xs):
@@ -212,8 +213,8 @@ def test_until_ends_loops_in_every_language(tmp_path):
     fast = compile(ends_early, (0.9,), backend="c")
     fast.export_js(tmp_path / "model.mjs")
     texts = fast.c_source, (tmp_path / "model.mjs").read_text(), compile(ends_early, (0.9,), backend="python").source
-    assert [(text.count("break"), text.count("continue")) for text in texts] == [(0, 3), (0, 4), (3, 0)]
-    assert fast.ir.count("continue") == 1
+    assert [(text.count("break"), text.count("continue")) for text in texts] == [(0, 5), (0, 7), (3, 0)]
+    assert fast.ir.count("continue") == 2
     assert fast.map([0.4, 0.7, 0.9] * 9) == close([ends_early(y) for y in [0.4, 0.7, 0.9] * 9])
     assert fast.value_and_grad(0.9) == close((ends_early(0.9), grad(ends_early)(0.9)))
 
