@@ -17,8 +17,9 @@ extern const TYPE NAME_parameters[];
 
    p  the COUNT parameters: the array above, or your own numbers
    x  the inputs, nested lists flattened from left to right:ARGUMENTS
-   y  receives the output, of size RETURNED
+   y  receives the output, of size RETURNED; it must not overlap p or x
 
+   Where Python raises an error, as for the logarithm of 0, numbers are infinite or NaN.
    It needs ROOM bytes of the stack, and what the compiler adds: gcc -fstack-usage reports it. */
 void NAME_forward(const TYPE *p, const TYPE *x, TYPE *y);
 
@@ -28,6 +29,8 @@ void NAME_forward(const TYPE *p, const TYPE *x, TYPE *y);
    p, x  as above
    g     the gradient with respect to the parameters is added to its COUNT numbers
    y     receives the output, and after it the gradient with respect to the INPUTS inputs
+
+   None of the arrays may overlap another one.
 
    It needs SPACE bytes of the stack, and what the compiler adds. */
 void NAME_backward(const TYPE *p, const TYPE *x, TYPE *g, TYPE *y);

@@ -22,11 +22,12 @@ const y = new Float64Array(RESULTS); // its results
 const t = new Float64Array(TEMPORARIES); // intermediate results
 
 // How many examples there are. Throws RangeError if the numbers do not fit the function.
-function examples(p, xs) {
+function examples(p, xs, g = p) {
   const n = inputs ? xs.length / inputs : 1;
-  if (p.length === parameters.length && n >= 1 && n % 1 === 0) return n;
+  if (p.length === parameters.length && g.length === p.length && n >= 1 && n % 1 === 0) return n;
   const sizes = `${parameters.length} parameters and ${inputs} inputs`;
   if (p.length !== parameters.length) throw new RangeError(`${p.length} parameters for a function of ${sizes}`);
+  if (g.length !== p.length) throw new RangeError(`${g.length} numbers in g for a function of ${sizes}`);
   throw new RangeError(`${xs.length} inputs in all for a function of ${sizes} an example`);
 }
 
@@ -52,7 +53,7 @@ export function forward(p, xs, ys) {
 /** The mean of the output over the examples in xs, one or several; its gradient by the parameters is added to g.
     For only some of the examples, `chosen` is an array of their numbers, which count from 0. */
 export function backward(p, xs, g, chosen) {
-  const all = examples(p, xs);
+  const all = examples(p, xs, g);
   const n = chosen ? chosen.length : all;
   let sum = 0;
   for (let k = 0; k < n; k++) {

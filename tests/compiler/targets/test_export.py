@@ -254,4 +254,4 @@ def test_the_header_documents_arguments_and_results():
     assert "x[1] to x[6]: argument 2, of shape (2, 3)\n" in fast.c_source
     assert "argument 3" not in fast.c_source
     assert "x[7] to x[8]: argument 4\n" in fast.c_source
-    assert "receives the output, of size 4, of shape (2, 2)" in fast.c_source
+    assert "receives the output, of size 4, of shape (2, 2); it must not overlap p or x" in fast.c_source

@@ -248,14 +248,16 @@ const results = [backward(parameters, xs, g, [5, 0, 5]), ...g.map(x => x - 1), v
 def test_numbers_that_do_not_fit_are_refused(tmp_path):
     model, loss, xs, _ = network((2, 2, 1))
     script = """
-const results = [[parameters, [1, 2]], [parameters, []], [[1, 2], [1, 2, 3]]].map(([p, x]) => {
-  try { return forward(p, x); } catch (error) { return `${error}`; }
+const p = parameters, bad = [[p, [1, 2]], [p, []], [[1, 2], [1, 2, 3]], [p, [1, 2, 3], []]];
+const results = bad.map(([p, x, g]) => {
+  try { return g ? backward(p, x, g) : forward(p, x); } catch (error) { return `${error}`; }
 });
 """
     assert exported(tmp_path, compiled(loss, (xs[0], 0.0), model), script) == [
         "RangeError: 2 inputs in all for a function of 9 parameters and 3 inputs an example",
         "RangeError: 0 inputs in all for a function of 9 parameters and 3 inputs an example",
         "RangeError: 2 parameters for a function of 9 parameters and 3 inputs",
+        "RangeError: 0 numbers in g for a function of 9 parameters and 3 inputs",
     ]
 
 
