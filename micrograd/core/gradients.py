@@ -7,7 +7,7 @@ from operator import length_hint
 from typing import Any
 
 from micrograd import scalar
-from micrograd.core.errors import raise_with_context
+from micrograd.core.errors import expression, raise_with_context
 from micrograd.core.levels import GRADIENT_LOCK, HasLevel, check_active, normalize_leaves
 
 Order = tuple[list[Any], list[Any]]
@@ -43,6 +43,23 @@ def hooked(**by: Callable[[Any], Any]) -> Iterator[None]:
         vars(hooks).update(before)
 
 
+def has_value(operand: Any) -> bool:
+    """Whether the gradient of an operand is a Value of its own level, from a closure that uses x in place of x.data."""
+    return isinstance(operand.grad, HasLevel) and operand.grad._level >= operand._level
+
+
+def value_for_number(nodes: list[Any]) -> TypeError:
+    """The error of the first of these nodes whose closure, called alone, does so."""
+    for node in nodes:
+        for operand in node._prev:
+            operand.grad = scalar.zero(operand.data)
+        node._backward(scalar.zero(node.data) + 1)
+        if any(map(has_value, node._prev)):
+            break
+    came = f"the _backward of {expression(node)} adds a Value to a gradient, not a number"
+    return TypeError(f"{came}: compute with x.data, as in `x.grad += grad * x.data`")
+
+
 @contextmanager
 def backward_pass(root: Any) -> Iterator[Iterator[Any]]:
     """Sort the graph of `root`, set all its gradients to 0, and yield its computed nodes, `root` first.
@@ -64,6 +81,8 @@ def backward_pass(root: Any) -> Iterator[Iterator[Any]]:
                 node.grad = zero
             yield nodes
             for leaf, earlier in zip(leaves, before, strict=True):
+                if type(leaf.grad) is not float and has_value(leaf):
+                    raise value_for_number(computed)
                 leaf.grad = earlier if leaf._is_constant else earlier + leaf.grad
         except BaseException as error:  # even Ctrl-C
             for leaf, earlier in zip(leaves, before, strict=True):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp
 
-from micrograd import Value, dot, mean, nn, promote, scalar, sum, take, where
+from micrograd import Value, compile, dot, mean, nn, promote, scalar, sum, take, where
 from micrograd.core.levels import active_levels
 from micrograd.functional import GradientError, grad, gradcheck, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 from tests import helpers
@@ -533,9 +533,6 @@ def test_gradcheck_accepts_what_is_right_or_off_by_no_more_than_allowed(f, x, op
 
 REPLACING = [own(lambda x, s=s: x * s, lambda x, s=s: s, lambda before, grad, s: grad * s) for s in (0.0, 3.0, -1e9)]
 
-
-half_a_square = helpers.own(lambda x: x * x / 2, lambda x, grad: x.grad + grad * x)
-"""Its closure computes with x where it needs x.data."""
 SHARES = [lambda grad: 1, abs, lambda grad: grad * grad, lambda grad: grad > 0, lambda grad: grad**3]
 
 
@@ -544,7 +541,6 @@ SHARES = [lambda grad: 1, abs, lambda grad: grad * grad, lambda grad: grad > 0, 
     (lambda x: cube(lambda x: 2 * x * x)(x[1]), [np.array([1.0, 2.0])], r"with respect to inputs\[0\]\[1\] is 8.0"),
     *[(cube(lambda x, y=y: y), 1.0, rf"with respect to inputs\[0\] is {y}") for y in (math.nan, math.inf)],
     (own(lambda x: math.inf + x, lambda x: 0.0), 1.0, "is 0.0, but .* gives nan: a relative error of nan"),
-    (half_a_square, 2.0, "^a gradient is a Value: write each _backward with data, as in"),
     (scalar.relu, 0.0, "is 0.0, but the central difference gives 0.5"),
     *[
         (lambda x, ys, f=f: [x, f(ys[0]) + x], [1.0, [0.5]], r"1\]\[0\] is .* not added to what .* `x.grad \+= ")
@@ -559,6 +555,16 @@ SHARES = [lambda grad: 1, abs, lambda grad: grad * grad, lambda grad: grad > 0, 
 def test_gradcheck_refuses_what_is_wrong(f, inputs, message):
     with pytest.raises(GradientError, match=message):
         gradcheck(f, inputs)
+
+
+@pytest.mark.parametrize("derivative", [
+    lambda f: lambda x: f(Value(x)).backward(), grad, lambda f: grad(grad(f)), lambda f: lambda x: jvp(f)(x, 1.0),
+    lambda f: lambda x: gradcheck(f, x), lambda f: lambda x: compile(f, (x,), backend="python").value_and_grad(x),
+])  # fmt: skip
+def test_a_closure_that_computes_with_x_in_place_of_its_data_is_an_error_that_names_it(derivative):
+    square = helpers.own(lambda x: x * x, lambda x, grad: x.grad + 2 * grad * x, "square")
+    with pytest.raises(TypeError, match=r"^the _backward of square\(.*\) adds a Value .*: compute with x\.data"):
+        derivative(lambda x: 3 * x + square(x))(2.0)
 
 
 @every_operation
