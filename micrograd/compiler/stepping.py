@@ -111,15 +111,20 @@ class Engine:
         sampler.count()
         return [loss]
 
-    def loss(self, i: int) -> Value:
-        """The loss of an example in `data`."""
-        return self.loss_of(*self.data.arguments(i))
+    def loss(self, i: int, data: Any = None) -> Value:
+        """The loss of an example in `data`, by default one to train on. A note on an error says which."""
+        data = data or self.data
+        try:
+            return self.loss_of(*data.arguments(i))
+        except Exception as error:
+            error.add_note(f"in {'validation ' if data is self.validation else ''}example {i}, counted from 0")
+            raise
 
     @gc_paused()
     def _differentiate(self, sampler: Sampler) -> float:
         """Set all gradients from the mean loss of the next examples, and return this loss; the graph is freed."""
         data = self.data or sampler.examples
-        loss = mean([self.loss_of(*data.arguments(i)) for i in sampler.next()])
+        loss = mean([self.loss(i, data) for i in sampler.next()])
         if not math.isfinite(loss.data):
             raise NotFinite(f"the loss is {loss.data!r}")
         if sampler.steps == 0:
@@ -133,7 +138,7 @@ class Engine:
     @gc_paused()
     def values(self) -> list[float]:
         """The losses of the validation examples, one graph at a time."""
-        return [self.loss_of(*self.validation.arguments(i)).data for i in range(len(self.validation))]
+        return [self.loss(i, self.validation).data for i in range(len(self.validation))]
 
     def update(self) -> None:
         """Take the optimizer's step along the gradients; on an error or NotFinite, set everything back."""

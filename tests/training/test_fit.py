@@ -392,13 +392,15 @@ def test_weights_that_have_grown_too_large_to_train_are_told_from_a_rate_that_is
         train(Line(1.0), mse_loss, [1e200], [2.0])
 
 
-@pytest.mark.parametrize("backend", ["eager", "python"])
-def test_a_loss_for_a_batch_is_told_what_it_is_called_with(backend):
-    with pytest.raises(TypeError, match="not iterable|does not support|argument") as error:
-        train(loss=lambda predictions, targets: sum(predictions), backend=backend)
-    assert error.value.__notes__ == [
-        "fit calls the loss with one prediction and its target, and expects a single number"
-    ]
+@pytest.mark.parametrize(("ys", "held", "backend", "example"), [
+    ([1.0, None], [1.0], "eager", "example 1"), ([None, 2.0], [1.0], "python", "example 0"),
+    ([1.0, 2.0], [None], "eager", "validation example 0"),
+])  # fmt: skip
+def test_an_error_is_told_in_which_example_and_what_the_loss_is_called_with(ys, held, backend, example):
+    with pytest.raises(TypeError, match="not NoneType") as error:
+        train(Line(1.0), mse_loss, [1.0, 2.0], ys, validation=([1.0], held), backend=backend)
+    loss = "fit calls the loss with one prediction and its target, and expects a single number"
+    assert error.value.__notes__ == [loss, f"in {example}, counted from 0"]
 
 
 # The collector, and memory
