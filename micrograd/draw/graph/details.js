@@ -14,6 +14,7 @@ function obstacle() {
 function details() {
   const i = chosen,
     focused = document.activeElement?.id;
+  at("panels").classList.toggle("wide", i < 0 && step > 0);
   at("facts").replaceChildren(...(i < 0 ? [html("p", { textContent: HINT })] : facts(i)));
   if (at("what-if").dataset.of !== `${i}`) {
     at("what-if").replaceChildren(...(i < 0 || i >= first ? [] : whatIf(i)));

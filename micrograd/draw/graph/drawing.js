@@ -1,7 +1,7 @@
 // The drawing: views as SVG, and the cards that a reader picks, unfolds and folds.
 
 let scale = 1; // of the drawing: as large as the window allows while all is folded, and then the same
-const [SMALLEST, LARGEST] = [1.1, 2]; // the drawing may be a little smaller where it then fits
+const [FITTING, SMALLEST, LARGEST] = [0.95, 1.1, 2]; // the drawing may be a little smaller where it then fits
 
 function render() {
   const view = arrange(views[0]),
@@ -10,7 +10,7 @@ function render() {
   drawn = [];
   if (!opened.length) {
     const rooms = [(frame.clientWidth - 2) / width, (frame.clientHeight - 2) / height];
-    scale = Math.min(...rooms.map(room => (room < 1 ? SMALLEST : room)), LARGEST);
+    scale = Math.min(...rooms.map(room => (room < FITTING ? SMALLEST : room)), LARGEST);
   }
   const attributes = { width: scale * width, height: scale * height, viewBox: `0 0 ${width} ${height}` };
   frame.replaceChildren(svg("svg", { ...attributes, role: "group", "aria-label": "The graph" }, ...picture(view)));
@@ -180,5 +180,5 @@ function fade(frame) {
   const beyond = { left, right: scrollWidth - clientWidth - left, top, bottom: scrollHeight - clientHeight - top };
   for (const [side, room] of Object.entries(beyond)) style.setProperty(`--${side}`, room > 1 ? "2.5rem" : "0px");
 }
-const frames = all("#drawing,#explanation,#learning");
+const frames = all("#drawing,#panels>section");
 for (const frame of frames) frame.onscroll = () => fade(frame);

@@ -732,6 +732,9 @@ def test_the_result_has_its_room_before_it_is_known(visit, size):
 @pytest.mark.parametrize("size", [(1280, 720), (390, 844)])
 def test_an_explanation_begins_with_the_news_and_fades_where_it_goes_on(visit, size):
     tab = visit(loss(), "#step=1000", viewport={"width": size[0], "height": size[1]})
+    if size[0] > 1000:
+        assert tab.is_hidden("#details")
+        tab.locator(".card").last.click()  # until then, the explanation has two columns
     box, news = (tab.locator(part).bounding_box() for part in ("#explanation", "#sentence p >> nth=0"))
     assert news["y"] + news["height"] <= box["y"] + box["height"] - 40
     faded = "() => ['--top', '--bottom'].map(side => at('explanation').style.getPropertyValue(side))"
@@ -740,6 +743,15 @@ def test_an_explanation_begins_with_the_news_and_fades_where_it_goes_on(visit, s
     assert tab.evaluate(faded) == ["2.5rem", "0px"]
     tab.click("#back")
     assert tab.evaluate("at('explanation').scrollTop") == 0
+
+
+def test_on_a_projector_the_graph_of_the_demo_is_in_sight_with_nearly_all_of_its_explanations(visit):
+    model, xor = nn.MLP(2, [4, 1], output="sigmoid", rng=0), [((0, 0), 0), ((0, 1), 1), ((1, 0), 1), ((1, 1), 0)]
+    tab = visit(mean((model(x) - y) ** 2 for x, y in xor), viewport={"width": 1280, "height": 720})
+    heights = "[...Array(end + 1).keys()].map(step => { go(step); const { scrollHeight, clientHeight } = at(ID); "
+    heights += "return scrollHeight - clientHeight; })"
+    assert not any(tab.evaluate(heights.replace("ID", "'drawing'")))
+    assert sum(map(bool, tab.evaluate(heights.replace("ID", "'explanation'")))) <= 2  # of 100
 
 
 def test_on_a_phone_details_appear_over_the_page_beside_their_card_and_the_output_is_in_view(visit):
