@@ -231,6 +231,7 @@ EXERCISES = {
         ((lambda x: Small(math.sin(x.data), x), Small), "a comma follows it, as in (x,)"),
         ((lambda x: Small(math.sin(x.data), (x,), print), Small), "where the operation's name, `_op`, should be"),
         ((lambda x: 10.0**1000, Small), "and that raises an OverflowError"),
+        ((lambda x: Value(x.data).sin(), Small), "returns a Value: expected a Value of the class in this notebook"),
         ((lambda x: Small(math.sin(x.data), (x, 0.0), "sin", print), Small), "a cell above says `"),
     ],
     "cos": [((part_1.cos, Small),), ((part_1.sin, Small), "is 0.479426: expected 0.877583")],
@@ -467,9 +468,18 @@ MISTAKES = [
     ("0.0), (self,)", "0.0), ()", "relu", "a.relu() has no operands"),
     ("node._backward(node.grad)", "node._backward(1.0)", "backward", "get the gradient of its own number"),
     ("        self.grad = 1.0\n", "", "backward", "after x.backward(), x.grad is 0: x moves as fast as itself"),
-    ("if node not in seen", "if True", "backward", "the _backward of one number is called 3 times"),
+    ("if node not in seen", "if True", "backward", "the _backward of one number is called 4 times"),
     ("reversed(order)", "order", "backward", "wait for all nodes that use its number"),
-    ("reversed(order)", "order[-1:]", "backward", "3 of 4 operations are never asked for their gradients"),
+    *[
+        (
+            "for operand in node._prev:\n                    visit(operand)\n                order.append(node)",
+            f"order.insert(0, node)\n                for operand in {operands}:\n                    visit(operand)",
+            "backward",
+            "wait for all nodes that use its number",
+        )
+        for operands in ("node._prev", "reversed(node._prev)")
+    ],
+    ("reversed(order)", "order[-1:]", "backward", "4 of 5 operations are never asked for their gradients"),
     ("exponent * self.data ** (", "exponent * self.data ** (1 + ", "**", "the exponent in the slope is smaller by 1"),
     ("grad * exponent * self", "grad * self", "**", "a**3 has the gradient 2.25 with respect to a, but nudging finds"),
     ("return self + other * -1", "return self + other", "-", "the number in a - b is -0.5: expected 3.5"),

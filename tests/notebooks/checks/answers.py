@@ -104,7 +104,7 @@ def value_of(call: str, result: object, kind: type = micrograd.Value) -> Any:
     """The result of the call, which has to be a Value."""
     if isinstance(result, (int, float)):
         raise NotYet(f"{call} returns the plain number {result:.6g}: return a Value, which knows where it came from")
-    return returned(call, result, kind, "a Value")
+    return returned(call, result, kind, "a Value" + " of the class in this notebook" * (kind is not micrograd.Value))
 
 
 def number_of(call: str, result: object) -> float:
