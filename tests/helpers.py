@@ -1,9 +1,11 @@
 """What several files of tests use: programs and graphs to compile, what the engine computes, how close numbers are."""
 
 import functools
+import itertools
 import os
 import random
 import signal
+import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -56,6 +58,38 @@ def interrupt_while(work, delay):
     with suppress(KeyboardInterrupt), ctrl_c(delay):
         while True:
             work()
+
+
+def ctrl_c_at_each_moment(*modules):
+    """Blocks that Ctrl-C ends, in each a moment later than in the one before, until it comes too late.
+
+    The moments are those at which Python looks for it: as a function of these modules begins, or one in C that it has
+    called ends.
+    """
+    for moment in itertools.count():
+        left, came = moment, False
+
+        def press(frame, event, _):
+            nonlocal left, came
+            left -= event in ("call", "c_return") and frame.f_globals["__name__"].startswith(modules)
+            if left < 0:
+                sys.setprofile(None)
+                came = True
+                raise KeyboardInterrupt
+
+        @contextmanager
+        def pressed(press=press):
+            with suppress(KeyboardInterrupt):
+                sys.setprofile(press)
+                try:
+                    yield
+                finally:
+                    sys.setprofile(None)
+
+        yield pressed()
+        if not came:
+            assert moment > 3
+            return
 
 
 def refusal(main, capsys, *options):

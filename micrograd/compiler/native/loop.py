@@ -25,7 +25,6 @@ from micrograd.compiler.stepping import Sampler
 from micrograd.compiler.targets import spelling
 from micrograd.compiler.targets.c_runtime import FOR_TILES, PARTS, definitions
 from micrograd.optim import Optimizer, check_moments
-from micrograd.support.signals import finish
 
 NO_STATE = nullcontext()  # of a generator
 TRAIN = ctypes.CFUNCTYPE(ctypes.c_int64, POINTER)  # arguments
@@ -99,8 +98,7 @@ class NativeLoop:
                 self._take_over()
                 yield self
             finally:  # what the user has assigned since the last step stays
-                shown = [name for name in self._moments if isinstance(attributes.get(name), Moments)]
-                attributes.update({name: attributes[name][:] for name in shown})
+                attributes.update({name: x[:] for name, x in attributes.items() if isinstance(x, Moments)})
 
     def _take_over(self) -> None:
         """Take over what was assigned to the optimizer: moments, in whose place it then shows the ones here; and
@@ -114,9 +112,9 @@ class NativeLoop:
             attributes[name] = ours[name]
         text = source(UpdateKernel(self._optimizer), self._function.precision)
         if text != self._text:
-            self._text, self._train = text, None
+            self._wait, self._train = ahead(partial(build, text)), None  # while this thread traces, and builds others
             self._numbers[1][:] = self._numbers[0]  # since the new rule may leave moments as they are
-            self._wait = ahead(partial(build, text))  # while this thread traces, and builds other libraries
+            self._text = text  # last: after a Ctrl-C, the next step begins again
         self._known = dict(attributes)
 
     def take(self, sampler: Sampler, rates: Sequence[float]) -> Sequence[float]:
@@ -190,7 +188,11 @@ class NativeLoop:
             try:
                 done = self._train(self._address)
             finally:  # also on a Ctrl-C, which Python notices when C has taken the steps
-                finish(self._follow)
+                try:
+                    self._follow()
+                except KeyboardInterrupt:
+                    self._follow()
+                    raise
         return self._losses[:done]
 
     def _follow(self) -> None:

@@ -1,8 +1,6 @@
 """The loop of a training run in C: it shuffles as Python does."""
 
-import itertools
 import random
-import sys
 from array import array
 from ctypes import CFUNCTYPE, c_int64
 
@@ -71,33 +69,3 @@ def test_a_step_that_ctrl_c_interrupts_is_counted():
         for _ in range(5):
             interrupt_while(lambda: step(batch), 0.01)
             assert w.data == pytest.approx(-optimizer.steps)
-
-
-@needs_compiler
-def test_a_step_takes_up_where_ctrl_c_has_stopped_the_one_before():
-    """At the beginning of the first function that it calls, or the end of one of C, then at the second, and so on."""
-    w, stopped = Value(0.0), True
-    fast = compile(lambda x: w * x, (1.0,), parameters=[w], backend="c")
-    fast.backward([1.0] * 8)  # so that nothing is built in what follows
-
-    def stop(frame, event, argument):
-        nonlocal left
-        left -= event != "return" and "micrograd.compiler" in frame.f_globals["__name__"]
-        if left < 0:
-            sys.setprofile(None)
-            raise KeyboardInterrupt
-
-    moments = itertools.count()
-    while stopped:
-        w.data, left, stopped, optimizer = 0.0, next(moments), False, SGD([w], 1.0)
-        with fast.training(optimizer) as step:
-            try:
-                sys.setprofile(stop)
-                step([1.0] * 8)
-            except KeyboardInterrupt:
-                stopped = True
-            finally:
-                sys.setprofile(None)
-            step([1.0] * 8)
-            assert w.data == -optimizer.steps
-    assert next(moments) > 50
