@@ -17,7 +17,7 @@ from micrograd.compiler.dataset import Batch, ShapeError, check_out
 from micrograd.compiler.dtype import DOUBLE, Precision, named
 from micrograd.compiler.frontend.graph import Graph, traced
 from micrograd.compiler.frontend.interpret import check
-from micrograd.compiler.frontend.redirect import assign, held
+from micrograd.compiler.frontend.redirect import held
 from micrograd.compiler.frontend.tracer import TraceError
 from micrograd.compiler.function import Function
 from micrograd.compiler.ir import show
@@ -37,7 +37,7 @@ from micrograd.functional import vjp
 from micrograd.optim import Optimizer
 from micrograd.support import files, trees, validation
 from micrograd.support.arrays import are_plain, as_ndarray
-from micrograd.support.signals import set_data
+from micrograd.support.signals import assign, set_data
 
 __all__ = ["Backend", "Compiled", "CompilerError", "TraceError", "compile"]
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from micrograd.compiler.dataset import Buckets
 from micrograd.compiler.dtype import DOUBLE, REMEDY
-from micrograd.compiler.frontend.redirect import assign, is_held
+from micrograd.compiler.frontend.redirect import is_held
 from micrograd.compiler.function import Function
 from micrograd.compiler.native.loop import NativeLoop
 from micrograd.compiler.native.toolchain import CompilerError, warn_once
@@ -23,6 +23,7 @@ from micrograd.core.errors import shown
 from micrograd.engine import Value
 from micrograd.optim import Optimizer
 from micrograd.support.collector import gc_paused
+from micrograd.support.signals import assign
 from micrograd.support.trees import mapped
 
 BY_ENGINE = "a step was taken by the engine, in doubles, since an operation failed in generated code"

@@ -151,8 +151,7 @@ class Engine:
                     raise NotFinite(f"a parameter is {parameter.data!r}")
         except BaseException:
             set_back(self.all_parameters, before)
-            for name, value in state.items():
-                setattr(optimizer, name, value)
+            getattr(optimizer, "__dict__", {}).update(state)
             raise
 
     def trained(self) -> Sequence[Value]:

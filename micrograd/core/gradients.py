@@ -35,12 +35,12 @@ def topological_order(root: Any) -> Order:
 @contextmanager
 def hooked(**by: Callable[[Any], Any]) -> Iterator[None]:
     """Set hooks within the block, in this thread alone, as the compiler does while it traces."""
-    before = {name: getattr(hooks, name) for name in by}
-    vars(hooks).update(by)
+    own, before = vars(hooks), {name: getattr(hooks, name) for name in by}
     try:
+        own.update(by)
         yield
     finally:
-        vars(hooks).update(before)
+        own.update(before)
 
 
 def has_value(operand: Any) -> bool:

@@ -30,7 +30,7 @@ from micrograd.nn import Embedding, Module, Neuron, walk
 from micrograd.scalar import DomainError
 from micrograd.support.arrays import numpy_class
 from micrograd.support.collector import gc_paused
-from micrograd.support.signals import finish, set_back
+from micrograd.support.signals import set_back
 
 log = logging.getLogger("micrograd")
 
@@ -61,7 +61,7 @@ def generated(
     """
     n, kept, why = len({*engine.parameters}), Kept(engine, functions, sampler.rng), ""
     with ExitStack() as undone:
-        undone.callback(finish, kept.put_back)
+        undone.callback(kept.put_back), undone.callback(kept.put_back)  # again, if a Ctrl-C interrupts it
         try:
             expected, why = tried(engine, kept)
         except Exception:  # the step that takes this example raises it, too

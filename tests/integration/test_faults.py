@@ -11,8 +11,13 @@ from pathlib import Path
 import pytest
 
 import micrograd
+from micrograd import Value
 from micrograd.compiler import CompilerError
-from tests.helpers import needs_compiler
+from micrograd.compiler.frontend import redirect
+from micrograd.core import gradients
+from micrograd.support import collector, signals
+from tests.compiler.frontend.test_redirect import STATES
+from tests.helpers import ctrl_c_at_each_moment, needs_compiler
 from tests.stress import faults
 
 CHECKOUT = Path(__file__).parents[2]
@@ -45,6 +50,20 @@ def test_eight_threads_that_train_eight_networks_get_the_numbers_of_one(way):
     assert at_once == alone
     assert len(set(map(tuple, alone))) == 8
     assert gc.isenabled()
+
+
+BLOCKS = STATES | {"hooked": lambda value: gradients.hooked(order=id), "unwatched": lambda value: collector.gc_paused()}
+
+
+@pytest.mark.parametrize("block", ["traced", "stored", "frozen", "hooked", "unwatched"])
+def test_ctrl_c_at_each_moment_of_a_block_leaves_nothing_behind(block):
+    for ctrl_c in ctrl_c_at_each_moment(*[module.__name__ for module in (collector, gradients, redirect, signals)]):
+        value = Value(1.5)
+        with ctrl_c, BLOCKS[block](value):
+            pass
+        assert (type(value), {*vars(Value)} & {*redirect._HOOKS}) == (Value, set())
+        assert not any((redirect._blocks, redirect._tables, redirect._thread.table, gradients.hooks.order))
+        assert gc.isenabled()
 
 
 @needs_compiler

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from micrograd import reductions, scalar
-from micrograd.compiler.frontend.redirect import Node, Table, assign, is_free, symbols
+from micrograd.compiler.frontend.redirect import Node, Table, is_free, symbols
 from micrograd.compiler.frontend.rounds import escapes, have_own_closures, looped, order_of
 from micrograd.compiler.frontend.rows import ALL, PASSED_ON, Rows, RowSymbol, join_products
 from micrograd.compiler.frontend.tracer import PLAIN, Argument, Slice, Symbol, Trace, TraceError
@@ -21,6 +21,7 @@ from micrograd.compiler.options import DEFAULTS, Options
 from micrograd.core.errors import PlainNumberError, shown, users_line
 from micrograd.core.gradients import Order, hooked
 from micrograd.engine import Value
+from micrograd.support.signals import assign
 from micrograd.support.trees import Shape, flat, places, shape_of, size, unflatten
 
 CallSpec = str | tuple[int, ...]

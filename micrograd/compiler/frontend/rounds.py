@@ -17,7 +17,6 @@ from itertools import accumulate, chain, islice, repeat
 from operator import add
 from typing import Any, NamedTuple
 
-from micrograd.compiler.frontend.redirect import assign
 from micrograd.compiler.frontend.rows import SUMS, Row, RowSum, RowSymbol
 from micrograd.compiler.frontend.tracer import Argument, Slice, Symbol, Trace
 from micrograd.core.errors import PACKAGE
@@ -25,6 +24,7 @@ from micrograd.core.gradients import Order
 from micrograd.engine import Value, promote
 from micrograd.loops import Step, Until, in_turn
 from micrograd.reductions import where
+from micrograd.support.signals import assign
 from micrograd.support.trees import flat, replaced, shape_of
 
 FEWEST = 8  # rounds: fewer are traced one by one

@@ -139,31 +139,3 @@ def test_a_trace_that_fails_leaves_the_engine_and_its_values_as_they_were(fails_
     assert w.grad == 3.0
     assert not redirect._blocks
     assert redirect._thread.table is None
-
-
-class InterruptedLock:
-    """A lock that raises KeyboardInterrupt once, instead of being taken."""
-
-    def __init__(self, before):
-        self.left = before
-
-    def __enter__(self):
-        self.left -= 1
-        if self.left == -1:
-            raise KeyboardInterrupt
-
-    def __exit__(self, *error):
-        pass
-
-
-@pytest.mark.parametrize(("state", "at"), [("traced", 0), ("frozen", 0), ("stored", 0)])
-def test_ctrl_c_at_the_end_of_a_block_leaves_a_plain_value(value, state, at, monkeypatch):
-    kind, block = type(value), ExitStack()
-    block.enter_context(STATES[state](value))
-    monkeypatch.setattr(redirect, "GRADIENT_LOCK", InterruptedLock(at))
-    with pytest.raises(KeyboardInterrupt):
-        block.close()
-    assert type(value) is kind
-    assert (value.data, value.grad) == ((2.5, 0.5) if state == "stored" else (1.5, 0.0))
-    with stored(value):
-        assert value.data == 2.5
