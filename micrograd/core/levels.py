@@ -165,6 +165,8 @@ def adopt_level(value: Any, operands: tuple[Any, ...], op: str) -> tuple[Any, ..
     if not isinstance(operands, (tuple, list)):
         remedy = f"did you mean label={operands!r}?" if isinstance(operands, str) else "for one operand, write (x,)"
         raise TypeError(f"the operands of a Value must be a tuple, not {shown(operands)}: {remedy}")
+    if callable(op):
+        raise TypeError(f"the name of an operation comes before its _backward, but _op is {shown(op)}")
     try:
         levels = {operand._level for operand in operands}
     except AttributeError:

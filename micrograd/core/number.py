@@ -109,7 +109,7 @@ class Number(HasLevel):
     def __float__(self) -> float:  # otherwise math.exp(v) would silently return a float without a gradient
         raise errors.PlainNumberError(
             'float(v), math.exp(v) and "%.2f" % v would lose the gradient: write v.data for the number, f"{v:.2f}" for '
-            "text, or a method such as v.exp()"
+            "text, or a method such as v.exp(); in an operation of your own, scalar.exp(x.data)"
         )
 
     def __int__(self) -> int:

@@ -63,7 +63,7 @@ def test_losses_of_numbers_are_those_of_their_formulas(loss, inputs, targets, ea
 @pytest.mark.usefixtures("two_derivatives")
 @pytest.mark.parametrize(("loss", "targets", "message"), [
     (hinge_loss, [0, 0.5, 2, NAN], r"-1 or \+1; for 0 and 1, use binary_cross"),
-    (binary_cross_entropy_with_logits, [-1, 2, NAN, Value(-1.0)], "a number from 0 to 1; for .* use hinge_loss"),
+    (binary_cross_entropy_with_logits, [-1, 2, NAN, Value(-1.0)], "a number from 0 to 1; .* cross_entropy"),
 ])  # fmt: skip
 def test_targets_that_a_loss_has_no_meaning_for_are_refused(loss, targets, message):
     for target in targets:
