@@ -7,7 +7,7 @@ vectors: a step of a GPT on a name would take 1.13 times as long.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import sub
 from typing import Any
 
@@ -18,21 +18,32 @@ FEWEST_ROWS = 4  # of different lengths, and loops that become one: with 6, a GP
 MOST_ROOM = 3  # places for each number, at most: a triangle needs two
 
 
-def row_lengths(places: Sequence[Sequence[int]]) -> list[int]:
-    """The lengths of rows of numbers, each computed from these places: along a row, their sum advances evenly."""
-    totals = list(map(sum, places))
+def gaps(sizes: Sequence[int], places: Iterable[Sequence[int]]) -> list[int]:
+    """How many places to leave after each of these results, so that the rows of a triangle begin at even
+    distances. These are more than the longest row, so that none continues another.
+
+    Results with sizes are rows. The others are numbers, each computed from the numbers at these places; along a row,
+    the sum of the places advances evenly.
+    """
+    none = [0] * len(sizes)
+    if len(sizes) < FEWEST_ROWS:
+        return none
+    lengths = [*sizes] if sizes[0] else _row_lengths(list(map(sum, places)))
+    pitch = 1 + max(lengths)
+    is_sorted = lengths in (sorted(lengths), sorted(lengths, reverse=True))
+    if not is_sorted or len({*lengths}) < FEWEST_ROWS or pitch * len(lengths) > MOST_ROOM * sum(lengths):
+        return none
+    if sizes[0]:
+        return [pitch - n for n in lengths]
+    return [gap for n in lengths for gap in (*[0] * (n - 1), pitch - n)]
+
+
+def _row_lengths(totals: Sequence[int]) -> list[int]:
+    """The lengths of rows along which these numbers advance evenly."""
     steps = list(map(sub, totals[1:], totals))
     ((most, _),) = Counter(steps).most_common(1)
     ends = [*[i for i, step in enumerate(steps, 1) if step != most], len(totals)]
     return [*map(sub, ends, [0, *ends])]
-
-
-def pitch_of_rows(lengths: Sequence[int]) -> int:
-    """The distance between rows of a triangle: more than the longest, so that none continues another; 0 for others."""
-    if len({*lengths}) < FEWEST_ROWS or [*lengths] not in (sorted(lengths), sorted(lengths, reverse=True)):
-        return 0
-    pitch = 1 + max(lengths)
-    return pitch if pitch * len(lengths) <= MOST_ROOM * sum(lengths) else 0
 
 
 def in_rows(steps: Sequence[Any]) -> list[Any]:

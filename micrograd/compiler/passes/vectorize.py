@@ -8,7 +8,6 @@ expressions of one kind that read the same arrays roll into loops, in whatever o
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
 from itertools import chain, islice, repeat
 from operator import sub
 from typing import Any
@@ -17,7 +16,7 @@ from micrograd.compiler.frontend.tracer import Slice
 from micrograd.compiler.ir import ADDED_TO, Accumulate, Assign, Call, Kernel, Loop, Ref, Skip, Sum, Term
 from micrograd.compiler.passes.expressions import Column, Node, Run, length
 from micrograd.compiler.passes.roll import FEWEST_ROUNDS, Part, part, repeats, reroll, roll, rolled, step_of
-from micrograd.compiler.passes.triangles import FEWEST_ROWS, in_rows, pitch_of_rows, row_lengths
+from micrograd.compiler.passes.triangles import gaps, in_rows
 
 Place = tuple[str, int]
 """An array and an index."""
@@ -26,8 +25,7 @@ Block = list[Node]
 Stretch = tuple[int, int, list[Any]]
 """Where a part of some columns begins, how long it is, and a Slice for each column."""
 
-NO_POWER = 9  # a pitch is 9, 18, 36, ...: with 64, not 72, Cholesky of 60 takes 1.4 times as long, by cache conflicts
-MOST_ROOM = 6  # places for each number, at most: Cholesky of 60 has 1,539 lines of C; with 3, 2,600; with 1, 16,737
+SHORT = range(2, FEWEST_ROUNDS)  # sizes of columns too short for a loop
 
 LoopSteps = Callable[[Node, "Layout"], Kernel]
 
@@ -55,21 +53,26 @@ class Layout(dict[Any, Place]):
 
     def places(self, column: Column) -> list[Place]:
         """Where the numbers of a column are."""
-        place = self.whole(column) if isinstance(column, Slice) else None
-        return place.places if place else [self[number] for number in column]
+        return self._in_array(column).places if isinstance(column, Slice) else [self[number] for number in column]
+
+    def _in_array(self, column: Slice) -> Slice:
+        """A slice of an array or a row, as one of an array."""
+        if (row := self.rows.get(column.array)) is None:
+            return column
+        return Slice(row.array, row.base + column.base * row.step, column.step * row.step, column.size)
 
     def read(self, node: Node) -> Sequence[Any]:
         """The arrays that a node reads, and the indices in them."""
         return [*zip(*chain(*map(self.places, node.columns)), strict=True)]
 
     def whole(self, column: Column) -> Slice | None:
-        """A column as a slice of an array, if its numbers are evenly apart."""
+        """A column as a slice of an array, if it has a single number, or enough for a loop, evenly apart."""
         if isinstance(column, Slice):
-            if row := self.rows.get(column.array):
-                return Slice(row.array, row.base + column.base * row.step, column.step * row.step, column.size)
-            return column
+            return None if column.size in SHORT else self._in_array(column)
         if len(column) == 1:
             return Slice(*self[column[0]], 0, 1)
+        if len(column) in SHORT:
+            return None
         if column not in self._whole:
             (array, *others), bases = zip(*map(self.__getitem__, column), strict=True)
             steps = {*map(sub, bases[1:], bases)}
@@ -84,7 +87,7 @@ class Layout(dict[Any, Place]):
 
         A column with a single number is one number for all. Numbers whose `items` are None are left out.
         """
-        whole = [*map(self.whole, columns)] if size not in range(2, FEWEST_ROUNDS) else [None] * len(columns)
+        whole = [*map(self.whole, columns)]
         uneven = [column for column, at in zip(columns, whole, strict=True) if at is None]
         if not uneven and None not in items:  # as most do
             yield 0, size, whole
@@ -118,13 +121,8 @@ def in_levels(nodes: Sequence[Node], backward: float = math.inf) -> list[Block]:
     """
     levels, level = list[int](), defaultdict[Any, int](int)
     used = {line: node.line for node in reversed(nodes) if type(node.form) is Call for line in node.read}
-
-    @cache  # sums often have the same numbers
-    def highest(column: Column) -> int:
-        return level[column.array] if isinstance(column, Slice) else max(map(level.__getitem__, column))
-
     for node in nodes:
-        its = 1 + max(map(highest, filter(None, node.columns)), default=0)
+        its = 1 + max(map(level.__getitem__, node.read), default=0)
         levels.append(its)
         for line in (node.line, *node.items):
             level[line] = its
@@ -148,18 +146,6 @@ def _operation(node: Node) -> Any:
     if isinstance(node.form, Call):
         return node.form, node.size > 0
     return "largest" if node.form[0][0] == ">" else "sum", node.size > 0, node.to is not None
-
-
-def pitch_of(blocks: Sequence[Block]) -> int:
-    """A distance at which blocks can begin, large enough for one if there is room.
-
-    The columns of a triangle get shorter, but if they begin at equal distances, the same loops serve all of them.
-    """
-    sizes, pitch = [*map(len, blocks)], NO_POWER
-    room = MOST_ROOM * sum(sizes)
-    while pitch < max(sizes, default=0) and sum(-size // (2 * pitch) * -2 * pitch for size in sizes) <= room:
-        pitch *= 2
-    return pitch
 
 
 def by_level(blocks: Iterable[Block], layout: Layout, loop: LoopSteps, pitch: int = 0) -> Kernel:
@@ -201,11 +187,12 @@ def placed(blocks: Iterable[Block], layout: Layout, pitch: int = 0) -> Iterator[
         if layout.kept_in:
             block = _apart(block, layout)
         inner = [node for node in block if not node.to and not node.round and node.line not in layout]
-        gaps = _gaps(inner, layout) if layout.lanes and not pitch else [0] * len(inner)
-        n = sum(node.size or 1 for node in inner) + sum(gaps)
+        sizes, places = [node.size for node in inner], (layout.read(node)[1] for node in inner)
+        skipped = gaps(sizes, places) if layout.lanes and not pitch else [0] * len(inner)
+        n = sum(size or 1 for size in sizes) + sum(skipped)
         key = 0 if pitch else (_operation(block[0]), n)
         array = arrays.setdefault(key, f"{layout.prefix}{len(arrays)}")
-        for node, gap in zip(inner, gaps, strict=True):
+        for node, gap in zip(inner, skipped, strict=True):
             to = layout.kept_in if node.line in layout.keeps else array
             if node.size:
                 layout.rows[node.line] = Slice(array, filled[array], 1, node.size)
@@ -214,19 +201,6 @@ def placed(blocks: Iterable[Block], layout: Layout, pitch: int = 0) -> Iterator[
             filled[to] += (node.size or 1) + gap
         filled[array] += -filled[array] % (pitch or 1)
         yield block
-
-
-def _gaps(nodes: Block, layout: Layout) -> list[int]:
-    """How many places to leave after each of these nodes, so that the rows of a triangle begin at even distances."""
-    if len(nodes) < FEWEST_ROWS:
-        return [0] * len(nodes)
-    if nodes[0].size:
-        in_row, lengths = [1] * len(nodes), [node.size for node in nodes]
-    else:
-        in_row = lengths = row_lengths([layout.read(node)[1] for node in nodes])
-    if not (pitch := pitch_of_rows(lengths)):
-        return [0] * len(nodes)
-    return [gap for n, size in zip(in_row, lengths, strict=True) for gap in (*[0] * (n - 1), pitch - size)]
 
 
 def _apart(block: Block, layout: Layout) -> Block:
@@ -263,41 +237,46 @@ def by_kind(parts: Iterable[Part]) -> Kernel:
     return [step for alike in kinds.values() for step in looped(roll(alike, longest=1))]
 
 
-def parts_of(nodes: Sequence[Node], layout: Layout) -> Iterator[Part]:
-    """The steps of nodes; for a row, a step for each part of it that advances evenly."""
+def parts_of(nodes: Block, layout: Layout) -> Iterator[Part]:
+    """The steps of nodes: for a row, and for operations on numbers, a step for each part that advances evenly."""
+    form, *_ = [node.form for node in nodes]
+    if isinstance(form, Call) and not nodes[0].size:  # a block of these is like a row
+        columns = [*zip(*[(node.line, *node.columns[0]) for node in nodes], strict=True)]
+        for *_, slices in layout.stretches(columns, len(nodes)):
+            yield _part(layout, form, slices)
+        return
     for node in nodes:
         if node.size:
-            array, base, step, _ = node.to or layout.rows[node.line]
-            for i, n, slices in layout.stretches(node.columns, node.size, node.items):
-                yield _part(layout, node.form, (array, base + i * step, step, n), slices)
+            to = node.to or layout.rows[node.line]
+            for *_, slices in layout.stretches([to, *node.columns], node.size, node.items):
+                yield _part(layout, node.form, slices)
         else:
             yield _part(layout, *_evenly(node, layout))
 
 
-def _evenly(node: Node, layout: Layout) -> tuple[Any, Any, Sequence[Any]]:
-    """The form of a number, with a run of terms for each part of its columns that advances evenly; its place as a Slice
-    or, since this takes less time, a tuple like one; and the parts.
+def _evenly(node: Node, layout: Layout) -> tuple[Any, list[Any]]:
+    """The form of a sum, with a run of terms for each part of its columns that advances evenly; and its place and these
+    parts: slices or, since this takes less time, tuples like them.
     """
+    form: Any = node.form
     to = node.to or (*layout[node.line], 1, 1)
-    if isinstance(node.form, Call):
-        return node.form, to, [(*layout[line], 0, 1) for line in node.columns[0]]
     slices: list[Any] = [*map(layout.whole, node.columns)]
-    if None not in slices and 2 not in map(length, node.columns):  # or the passes of springs take 1.17 times as long
-        return node.form, to, slices
-    runs, slices, at = list[Run](), [], 0
-    for sign, n in node.form:
-        for *_, each in layout.stretches(node.columns[at : at + n], length(node.columns[at])):
-            runs.append((sign, n))
-            slices += each
-        at += n
-    return tuple(runs), to, slices
+    if None in slices:  # not always, or the passes of springs take 1.17 times as long
+        runs, slices, at = list[Run](), [], 0
+        for sign, n in form:
+            for *_, each in layout.stretches(node.columns[at : at + n], length(node.columns[at])):
+                runs.append((sign, n))
+                slices += each
+            at += n
+        form = tuple(runs)
+    return form, [to, *slices]
 
 
-def _part(layout: Layout, form: Any, to: Any, slices: Sequence[Any]) -> Part:
-    """The step that sets each number of a slice to the form of one number from each of the others; or sets a single
-    number to the form of all of their numbers.
+def _part(layout: Layout, form: Any, slices: Sequence[Any]) -> Part:
+    """The step that sets each number of the first slice to the form of one number from each of the others; or sets a
+    single number to the form of all of their numbers.
     """
-    arrays, indices, steps, sizes = zip(to, *slices, strict=True)
+    arrays, indices, steps, sizes = zip(*slices, strict=True)
     shape = layout.shapes.get((form, arrays, steps, sizes))
     if shape is None:
         array, n = arrays[0], sizes[0]

@@ -6,7 +6,7 @@ import micrograd
 from micrograd import Value, dot
 from micrograd.compiler.ir import Accumulate, Assign, Loop, Ref, Sum, Term, show
 from micrograd.compiler.passes.jam import can_jam
-from micrograd.compiler.passes.triangles import in_rows, pitch_of_rows, row_lengths
+from micrograd.compiler.passes.triangles import gaps, in_rows
 from micrograd.losses import softmax
 from tests.helpers import assert_as_engine, needs_compiler
 
@@ -64,10 +64,12 @@ def test_rows_may_lie_at_other_distances_in_each_loop():
     ([1, 1, 1, 1, 1, 2, 3, 20], 0),  # mostly gaps
 ])  # fmt: skip
 def test_rows_of_a_triangle_begin_at_even_distances(lengths, pitch):
-    assert pitch_of_rows(lengths) == pitch
+    left = [pitch - n if pitch else 0 for n in lengths]
+    assert gaps(lengths, []) == left
     places = [(row, 7 * row + i) for row, n in enumerate(lengths) for i in range(n)]
     if pitch:
-        assert row_lengths(places) == lengths
+        each = [gap for n, gap in zip(lengths, left, strict=True) for gap in (*[0] * (n - 1), gap)]
+        assert gaps([0] * len(places), places) == each
 
 
 def test_rounds_of_different_lengths_do_not_run_together():
