@@ -3,15 +3,20 @@
 // Models are numbered as in Python: the last keyword varies fastest.
 
 class Choices {
-  // `chosen` is called with the number of a model, and `refused` with the reason why there is none.
-  constructor(place, choices, chosen, refused) {
-    Object.assign(this, { choices, chosen, refused, labels: choices.map(([, labels]) => labels[0]) });
+  // `twins` has the number of the first model that is the same as each. `chosen` is called with the number of a model, and
+  // `refused` with the reason why there is none.
+  constructor(place, choices, twins, chosen, refused) {
+    Object.assign(this, { choices, twins, chosen, refused, labels: choices.map(([, labels]) => labels[0]) });
     this.parts = choices.map(([name, labels, sizes], k) => {
       const legend = html("legend", {}, name), part = html("fieldset", { hidden: labels.length < 2 }, legend);
       const choose = (label) => this.change({ [name]: label });
       const shown = sizes ? this.steppers(part, name, labels, sizes, k, choose) : this.chips(part, name, labels, choose);
       place.append(part);
-      return shown;
+      return (label) => {
+        shown(label);
+        const isIdle = labels.every((other) => twins[this.numberOf({ [name]: other })] === twins[this.numberOf({})]);
+        Object.assign(part, { disabled: isIdle, title: isIdle ? "This changes nothing in this network." : "" });
+      };
     });
   }
 

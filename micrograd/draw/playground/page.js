@@ -7,7 +7,7 @@
   const ROWS = 20; // of the table
   const DIVERGED = "Some numbers are no longer finite: lower the learning rate, and press Reset.";
   const content = JSON.parse(new TextDecoder().decode(await unpacked("document")));
-  const { models, kinds, inputs } = content, isPlane = inputs === 2 && kinds !== null;
+  const { models, kinds, inputs, loss: [lossName, boundary] } = content, columns = inputs > 4 ? 3 : inputs, isPlane = inputs === 2 && kinds !== null;
   const flat = (rows) => Float64Array.from(rows.flat());
   const heights = isPlane ? content.rows.map((row) => row[2]) : [];
   const height = heights.reduce((most, x) => Math.max(most, Math.abs(x)), 0) || 1;
@@ -214,11 +214,17 @@
     if (find("#parameters-part").open) showParameters();
   }
 
+  const percent = (share) => `${share % 1 ? Math.min(99, Math.max(1, Math.round(100 * share))) : 100 * share}%`; // 0 and 100 are exact
+  // The class that a model's outputs stand for, and its probability, if it learns by a loss of probabilities.
+  function classOf(outputs) {
+    const scores = outputs.length > 1 ? [...outputs] : [boundary, outputs[0]], k = scores.indexOf(Math.max(...scores));
+    const isProbable = ["cross_entropy", "binary_cross_entropy_with_logits"].includes(lossName);
+    return [kinds[k], isProbable ? percent(1 / scores.reduce((sum, x) => sum + Math.exp(x - scores[k]), 0)) : ""];
+  }
   const bold = (words) => html("b", {}, words);
   function showStatus({ steps, loss, validation, accuracies }) {
     const epochs = now.batch < examples.points.length ? ` (epoch ${+((steps * now.batch) / examples.points.length).toFixed(1)})` : "";
-    const percent = (share) => (share % 1 ? Math.min(99, Math.max(1, Math.round(100 * share))) : 100 * share); // 100 and 0 are exact
-    const [ofTraining, ofHeld] = accuracies.map((share) => (share === null ? [] : [", ", bold(`${percent(share)}%`), " correct"]));
+    const [ofTraining, ofHeld] = accuracies.map((share) => (share === null ? [] : [", ", bold(percent(share)), " correct"]));
     const parts = [`Step `, bold(counted(steps)), `${epochs} · loss `, bold(loss === null ? "–" : text(loss)), ...ofTraining];
     if (validation !== null) parts.push(" · validation ", bold(text(validation)), ...ofHeld);
     find("#status").replaceChildren(...parts);
@@ -246,7 +252,9 @@
       const hollow = examples.held.length ? "Hollow points are validation data. " : "";
       return void (place.textContent = `${shown}${hollow}Click to add points, drag to move them.`);
     }
-    place.textContent = `x0 ${text(probe[0])}, x1 ${text(probe[1])}: output ${[...answer.probe].map((x) => text(x)).join(", ")}`;
+    const [kind, probability] = kinds.length ? classOf(answer.probe) : [];
+    const said = kinds.length ? `, so ${probability && `${probability} for `}class ${text(kind)}` : "";
+    place.textContent = `x0 ${text(probe[0])}, x1 ${text(probe[1])}: output ${[...answer.probe].map((x) => text(x)).join(", ")}${said}`;
   }
 
   let panel = { unit: -1 }; // what shows a unit, and which
@@ -285,14 +293,17 @@
   }
   function showTable({ table }) {
     find("#rows").textContent = examples.points.length > ROWS ? `the first ${ROWS} of ${counted(examples.points.length)} examples` : "";
-    const rows = table.map((outputs, i) => [examples.points[i].slice(0, inputs), examples.points[i].slice(inputs), outputs]);
-    const isSigned = [0, 1, 2].map((column) => rows.some((row) => row[column].some((x) => x < 0)));
-    find("#table").replaceChildren(...rows.map((row) => {
-      const [, target, outputs] = row, isClass = outputs.length > 1 && target.length === 1;
-      const best = outputs.indexOf(Math.max(...outputs)), isWrong = isClass && best !== target[0];
+    const rows = table.map((outputs, i) => [examples.points[i].slice(inputs), outputs]);
+    const isSigned = [0, 1].map((column) => rows.some((row) => row[column].some((x) => x < 0)));
+    find("#table").replaceChildren(...rows.map((row, i) => {
       const cells = row.map((numbers, column) => html("td", {}, ...few(numbers, isSigned[column])));
-      if (isClass) cells[2] = html("td", { className: isWrong ? "wrong" : "" }, isWrong ? `${best} ✗` : `${best}`);
-      return html("tr", {}, ...cells);
+      const given = examples.points[i].slice(0, columns).map((x) => html("td", { className: "input" }, text(x, 5)));
+      if (kinds?.length) {
+        const [kind, probability] = classOf(row[1]), isRight = kind === row[0][0];
+        cells[1] = html("td", { className: isRight ? "" : "wrong" }, `${text(kind)}${isRight ? "" : " ✗"} `, html("small", {}, probability));
+      }
+      if (inputs > columns) given.push(html("td", {}, "…"));
+      return html("tr", {}, ...given, ...cells);
     }));
   }
 
@@ -440,7 +451,7 @@
 
   if (isPlane) {
     for (const id of ["data", "plane-part"]) find(`#${id}`).hidden = false;
-    const line = models[0].outputs === 1 && content.at ? ` (out: below ${content.at === 0.5 ? "½" : text(content.at)})` : "";
+    const line = models[0].outputs === 1 && boundary ? ` (out: below ${boundary === 0.5 ? "½" : text(boundary)})` : "";
     find("#cards-show").textContent = `Cards show outputs over the plane, with stripes below 0${line}.`;
     plane.open(examples.points, examples.held);
     plane.resize();
@@ -450,17 +461,18 @@
     find(".columns").classList.add("no-data");
     find("#table-part").hidden = false;
     find("#cards-show").textContent = "Cards show biases.";
-    find("#head").append(...["inputs", "target", "prediction"].map((words) => html("th", { scope: "col" }, words)));
+    const names = Array.from({ length: columns }, (_, i) => `x${i}`), more = inputs > columns ? ["…"] : [];
+    find("#head").append(...[...names, ...more, "target", "prediction"].map((words, i) => html("th", { scope: "col", className: i < names.length ? "input" : "" }, words)));
   }
   const opening = { settings: { rate: now.rate, batch: now.batch, decay: now.decay }, examples: [examples.name, examples.noise, examples.n] };
-  const choices = content.choices.length ? new Choices(find("#choices"), content.choices, open, (why) => notice(why, true)) : null;
+  const choices = content.choices.length ? new Choices(find("#choices"), content.choices, models.map(({ twin }) => twin), open, (why) => notice(why, true)) : null;
   const lesson = content.lesson.length && !isEmbedded ? new Lesson(find("#lesson"), content.lesson, ({ text, answers, after, steps, choice, ...more }) => inTurn(async () => {
     await restart();
     await follow(new URLSearchParams({ ...choice, ...more }));
   }), showReady) : null;
   network.open(models[0], scalpels[0]);
   const ofAll = (name) => models.map((model) => model[name]);
-  await sendExamples({ open: { starts: ofAll("starts"), outputs: ofAll("outputs"), kinds, at: content.at }, inputs });
+  await sendExamples({ open: { starts: ofAll("starts"), outputs: ofAll("outputs"), kinds, at: boundary }, inputs });
   await open(0);
   if (lesson) await lesson.go(0);
   if (location.hash.length > 1) await follow(location.hash.slice(1));

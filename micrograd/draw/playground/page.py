@@ -56,7 +56,7 @@ def page(
     inputs = len(flat(table[0][0]))
     kinds = kinds_of([row[inputs:] for row in rows], parts[0]["outputs"])
     content = {
-        "models": parts,
+        "models": [part | {"twin": codes.index(code)} for part, code in trained],  # the first that is the same
         "choices": [[name, [*values], sizes_of(values)] for name, values in offered.items()],
         "lesson": checked(lesson, offered, is_plane=inputs == 2 and kinds is not None),
         "inputs": inputs,
@@ -64,7 +64,7 @@ def page(
         "validation": held,
         "sets": DATA_SETS,
         "kinds": kinds,
-        "at": boundary(loss, kinds) if kinds else 0,
+        "loss": [getattr(loss, "__name__", ""), boundary(loss, kinds) if kinds else 0],  # where its classes cost the same
         "worker": f"{source('random.js')}\n{source('worker.js')}\nserve([\n{', '.join(codes)}]);\n",
     }
     packed = base64.b64encode(zlib.compress(json.dumps(content).encode(), 9))

@@ -896,6 +896,7 @@ def test_a_link_with_settings_that_cannot_be_applied_says_so(shown):
 def test_layers_units_and_activations_are_chosen_by_clicks_keys_and_scripts(shown, tmp_path, opened):
     tab = shown(Network, choices=FEW, optimizer=lambda p: optim.SGD(p, 0.1))
     assert tab.locator(".unit").count() == 2 + 1
+    assert tab.is_disabled("[name='choice of activation'] >> nth=0")  # without hidden layers, it changes nothing
     for click, expected in (
         ("more layers", "1 layer, 2 units"),
         ("fewer units of layer 1", "1 layer, 2 units"),
@@ -908,6 +909,7 @@ def test_layers_units_and_activations_are_chosen_by_clicks_keys_and_scripts(show
         assert ", ".join(tab.locator(".stepper output:visible").all_inner_texts()) == expected
         assert tab.is_visible("#notice") == (click == "fewer units of layer 1")
     assert "has networks with hidden none, 2, 4, 4-2, 4-4, 8-8. For others, " in tab.locator("#notice").text_content()
+    assert tab.is_enabled("[name='choice of activation'] >> nth=0")
     tab.click("text=squares")
     tab.click("text=relu")
     until(tab, "document.querySelector('#network-name').textContent.includes('4 -> 4 relu -> 4 relu')")
@@ -1084,6 +1086,29 @@ def test_other_inputs_have_a_table_of_predictions(shown):
     assert [text.strip() for text in targets.all_inner_texts()] == ["0.1235", "−0.1235", "2"]
     assert {text[0] for text in targets.all_text_contents()} == {"−"}  # in sight, or the room for it
     assert not tab.is_visible("#network")
+
+
+def test_a_prediction_is_a_class_with_its_probability_in_the_table_and_at_the_pointer(shown):
+    def said(outputs, target):
+        k = outputs.index(max(outputs))
+        share = 100 / sum(math.exp(x - outputs[k]) for x in outputs)
+        return f"{k}{'' if k == target else ' ✗'} {min(99, round(share))}%"
+
+    xs, ys, model = [[*x, *x] for x in XS], [*YS[:5], *[1 - y for y in YS[5:]]], model_of((4, 3, 1))
+    tab = shown(model, xs=xs, ys=ys)
+    expected = [said([0.0, model(x).data], y) for x, y in zip(xs, ys, strict=True)]
+    assert {" ✗" in words for words in expected} == {True, False}
+    assert tab.locator("#table td:last-child").all_inner_texts() == expected
+    model = model_of((2, 3))
+    tab = shown(model, losses.cross_entropy, ys=[0, 1, 2, 1] * 5)
+    tab.mouse.move(*place(tab, 0.2, 0.3))
+    until(tab, "document.querySelector('#where').textContent.includes('output')")
+    found = re.fullmatch(r"x0 (.*), x1 (.*): output .*, so (\d+%) for class (\d)", tab.inner_text("#where"))
+    x0, x1, *words = (word.replace("−", "-") for word in found.groups())
+    assert said([x.data for x in model([float(x0), float(x1)])], int(words[1])) == " ".join(words[::-1])
+    tab = shown(model_of(output="sigmoid"), losses.mse_loss)
+    tab.mouse.move(*place(tab, 0.2, 0.3))
+    until(tab, "/output .*, so class [01]$/.test(document.querySelector('#where').textContent)")
 
 
 def test_no_label_becomes_a_script(shown):
