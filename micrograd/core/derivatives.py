@@ -123,7 +123,7 @@ def _variable(level: int) -> type[Value]:
     A copy is the Value itself: another leaf would have no part in the derivative.
     """
     copies = {"__copy__": Value.__pos__, "__deepcopy__": lambda self, memo: self}
-    return type(f"Value{level}", (Value,), {"__slots__": (), "_level": level, **copies})
+    return type("Value", (Value,), {"__slots__": (), "_level": level, **copies})
 
 
 class Sweeps:

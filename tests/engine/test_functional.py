@@ -445,6 +445,7 @@ def pair(x):
         for x in (1j, "1", None)
     ],
     (lambda: grad(lambda x: None)(1.0), "a function that returns numbers, not NoneType"),
+    (lambda: grad(lambda x: x + "1")(1.0), r"for \+: 'Value' and 'str'$"),
     (lambda: grad(3.0), r"expected a function to differentiate, not 3.0: write grad\(f\)\(x\)"),
     (lambda: grad(lambda x: [x, x])(1.0), "returns one number, not 2: use jacobian"),
     (lambda: grad(lambda x: [[x, x], [x]])(1.0), "returns one number, not 3: use jacobian"),
