@@ -22,8 +22,6 @@ Place = tuple[str, int]
 """An array and an index."""
 Block = list[Node]
 """Nodes that share an operation, and do not depend on one another."""
-Stretch = tuple[int, int, list[Any]]
-"""Where a part of some columns begins, how long it is, and a Slice for each column."""
 
 SHORT = range(2, FEWEST_ROUNDS)  # sizes of columns too short for a loop
 
@@ -49,7 +47,6 @@ class Layout(dict[Any, Place]):
         self.kept_in = ""  # within a round: the array of the lines in `keeps`
         self.shapes: dict[Any, Any] = {}  # of steps, by what they are made of
         self._whole: dict[Column, Slice | None] = {}
-        self._stretches: dict[Column, list[Stretch]] = {}  # of a column alone
 
     def places(self, column: Column) -> list[Place]:
         """Where the numbers of a column are."""
@@ -81,22 +78,14 @@ class Layout(dict[Any, Place]):
             self._whole[column] = place
         return self._whole[column]
 
-    def stretches(self, columns: Sequence[Column], size: int, items: Sequence[Any] = ()) -> Iterator[Stretch]:
-        """The parts of columns that advance evenly, and numbers on their own: where they begin, how long they are, and
-        where each column has them.
+    def stretches(self, columns: Sequence[Column], size: int, items: Sequence[Any] = ()) -> Iterator[list[Any]]:
+        """The parts of columns that advance evenly, and numbers on their own: for each, a slice of every column.
 
         A column with a single number is one number for all. Numbers whose `items` are None are left out.
         """
         whole = [*map(self.whole, columns)]
-        uneven = [column for column, at in zip(columns, whole, strict=True) if at is None]
-        if not uneven and None not in items:  # as most do
-            yield 0, size, whole
-            return
-        if len(uneven) == 1 < len(columns) and not items:  # often shared: passes of an LSTM take 0.87 of the time
-            if uneven[0] not in self._stretches:
-                self._stretches[uneven[0]] = [*self.stretches(uneven, size)]
-            for i, n, (of,) in self._stretches[uneven[0]]:
-                yield i, n, [Slice(at.array, at.base + i * at.step, at.step * (n > 1), n) if at else of for at in whole]
+        if None not in whole and None not in items:  # as most do
+            yield whole
             return
         of_each = [self.places(self.tables.get(column, column)) for column in columns]
         places = zip(*[of * size if len(of) == 1 else of for of in of_each], strict=True)
@@ -105,7 +94,7 @@ class Layout(dict[Any, Place]):
         for i, _, n in repeats(kinds, indices, 1):
             if kinds[i]:
                 steps = map(sub, indices[i + 1], indices[i]) if n > 1 else repeat(0)
-                yield i, n, list(map(Slice, arrays[i], indices[i], steps, repeat(n)))
+                yield list(map(Slice, arrays[i], indices[i], steps, repeat(n)))
 
 
 def in_levels(nodes: Sequence[Node], backward: float = math.inf) -> list[Block]:
@@ -242,13 +231,13 @@ def parts_of(nodes: Block, layout: Layout) -> Iterator[Part]:
     form, *_ = [node.form for node in nodes]
     if isinstance(form, Call) and not nodes[0].size:  # a block of these is like a row
         columns = [*zip(*[(node.line, *node.columns[0]) for node in nodes], strict=True)]
-        for *_, slices in layout.stretches(columns, len(nodes)):
+        for slices in layout.stretches(columns, len(nodes)):
             yield _part(layout, form, slices)
         return
     for node in nodes:
         if node.size:
             to = node.to or layout.rows[node.line]
-            for *_, slices in layout.stretches([to, *node.columns], node.size, node.items):
+            for slices in layout.stretches([to, *node.columns], node.size, node.items):
                 yield _part(layout, node.form, slices)
         else:
             yield _part(layout, *_evenly(node, layout))
@@ -264,7 +253,7 @@ def _evenly(node: Node, layout: Layout) -> tuple[Any, list[Any]]:
     if None in slices:  # not always, or the passes of springs take 1.17 times as long
         runs, slices, at = list[Run](), [], 0
         for sign, n in form:
-            for *_, each in layout.stretches(node.columns[at : at + n], length(node.columns[at])):
+            for each in layout.stretches(node.columns[at : at + n], length(node.columns[at])):
                 runs.append((sign, n))
                 slices += each
             at += n
