@@ -247,7 +247,7 @@ def is_native(array: Any, code: str) -> bool:
 
 def check_out(out: Any, shape: tuple[Any, ...], code: str) -> None:
     """Raise TypeError or ValueError unless results of this shape can be written into an array."""
-    is_array = hasattr(out, "flags") and hasattr(out, "dtype")  # also one without dimensions, for a number
+    is_array = hasattr(getattr(out, "flags", None), "carray")  # also one without dimensions, for a number
     if is_array and out.shape == shape and is_native(out, code):
         return
     if not trees.is_regular(shape):

@@ -5,6 +5,7 @@ import math
 import pickle
 from array import array
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -109,6 +110,7 @@ def test_an_array_may_be_overwritten_by_its_own_results(backend):
 @pytest.mark.parametrize(("out", "error", "message"), [
     ([0.0] * 3, TypeError, r"out is \[0.0, 0.0, 0.0\]: expected a writable, aligned C-contiguous NumPy array of 'd'"),
     (array("d", [0.0] * 3), TypeError, "out is array.*: expected"),
+    (SimpleNamespace(flags=(), dtype=float), TypeError, "out is .*: expected"),  # as a column of a table
     (np.zeros(3, np.float32), ValueError, r"out is an array of '<f4' and shape \(3,\): expected"),
     (np.zeros(3, ">f8"), ValueError, "out is an array of '>f8'"),
     (np.zeros(4), ValueError, r"out is an array of '<f8' and shape \(4,\): .*such as numpy.empty\(\(3,\), 'd'\)"),
