@@ -65,6 +65,8 @@ def program(graph: Graph, ends: Ends, *, lanes: bool = False) -> Program:
     for column in tables:
         tables[column] = Slice("c", len(constants), 1, len(column))
         constants += map(trace.constants.__getitem__, column)
+    leaves |= {place: place for place in chain(*[table.places for table in tables.values()])}
+    _take_from(tables, nodes)
     passes, layout = _passes(nodes, leaves, results, tables, graph.forward_end, lanes)
     kernel = passes["roll"]
     kernel += reroll(
@@ -123,19 +125,33 @@ def _passes(
 def _constants(graph: Graph, nodes: Sequence[Node], lines: Sequence[int]) -> tuple[list[int], dict[Any, Any]]:
     """The constants that go into a table, so that loops can run over them: none, if they are few.
 
-    Whole numbers come first, in ascending order; the others in order of first use. What a loop reads round by round
-    goes there as it is, if all of it is constant.
+    Whole numbers come first, in ascending order; the others in order of first use. What a loop reads round by round, or
+    a `take` chooses from, goes there as it is, if all of it is constant.
     """
     numbers, every = graph.trace.constants, list(_every(nodes))
     read: list[Any] = [column for node in every if node.round for column in node.columns if type(column) is tuple]
+    read += [node.taken for node in every if node.taken]
     tables = dict.fromkeys(
         each for each in read if len(each) > MANY_CONSTANTS and len({*each}) > 1 and numbers.keys() >= {*each}
     )
     others = [each for each in read if each not in tables]
-    columns = [column for node in every if not node.round for column in node.columns if type(column) is tuple]
+    columns = [
+        column[: -len(node.taken)] if node.taken in tables else column
+        for node in every if not node.round for column in node.columns if type(column) is tuple
+    ]  # fmt: skip
     used = dict.fromkeys(filter(numbers.__contains__, chain(*columns, *others, lines)))
     ordered = sorted(used, key=lambda id: numbers[id] if float(numbers[id]).is_integer() else math.inf)
     return ordered if len(ordered) > MANY_CONSTANTS else [], tables
+
+
+def _take_from(tables: dict[Any, Slice], nodes: list[Node]) -> None:
+    """Let each `take` that chooses from a table read the places there, which are leaves, in place of its lines."""
+    for i, node in enumerate(nodes):
+        if node.round:
+            _take_from(tables, node.round.nodes)
+        elif node.taken in tables:
+            column: Any = (*node.columns[0][: -len(node.taken)], *tables[node.taken].places)
+            nodes[i] = node._replace(columns=(column,))
 
 
 def _every(nodes: Sequence[Node]) -> Iterator[Node]:

@@ -66,6 +66,13 @@ class Node(NamedTuple):
                 yield Node(line, self.form, columns, place)
 
     @property
+    def taken(self) -> tuple[int, ...]:
+        """What a `take` of numbers chooses from, at the end of its column."""
+        if self.size or not isinstance(self.form, Call) or self.form.op != "take":
+            return ()
+        return self.columns[0][1 - len(self.form.operands) :]
+
+    @property
     def read(self) -> Iterator[Any]:
         """All lines that it is computed from, and the arrays."""
         return chain(*[(column.array,) if isinstance(column, Slice) else column for column in self.columns])

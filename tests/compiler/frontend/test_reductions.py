@@ -28,6 +28,7 @@ FUNCTIONS: dict[str, Any] = {
     "sums of sums": lambda x, ws: logsumexp([logsumexp(ws) * y for y in x]) + total([total(ws) * y for y in x]),
     "an item and its row": lambda x, ws: take(ws, 3) * logsumexp(ws) + x[2] * total(x),
     "a mean of losses": lambda x, ws: mean([(w - y) ** 2 for w, y in zip(ws, x, strict=False)]),
+    "a table of constants": lambda x, ws: take([i % 7 for i in range(20)], (3 * x[0] + 9).clip(0, 19).floor()) * x[1],
     "few and many": lambda x, ws: logsumexp(x[:3]) + logsumexp(x[:8]) + logsumexp(x[1:]),
 }  # fmt: skip
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import micrograd
-from micrograd import Value
+from micrograd import Value, take
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.passes import lower
 from tests.helpers import NESTS, assert_close, eager, has_compiler, large, needs_compiler, products
@@ -245,6 +245,12 @@ def test_the_stack_that_an_exported_file_says_it_needs_is_what_it_needs_at_least
     for kind, size in zip(["forward", "backward"], said, strict=True):
         assert usage[f"model_{kind}"] >= int(size.replace(",", "")) >= usage[f"model_{kind}"] - 8192
     assert usage["model_forward"] < usage["model_backward"]
+
+
+def test_a_table_of_constants_is_read_where_it_is_instead_of_copied_to_the_stack():
+    table = [i % 7 for i in range(20)]
+    fast = micrograd.compile(lambda i: take(table, i) + take(table, i + 1), (0,), backend="python")
+    assert fast.c_source.count("take_at(&forward_one_c[0], 1, 20, ") == 2
 
 
 def test_the_header_documents_arguments_and_results():
