@@ -4,6 +4,7 @@ import ctypes
 import hashlib
 import math
 import struct
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import chain
@@ -14,7 +15,6 @@ from micrograd._version import __version__
 from micrograd.compiler.dataset import Batch, address
 from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph
-from micrograd.compiler.ir import length
 from micrograd.compiler.native.toolchain import ahead, build, stored
 from micrograd.compiler.options import Options
 from micrograd.compiler.passes import program, program_for_many
@@ -26,7 +26,7 @@ FEW_EXAMPLES = 4  # or fewer are computed one by one
 A_THREAD = 1 << 25  # operands of additions and products, about a millisecond: a thread takes 20 us to begin and end
 A_GRADIENT = 100  # operands that take as long as adding a parameter's gradient to that of another thread
 A_TILE = 0.25  # vectors of examples that take as long as starting another tile takes in small networks
-A_LINE = 10**7  # operands that haste delays by as much as it saves gcc for a line of a kernel: 0.13 ns each, and 1.4 ms
+HASTE = 10**9  # operands in all uses, up to which gcc hurries: they take 0.13 s longer, and it saves 0.5 s for a GPT
 
 POINTER = ctypes.c_void_p
 RUN = ctypes.CFUNCTYPE(ctypes.c_int, POINTER)
@@ -84,18 +84,18 @@ class NativeCode:
         n = n if threads == 1 else n / max(1, int(min(threads, n / least)))
         tile = tile_size(n, precision.lanes) if in_tiles else 0
         if (kind, tile) not in self._libraries:
-            key = repr((own_code(), graph, kind, tile, precision, self._shared, threads, least))
+            in_haste = not tile and uses < math.inf and uses * graph.n_operands[1] < HASTE
+            key = repr((own_code(), graph, kind, tile, precision, self._shared, threads, least, in_haste))
             found = stored(key)
             if found is None:
                 with gc_paused():
                     ends = graph.ends(kind)
                     made = program_for_many(graph, ends, self._shared) if tile else program(graph, ends)
-                    in_haste = not tile and uses * graph.n_operands[1] < A_LINE * length(made.kernel)
                     text = library_source(
                         graph, made, tile=tile, precision=precision, shared=self._shared, threads=threads, least=least,
                         in_haste=in_haste, results=graph.results(kind),
                     )  # fmt: skip
-                work = partial(build, text, key=key + " in haste" * in_haste)
+                work = partial(build, text, key=key)
                 built = ahead(work) if early else work
             self._libraries[kind, tile] = Library(graph, precision, (lambda: found) if found else built)
         library = self._libraries[kind, tile]
@@ -111,9 +111,10 @@ class NativeCode:
 
 @cache
 def own_code() -> str:
-    """A hash of this package's code, which turns a graph into C."""
+    """A hash of this package's code, which turns a graph into C, and of the Python whose errors C notes."""
     files = sorted(file for file in Path(PACKAGE).rglob("*.*") if file.suffix in (".py", ".c", ".txt"))
-    return hashlib.sha256(b"".join([__version__.encode(), *[file.read_bytes() for file in files]])).hexdigest()
+    versions = f"{__version__} {sys.version}".encode()
+    return hashlib.sha256(b"".join([versions, *[file.read_bytes() for file in files]])).hexdigest()
 
 
 def check_constants(graph: Graph, precision: Precision) -> None:
