@@ -15,7 +15,7 @@ from micrograd._version import __version__
 from micrograd.compiler.dataset import Batch, address
 from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph
-from micrograd.compiler.native.toolchain import ahead, build, stored
+from micrograd.compiler.native.toolchain import ahead, build
 from micrograd.compiler.options import Options
 from micrograd.compiler.passes import program, program_for_many
 from micrograd.compiler.targets.c import TILES, library_source
@@ -86,18 +86,18 @@ class NativeCode:
         if (kind, tile) not in self._libraries:
             in_haste = not tile and uses < math.inf and uses * graph.n_operands[1] < HASTE
             key = repr((own_code(), graph, kind, tile, precision, self._shared, threads, least, in_haste))
-            found = stored(key)
-            if found is None:
-                with gc_paused():
-                    ends = graph.ends(kind)
-                    made = program_for_many(graph, ends, self._shared) if tile else program(graph, ends)
-                    text = library_source(
-                        graph, made, tile=tile, precision=precision, shared=self._shared, threads=threads, least=least,
-                        in_haste=in_haste, results=graph.results(kind),
-                    )  # fmt: skip
-                work = partial(build, text, key=key)
-                built = ahead(work) if early else work
-            self._libraries[kind, tile] = Library(graph, precision, (lambda: found) if found else built)
+
+            @gc_paused()
+            def text() -> str:
+                ends = graph.ends(kind)
+                made = program_for_many(graph, ends, self._shared) if tile else program(graph, ends)
+                return library_source(
+                    graph, made, tile=tile, precision=precision, shared=self._shared, threads=threads, least=least,
+                    in_haste=in_haste, results=graph.results(kind),
+                )  # fmt: skip
+
+            built = partial(build, text, key)
+            self._libraries[kind, tile] = Library(graph, precision, ahead(built) if early else built)
         library = self._libraries[kind, tile]
         if not early:
             library.load()

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
+Text = str | Callable[[], str]  # or what makes it
 log = logging.getLogger("micrograd")
 
 FLAGS = [
@@ -106,7 +107,7 @@ def find_compiler(cc: str | None, path: str | None) -> Compiler:
         for native in NATIVE:
             try:
                 compiler = Compiler(command, version, native)
-                build(PROBE, compiler)  # it stays in the cache like any other library
+                build(PROBE, compiler=compiler)  # it stays in the cache like any other library
                 return compiler
             except CompilerError as error:
                 failures[command] = f"\n{error}"  # the last one, without flags
@@ -178,17 +179,21 @@ def ahead(work: Callable[[], T]) -> Callable[[], T]:
     return wait
 
 
-def build(text: str, compiler: Compiler | None = None, key: str = "") -> ctypes.CDLL:
-    """The library of a text in C: it is in the cache, or compiled now. A `key` that stands for the text is its name.
+def build(text: Text, key: str = "", compiler: Compiler | None = None) -> ctypes.CDLL:
+    """The library of a text in C, or of one that is made only if there is no library of its key in the cache.
 
     Raises CompilerError if there is no compiler, it rejects the text, or there is no room for the library.
     """
-    compiler = compiler or require_compiler()
-    if library := stored(key or text, compiler):
-        return library
-    command, name = _named(key or text, compiler)
+    words, version, native = compiler or require_compiler()
+    vectors = ["-mprefer-vector-width=512"] if platform.machine() in ("x86_64", "AMD64") else []
+    command = [*words, *FLAGS, *native, *vectors]
+    content = "\0".join([key or str(text), *command, version, _processor()])
+    name = hashlib.sha256(content.encode()).hexdigest()[:32] + ".so"
     try:
-        return _compiled(text, command, name, _cache_directory())
+        cache = _cache_directory()
+        with suppress(OSError):  # it is missing or damaged
+            return ctypes.CDLL(str(cache / name))
+        return _compiled(text, command, name, cache)
     except CompilerError:
         raise
     except (OSError, RuntimeError) as error:  # a RuntimeError says that the user has no home directory
@@ -199,24 +204,9 @@ def build(text: str, compiler: Compiler | None = None, key: str = "") -> ctypes.
         raise CompilerError(f"the library cannot be built: {error}") from error
 
 
-def stored(key: str, compiler: Compiler | None = None) -> ctypes.CDLL | None:
-    """The library of a text or a key, if it is in the cache. Raises CompilerError if there is no compiler."""
-    _, name = _named(key, compiler or require_compiler())
-    with suppress(OSError, RuntimeError):  # it is missing or damaged, or there is no cache
-        return ctypes.CDLL(str(_cache_directory() / name))
-    return None
-
-
-def _named(key: str, compiler: Compiler) -> tuple[list[str], str]:
-    """The command that builds a library, and the name of its file."""
-    words, version, native = compiler
-    vectors = ["-mprefer-vector-width=512"] if platform.machine() in ("x86_64", "AMD64") else []
-    command = [*words, *FLAGS, *native, *vectors]
-    return command, hashlib.sha256("\0".join([key, *command, version, _processor()]).encode()).hexdigest()[:32] + ".so"
-
-
-def _compiled(text: str, command: list[str], name: str, cache: Path | None) -> ctypes.CDLL:
+def _compiled(text: Text, command: list[str], name: str, cache: Path | None) -> ctypes.CDLL:
     """Compile a text to a library, load it, and keep it in the cache. Raises CompilerError if the text is rejected."""
+    text = text if isinstance(text, str) else text()
     compiler = "ziglang; the first time can take a minute or two" if "ziglang" in command else command[0]
     with tempfile.TemporaryDirectory(dir=cache, ignore_cleanup_errors=True) as room:  # Windows keeps loaded libraries
         source, built, jobs = Path(room, "source.c"), Path(room, name), _jobs(text)
