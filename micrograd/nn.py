@@ -229,12 +229,13 @@ def weight_limit(nin: int, fan_out: int, activation: Activation) -> float:
 
 
 def activation_of(activation: Activation) -> Callable[[Value], Value]:
-    """The activation of that name, or the function itself. Raises ValueError if the name is unknown."""
-    if isinstance(activation, str) and activation not in ACTIVATIONS:
-        remedy = "leave it out, since cross_entropy takes logits" * ("softmax" in activation)
-        expected = remedy or f"expected a function, or one of {', '.join(ACTIVATIONS)}"
-        raise ValueError(f"unknown activation {activation!r}: {expected}")
-    return ACTIVATIONS[activation] if isinstance(activation, str) else activation
+    """The activation of that name, or the function itself. Raises ValueError for anything else."""
+    found = ACTIVATIONS.get(activation) if isinstance(activation, str) else activation
+    if callable(found):
+        return found
+    remedy = "leave it out, since cross_entropy takes logits" * ("softmax" in str(activation))
+    expected = remedy or f"expected a function, or one of {', '.join(ACTIVATIONS)}"
+    raise ValueError(f"unknown activation {activation!r}: {expected}")
 
 
 def _name(activation: Activation) -> str:

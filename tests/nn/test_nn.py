@@ -103,7 +103,7 @@ def test_a_model_follows_from_its_seed_or_a_generator_or_the_global_one(make):
     (lambda: Embedding(0, 2), ValueError, "n is 0: expected an int, 1 or greater"),
     (lambda: Embedding(2, 0), ValueError, "size is 0: expected an int, 1 or greater"),
     (lambda: MLP(3, [4, 1], activation=math.tanh), TypeError, r"^float\(v\), math.exp.* would lose the gradient"),
-    (lambda: Neuron(3, 5), TypeError, "'int' object is not callable"),
+    (lambda: Neuron(3, None), ValueError, "unknown activation None: expected a function, or one of"),
     (lambda: Neuron(2, "relu", 1), TypeError, "positional"),
 ])  # fmt: skip
 def test_a_network_that_could_not_compute_is_refused_when_it_is_made(make, error, message):
