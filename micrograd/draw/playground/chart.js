@@ -45,7 +45,7 @@ function drawChart(place, lines, marked = []) {
   const x = (steps) => (left + ((width - left - right) * steps) / last).toFixed(1);
   const y = (value) => (height - bottom - ((height - top - bottom) * (value - low)) / (high - low)).toFixed(1);
   const parts = [];
-  const ticks = lossTicks(low, high, isLog), words = tickTexts(ticks.map((tick) => (isLog ? 10 ** tick : tick)));
+  const ticks = ys.length ? lossTicks(low, high, isLog) : [], words = tickTexts(ticks.map((tick) => (isLog ? 10 ** tick : tick)));
   for (const [i, tick] of ticks.entries()) {
     parts.push(svg("path", { class: "mg-grid", d: `M${left} ${y(tick)}H${width - right}` }));
     parts.push(svg("text", { class: "mg-soft", x: left - 6, y: +y(tick) + 4, "text-anchor": "end" }, words[i]));

@@ -61,7 +61,7 @@ class Examples {
   // `changed` is called when the examples have changed.
   constructor({ rows, validation, kinds, sets }, height, changed) {
     Object.assign(this, { rows, validation, kinds, sets, height, changed, points: rows.map((row) => [...row]), held: validation });
-    Object.assign(this, { name: "yours", noise: 0, n: 0, arms: kinds?.length > 2 ? kinds.length : 2 });
+    Object.assign(this, { version: 0, name: "yours", noise: 0, n: 0, arms: kinds?.length > 2 ? kinds.length : 2 });
   }
 
   // The points of a data set, with the targets of these examples as its classes.
@@ -71,7 +71,7 @@ class Examples {
   }
 
   open(name, noise = this.sets[name][0], n = this.sets[name][1]) {
-    Object.assign(this, { name, noise, n });
+    Object.assign(this, { name, noise, n, version: this.version + 1 });
     const random = new Random(0), shaken = ([x, y, target]) => [x + random.gauss(0, noise), y + random.gauss(0, noise), target];
     const isYours = name === "yours";
     this.points = isYours ? this.rows.map((row) => (noise ? shaken(row) : [...row])) : this.made(name, n, noise, 0);

@@ -47,6 +47,7 @@
       waiting.set(id, resolve);
       worker.postMessage({ id, settings: taken, area, cards: models[model].units.length, table, probe: probe ?? undefined, every: state.gap, ...what, model });
     });
+    if (what.steps) state.version = examples.version;
     if (what.reset !== undefined) {
       Object.assign(state, { curve: [], gap: 1 });
       scalpels[model].restart();
@@ -235,7 +236,7 @@
     const lines = [{ name: "training", style: "mg-line0", points: curve }];
     if (hasHeld) lines.push({ name: "validation", style: "mg-line1", points: curve.map(([x, , y]) => [x, y]) });
     states.forEach((state, k) => {
-      if (k !== now.model && state.curve.length > 1) lines.unshift({ name: Object.values(choices.labelsOf(k)).join(" · "), style: "soft", points: state.curve });
+      if (k !== now.model && state.curve.length > 1 && state.version === examples.version) lines.unshift({ name: Object.values(choices.labelsOf(k)).join(" · "), style: "soft", points: state.curve });
     });
     const words = [html("span", { className: "plus" }, "— training")];
     if (hasHeld) words.push(" · ", html("span", { className: "minus" }, "– – validation"));

@@ -39,7 +39,7 @@ class Plane {
 
   resize() {
     const side = Math.max(200, this.canvas.clientWidth), scale = devicePixelRatio || 1;
-    Object.assign(this, { side, scale, frame: { x: 36, y: 4, size: side - 44 } });
+    Object.assign(this, { side, scale });
     for (const canvas of [this.canvas, this.layer]) [canvas.width, canvas.height] = [side * scale, (side - 14) * scale];
     this.mark();
   }
@@ -148,19 +148,22 @@ class Plane {
 
   // Draws the points, axes and all that stays, into their layer.
   mark() {
-    if (!this.frame || !this.area) return;
-    const context = this.layer.getContext("2d"), { x, y, size } = this.frame, { left, right, bottom, top } = this.area;
+    if (!this.side || !this.area) return;
+    const context = this.layer.getContext("2d"), { left, right, bottom, top } = this.area;
     const style = getComputedStyle(document.documentElement), colour = (name) => style.getPropertyValue(`--${name}`).trim();
     context.setTransform(this.scale, 0, 0, this.scale, 0, 0);
     context.clearRect(0, 0, this.side, this.side);
     context.strokeStyle = colour("line");
-    context.strokeRect(x, y, size, size);
     context.fillStyle = colour("soft");
     context.font = `12px ${getComputedStyle(this.canvas).fontFamily}`;
     context.textAlign = "center";
+    const wide = (tick) => context.measureText(text(tick, 6)).width;
+    const x = Math.max(36, ...roundNumbers(bottom, top, 4).map((tick) => wide(tick) + 9)), y = 4, size = this.side - x - 8;
+    this.frame = { x, y, size };
+    context.strokeRect(x, y, size, size);
     for (const tick of roundNumbers(left, right, 4)) {
       const at = this.toPixel([tick, bottom])[0];
-      if (at < x + size - 26) context.fillText(text(tick, 6), at, y + size + 15); // where the name of the axis begins
+      if (at + wide(tick) / 2 < x + size - 18) context.fillText(text(tick, 6), at, y + size + 15); // where the name of the axis begins
     }
     context.fillText("x0", x + size - 8, y + size + 15);
     context.textAlign = "right";

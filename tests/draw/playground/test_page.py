@@ -1062,6 +1062,24 @@ def test_models_are_chosen_and_compared(shown):
     assert tab.inner_text("#rule") == "Learning rate of Adam"
     assert tab.get_attribute("#chart svg", "aria-label").startswith("one neuron: 0.")
     assert tab.locator(".unit").count() == 2 + 3 + 1
+    tab.click("[data-name=circles]")
+    until(tab, "!document.querySelector('#chart .soft')")  # its losses are those on other examples
+
+
+WRITING = """{ const write = CanvasRenderingContext2D.prototype.fillText;
+globalThis.lefts = [];
+CanvasRenderingContext2D.prototype.fillText = function (words, x, y) {
+  if (this.textAlign === "right") lefts.push(x - this.measureText(words).width);
+  write.call(this, words, x, y);
+}; null; }"""
+
+
+def test_long_numbers_along_the_axis_of_the_plane_have_room(shown):
+    tab = shown(xs=[[x, y / 1000] for x, y in XS])
+    tab.evaluate(WRITING)
+    tab.set_viewport_size({"width": 800, "height": 700})
+    until(tab, "lefts.length > 1")
+    assert min(tab.evaluate("lefts")) >= 0
 
 
 def test_other_inputs_have_a_table_of_predictions(shown):
