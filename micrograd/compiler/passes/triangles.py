@@ -18,17 +18,17 @@ FEWEST_ROWS = 4  # of different lengths, and loops that become one: with 6, a GP
 MOST_ROOM = 3  # places for each number, at most: a triangle needs two
 
 
-def gaps(sizes: Sequence[int], places: Iterable[Sequence[int]]) -> list[int]:
+def gaps(sizes: Sequence[int], starts: Iterable[int]) -> list[int]:
     """How many places to leave after each of these results, so that the rows of a triangle begin at even
     distances. These are more than the longest row, so that none continues another.
 
-    Results with sizes are rows. The others are numbers, each computed from the numbers at these places; along a row,
-    the sum of the places advances evenly.
+    Results with sizes are rows. The others are numbers, each computed from what begins at such an index, or the sum of
+    several; along a row, these advance evenly.
     """
     none = [0] * len(sizes)
     if len(sizes) < FEWEST_ROWS:
         return none
-    lengths = [*sizes] if sizes[0] else _row_lengths(list(map(sum, places)))
+    lengths = [*sizes] if sizes[0] else _row_lengths([*starts])
     pitch = 1 + max(lengths)
     is_sorted = lengths in (sorted(lengths), sorted(lengths, reverse=True))
     if not is_sorted or len({*lengths}) < FEWEST_ROWS or pitch * len(lengths) > MOST_ROOM * sum(lengths):
@@ -38,11 +38,11 @@ def gaps(sizes: Sequence[int], places: Iterable[Sequence[int]]) -> list[int]:
     return [gap for n in lengths for gap in (*[0] * (n - 1), pitch - n)]
 
 
-def _row_lengths(totals: Sequence[int]) -> list[int]:
+def _row_lengths(starts: Sequence[int]) -> list[int]:
     """The lengths of rows along which these numbers advance evenly."""
-    steps = list(map(sub, totals[1:], totals))
+    steps = list(map(sub, starts[1:], starts))
     ((most, _),) = Counter(steps).most_common(1)
-    ends = [*[i for i, step in enumerate(steps, 1) if step != most], len(totals)]
+    ends = [*[i for i, step in enumerate(steps, 1) if step != most], len(starts)]
     return [*map(sub, ends, [0, *ends])]
 
 

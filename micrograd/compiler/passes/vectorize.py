@@ -58,6 +58,10 @@ class Layout(dict[Any, Place]):
             return column
         return Slice(row.array, row.base + column.base * row.step, column.step * row.step, column.size)
 
+    def start(self, column: Column) -> int:
+        """The index of the first number of a column."""
+        return self._in_array(column).base if isinstance(column, Slice) else self[column[0]][1]
+
     def read(self, node: Node) -> Sequence[Any]:
         """The arrays that a node reads, and the indices in them."""
         return [*zip(*chain(*map(self.places, node.columns)), strict=True)]
@@ -176,8 +180,8 @@ def placed(blocks: Iterable[Block], layout: Layout, pitch: int = 0) -> Iterator[
         if layout.kept_in:
             block = _apart(block, layout)
         inner = [node for node in block if not node.to and not node.round and node.line not in layout]
-        sizes, places = [node.size for node in inner], (layout.read(node)[1] for node in inner)
-        skipped = gaps(sizes, places) if layout.lanes and not pitch else [0] * len(inner)
+        sizes, starts = [node.size for node in inner], (sum(map(layout.start, node.columns)) for node in inner)
+        skipped = gaps(sizes, starts) if layout.lanes and not pitch else [0] * len(inner)
         n = sum(size or 1 for size in sizes) + sum(skipped)
         key = 0 if pitch else (_operation(block[0]), n)
         array = arrays.setdefault(key, f"{layout.prefix}{len(arrays)}")

@@ -66,10 +66,10 @@ def test_rows_may_lie_at_other_distances_in_each_loop():
 def test_rows_of_a_triangle_begin_at_even_distances(lengths, pitch):
     left = [pitch - n if pitch else 0 for n in lengths]
     assert gaps(lengths, []) == left
-    places = [(row, 7 * row + i) for row, n in enumerate(lengths) for i in range(n)]
+    starts = [8 * row + i for row, n in enumerate(lengths) for i in range(n)]
     if pitch:
         each = [gap for n, gap in zip(lengths, left, strict=True) for gap in (*[0] * (n - 1), gap)]
-        assert gaps([0] * len(places), places) == each
+        assert gaps([0] * len(starts), starts) == each
 
 
 def test_rounds_of_different_lengths_do_not_run_together():
