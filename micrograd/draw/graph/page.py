@@ -73,11 +73,13 @@ def _number(x: Any) -> float | str:
 
 
 def _trained(folded: Folded) -> list[int]:
-    """The leaves that a training run would move: the weights and biases of neurons, or all leaves if there are none."""
+    """The leaves that a training run would move: those of neurons and of tables, or all if there are no neurons."""
     graph = folded.graph
-    found = dict.fromkeys(i for card in folded.cards for i in (*[x.weight for x in card.inputs], card.bias))
-    leaves = [i for i in range(graph.first) if i not in graph.constants]
-    return [i for i in found if i is not None and i not in graph.constants] or leaves
+    leaves = dict.fromkeys(i for i in range(graph.first) if i not in graph.constants)
+    cards = (i for card in folded.cards for i in (*[x.weight for x in card.inputs], card.bias))
+    taken = (i for k, op in enumerate(graph.operations) if op == "take" for i in graph.operands[k])
+    weights, rows = (dict.fromkeys(i for i in found if i in leaves) for found in (cards, taken))
+    return list(weights | rows if weights else leaves)
 
 
 def _operations(graph: DrawnGraph) -> tuple[dict[str, Any], list[str]]:

@@ -656,6 +656,13 @@ def test_where_there_can_be_no_step_the_page_says_why_and_has_no_what_if(visit, 
 # Learning
 
 
+def test_a_step_moves_the_rows_of_an_embedding_too(visit):
+    table, neuron = nn.Embedding(3, 2, rng=0), nn.Neuron(2, rng=1)
+    tab = visit(mean(neuron(table(i)) for i in range(3)))
+    moved = [x.data for x in [*neuron.parameters(), *table.parameters()]]
+    assert sorted(tab.evaluate("[...trained].map(i => V[i])")) == sorted(moved)
+
+
 def test_a_step_moves_all_weights_against_their_gradients_as_python_does(visit):
     root = loss()
     values = values_of(root)
