@@ -227,7 +227,7 @@ class Trace:
         self.kept: Set[str] = frozenset()  # of a Row
 
     def __repr__(self) -> str:
-        """What it has recorded: the same text in every process that records the same."""
+        """All that it has recorded, the same text in every process: by it, a library is found in the cache."""
         return repr({name: x for name, x in vars(self).items() if type(x) in (list, dict, bool)})
 
     def leaf(self, array: str, index: int = 0) -> Symbol:
