@@ -479,6 +479,7 @@ MISTAKES = [
         )
         for operands in ("node._prev", "reversed(node._prev)")
     ],
+    ("self.grad = 1.0", "self.grad = [setattr(v, 'grad', 0.0) for v in order] and 1.0", "backward", "gradients add up"),
     ("reversed(order)", "order[-1:]", "backward", "4 of 5 operations are never asked for their gradients"),
     ("exponent * self.data ** (", "exponent * self.data ** (1 + ", "**", "the exponent in the slope is smaller by 1"),
     ("grad * exponent * self", "grad * self", "**", "a**3 has the gradient 2.25 with respect to a, but nudging finds"),
