@@ -10,6 +10,7 @@ from typing import Any
 
 from micrograd import scalar
 from micrograd.core.errors import require_ordered, shown
+from micrograd.core.gradients import hooks
 from micrograd.core.levels import active_levels
 from micrograd.engine import Value, promote
 from micrograd.support.arrays import by_rows
@@ -21,22 +22,23 @@ __all__ = ["atan2", "dot", "hypot", "logsumexp", "maximum", "mean", "minimum", "
 def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
     """bias + w0 * x0 + w1 * x1 + ..., added from left to right, as one node. Raises ValueError for unequal lengths."""
     ws, xs = _as_tuple("dot", ws), _as_tuple("dot", xs)
-    n = len(ws)
-    if n != len(xs):
-        raise ValueError(f"dot() expects two lists of the same length, not of lengths {n} and {len(xs)}")
-    operands = promote(*ws, *xs, bias)
-    if n and type(operands[n].data) is not float and hasattr(operands[n].data, "as_rows"):  # traced: whole rows
-        rows, others = operands[n].data.as_rows(operands[:n], operands[n:-1])
-        operands, n = (*rows, *others, operands[-1]), len(rows)
-    data = operands[-1].data
-    for w, x in zip(operands[:n], operands[n:-1], strict=True):
+    if len(ws) != len(xs):
+        raise ValueError(f"dot() expects two lists of the same length, not of lengths {len(ws)} and {len(xs)}")
+    if hooks.rows:
+        ws, xs = hooks.rows(ws, xs)
+    n, is_zero = len(ws), type(bias) is int and bias == 0
+    operands = promote(*ws, *xs) if is_zero and n else promote(*ws, *xs, bias)
+    ws, xs, start = operands[:n], operands[n : 2 * n], operands[2 * n :]
+    data = start[0].data if start else 0
+    for w, x in zip(ws, xs, strict=True):
         data += w.data * x.data
 
     def _backward(grad: Any) -> None:
-        for w, x in zip(operands[:n], operands[n:-1], strict=True):
+        for w, x in zip(ws, xs, strict=True):
             w.grad += grad * x.data
             x.grad += grad * w.data
-        operands[-1].grad += grad
+        for constant in start:
+            constant.grad += grad
 
     return operands[0]._node(data, operands, "dot", _backward)
 
@@ -236,5 +238,5 @@ def _as_tuple(op: str, values: Iterable[Any], *others: Any) -> tuple[Any, ...]:
 
 def as_row(operands: tuple[Value, ...]) -> tuple[Value, ...]:
     """The operands; if they are traced, possibly as a single one, whose number is the row of all their numbers."""
-    number = operands[0].data
-    return number.as_rows(operands)[0] if type(number) is not float and hasattr(number, "as_rows") else operands
+    row: tuple[Value, ...] = hooks.rows(operands)[0] if hooks.rows else operands
+    return row

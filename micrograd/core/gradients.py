@@ -1,7 +1,7 @@
 """The transaction around a backward pass: either every leaf gets its gradient or, after an error, none does."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import length_hint
 from typing import Any
@@ -17,6 +17,7 @@ Order = tuple[list[Any], list[Any]]
 class _Hooks(threading.local):
     order: Callable[[Any], Order] | None = None  # sorts graphs
     scan: Callable[..., Any] | None = None  # runs the rounds of a scan
+    rows: Callable[..., Sequence[tuple[Any, ...]]] | None = None  # makes one operand of many
 
 
 hooks = _Hooks()

@@ -4,6 +4,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain, islice, repeat
@@ -140,7 +141,7 @@ def _trace(
     trace = graph.trace
     with symbols(index, partial(trace.leaf, "p"), finds=finds) as table:
         trace.rows = Rows(trace, table, n_trained)
-        try:
+        with closing(trace), hooked(rows=trace.rows.of):
             inputs, values = _results(graph, function, partial(looped, trace))
             if trace.loops and escapes(trace, map(_number, values)):
                 table.forget()
@@ -164,8 +165,6 @@ def _trace(
                 order = _in_order(nodes, leaves) if is_own else nodes
                 with hooked(order=lambda _: (order, leaves)):
                     _differentiate(graph, values[0], [*nodes, *inputs], inputs, table, n_trained)
-        finally:
-            trace.close()
     if trace.refused:  # the function, or one of the user's closures, caught the error
         raise trace.refused
     return list(table.made.values())
@@ -302,11 +301,14 @@ def _in_order(nodes: Sequence[Value], leaves: Sequence[Value]) -> list[Value]:
     A sum of many terms is on one level. So a gradient adds up like parts one after the other, however the program was
     written.
     """
-    levels = dict.fromkeys(leaves, (0, 0))  # and lines
-    for node in nodes:  # a sum comes after sums of its level, even if it is simplified to an earlier line
-        least = max([levels[x] if x._op == node._op == "+" else (levels[x][0] + 1, 0) for x in node._prev])
-        levels[node] = max(least, (least[0], getattr(scalar.innermost(node), "id", 0)))
-    return sorted(nodes, key=levels.__getitem__)
+    levels, lines = dict.fromkeys(leaves, 0), dict.fromkeys(leaves, 0)
+    for node in nodes:
+        level, line = max(map(levels.__getitem__, node._prev)) + 1, getattr(scalar.innermost(node), "id", 0)
+        if node._op == "+":  # it comes after sums of its level, even if it is simplified to an earlier line
+            level = max([levels[x] + (x._op != "+") for x in node._prev])
+            line = max([line, *[lines[x] for x in node._prev if x._op == "+"]])
+        levels[node], lines[node] = level, line
+    return sorted(sorted(nodes, key=lines.__getitem__), key=levels.__getitem__)
 
 
 def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:

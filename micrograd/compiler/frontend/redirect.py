@@ -272,13 +272,13 @@ def _property(name: str) -> property:
 _plain_node: Any = Value._node
 Node = stand_in(Value, **_SLOTS, _node=_plain_node, _plain_class=Value)
 """The class of Values that are computed while a function is traced: their numbers are in slots."""
-_NODE = object.__new__(Node)
+NODE = object.__new__(Node)
 
 
 def _node(self: Value, data: Any, operands: tuple[Any, ...], *operation: Any) -> Any:
     """A node or a constant, of the class `Node` in a thread that traces."""
     is_traced = type(self) is Value and _thread.table is not None
-    return _plain_node(_NODE if is_traced else self, data, operands, *operation)
+    return _plain_node(NODE if is_traced else self, data, operands, *operation)
 
 
 def is_free(leaf: Value) -> bool:

@@ -12,7 +12,6 @@ add to the state, their order does not matter: the loop for the gradients then c
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from itertools import accumulate, chain, islice, repeat
 from operator import add
 from typing import Any, NamedTuple
@@ -223,13 +222,13 @@ class _Body:
         prev = dict.fromkeys(value for value in used if not value._is_constant)
         node = self.results[0]._node(RowSymbol(trace, line), tuple(prev), "scan", _backward)
 
-        def result(i: int) -> Value:
+        def result(i: int, number: Symbol) -> Value:
             def _backward(grad: Any) -> None:
                 sent[i] = grad
 
-            return node._node(trace.item(line, i), (node,), "scan", _backward)
+            return node._node(number, (node,), "scan", _backward)
 
-        return map(result, range(loop.size))
+        return map(result, range(loop.size), trace.unstack(line, loop.size))
 
     def backward(self, forward: int, sent: dict[int, Any]) -> None:
         """Record the loop for the gradients, from the gradients sent to the forward loop's results; pass its row on."""
@@ -266,7 +265,7 @@ class _Body:
         )
         first = [sent.get(i, 0) for i in range(len(state))]
         line = self._record(back, [first, *[[each.data for each in column] for column in again], *ys.values()])
-        items = map(partial(trace.item, line), range(len(loop.sums), back.size))
+        items = islice(trace.unstack(line, back.size), len(loop.sums), None)
         for value, item in zip((*self.first, *numbers), items, strict=False):
             value.grad += item
         for row in rows:

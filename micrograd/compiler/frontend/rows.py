@@ -21,13 +21,13 @@ each product. `join_products` turns them into a `dot`.
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import reduce
-from itertools import chain, count, repeat
+from itertools import chain, repeat
 from operator import add, is_
 from typing import Any, NamedTuple
 
 from micrograd import reductions, scalar
 from micrograd.compiler.frontend.operations import CONDITIONS
-from micrograd.compiler.frontend.redirect import Table
+from micrograd.compiler.frontend.redirect import NODE, Node, Table
 from micrograd.compiler.frontend.tracer import Slice, Symbol, Trace
 from micrograd.engine import Value
 
@@ -75,7 +75,7 @@ class RowSymbol:
 
     def items(self) -> list[Symbol]:
         """The numbers, one by one."""
-        return [self.trace.item(self.id, i) for i in range(self.trace.size(self.id))]
+        return self.trace.unstack(self.id, self.trace.size(self.id))
 
     def largest(self, _: Any) -> Symbol:
         """The largest of the numbers."""
@@ -110,7 +110,8 @@ class RowSum:
         self.trace, self.lines = trace, lines
 
     def __iadd__(self, other: Any) -> "RowSum":
-        self.lines += RowSymbol(self.trace, self.lines[1]).sum(other).lines  # in place, as a list that grows
+        other = other if type(other) is RowSum else RowSymbol(self.trace, self.lines[1]).sum(other)
+        self.lines += other.lines  # in place, as a list that grows
         return self
 
     def __radd__(self, start: Any) -> "RowSum":
@@ -148,7 +149,7 @@ class Row(Value):
 
     __slots__ = ("_sum", "place", "scatters", "values")
 
-    data = Value.data  # in the slot, even while Values are traced
+    data, _node = Node.data, NODE._node  # its number is in the slot; operations on it make Nodes
 
     def __init__(self, data: RowSymbol, values: tuple[Value, ...], place: Slice | None = None) -> None:
         self.data, self.values, self.place = data, values, place
@@ -164,9 +165,6 @@ class Row(Value):
     @_prev.setter
     def _prev(self, values: tuple[Value, ...]) -> None:
         self.values = values  # none, where a browser frees a graph
-
-    def _node(self, *operation: Any) -> Any:
-        return self.values[0]._node(*operation)
 
     @property
     def grad(self) -> Any:
@@ -186,8 +184,8 @@ class Row(Value):
 
     def _send(self, grad: Any) -> None:
         """Pass a gradient on to the values: a number for each, or one for all."""
-        gradients = map(grad.trace.item, repeat(grad.line), count()) if type(grad) is RowSum else repeat(grad)
-        for value, gradient in zip(self.values, gradients, strict=False):
+        each = grad.trace.unstack(grad.line, len(self.values)) if type(grad) is RowSum else repeat(grad)
+        for value, gradient in zip(self.values, each, strict=False):
             value.grad += gradient
 
     def send_at(self, index: Any, grad: Any) -> None:
@@ -208,41 +206,46 @@ class Rows:
         self._slices: dict[tuple[Value, ...], Row] = {}
         self._stacks: dict[tuple[int, ...], Row] = {}  # by their lines
 
-    def of(self, *operands: tuple[Value, ...]) -> Sequence[tuple[Value, ...]]:
+    def of(self, *operands: tuple[Any, ...]) -> Sequence[tuple[Any, ...]]:
         """Each as a tuple of one Row; or all unchanged, if they are short or not all traced."""
-        if len(operands[0]) >= SHORTEST_ROW and operands[0][0]._level == 0:
-            rows: list[Any] = [self._stack(each) if (row := self.slice(each)) is None else row for each in operands]
-            if not any(map(is_, rows, repeat(None))):
-                return [(row,) for row in rows]
-        return operands
+        if len(operands[0]) < SHORTEST_ROW:
+            return operands
+        rows: list[tuple[Row]] = []
+        for values in operands:
+            row = None if isinstance(values[0], Node) else self.slice(values)
+            if row is None and (row := self._stack(values)) is None:
+                return operands
+            rows.append((row,))
+        return rows
 
-    def slice(self, values: tuple[Value, ...]) -> Row | None:
+    def slice(self, values: tuple[Any, ...]) -> Row | None:
         """The Row of these parameters, if they lie at equal distances and all of them, or none, are trained."""
-        table, n = self._table, len(values)
-        if table.takes(values[0]):
+        try:
+            row = self._slices.get(values)
+        except TypeError:  # of what is no number
+            return None
+        table = self._table
+        if row is None and all(isinstance(value, Value) for value in values):
             for value in values:
                 table.takes(value)
-        base, end = table.index.get(values[0], 0), table.index.get(values[-1], 0)
-        if not end - base >= n - 1 > 0 or not table.assigned.keys().isdisjoint(values):
-            return None
-        row = self._slices.get(values)
-        if row is None:
-            place = Slice("p", base, (end - base) // (n - 1), n)
-            its = [*map(table.index.get, values)]
-            if its != [*place.indices] or (base < self._n_trained) != (end < self._n_trained):
-                return None
-            row = self._slices[values] = Row(RowSymbol(self._trace, self._trace.slice(*place)), values, place)
-        return row
+            its = [table.index.get(value, 0) for value in values]
+            place = Slice("p", its[0], (its[-1] - its[0]) // max(len(its) - 1, 1), len(its))
+            if place.step > 0 and its == [*place.indices] and len({i < self._n_trained for i in its}) == 1:
+                row = self._slices[values] = Row(RowSymbol(self._trace, self._trace.slice(*place)), values, place)
+        is_assigned = table.assigned and not table.assigned.keys().isdisjoint(values)
+        return None if is_assigned else row
 
-    def _stack(self, values: tuple[Value, ...]) -> Row | None:
+    def _stack(self, values: tuple[Any, ...]) -> Row | None:
         """The row of Values that are all traced, and neither constants nor conditions."""
-        numbers, trace = [value.data for value in values], self._trace
-        if {*map(type, numbers)} != {Symbol}:
+        try:
+            lines = tuple([value.data.id for value in values])
+        except AttributeError:  # of what is not traced
             return None
-        row = self._stacks.get(tuple([number.id for number in numbers]))
+        row, trace = self._stacks.get(lines), self._trace
         if row is None or not all(map(is_, row.values, values)):  # hashing the arguments takes longer
-            lines = tuple(map(trace.id, numbers))
-            if not trace.constants.keys().isdisjoint(lines) or not CONDITIONS.isdisjoint([trace.ops[i] for i in lines]):
+            lines = tuple([trace.id(value.data) for value in values])
+            is_varying = trace.constants.keys().isdisjoint(lines) and not any(value._level for value in values)
+            if not is_varying or not CONDITIONS.isdisjoint([trace.ops[line] for line in lines]):
                 return None
             row = self._stacks[lines] = Row(RowSymbol(trace, trace.stack(lines)), values)
         return row

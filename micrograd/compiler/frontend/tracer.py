@@ -23,7 +23,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from copy import copy
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import compress, repeat
 from numbers import Real
 from threading import get_ident
@@ -52,11 +52,12 @@ class TraceError(TypeError):
     """The function asks for a number while it is traced: which way it goes would be baked into the compiled code."""
 
 
-def _hash(self: object) -> int:
+def _hash(self: Any) -> int:
     """The hash of the object, for this package alone: elsewhere a lookup by it would not find an equal number."""
     if sys._getframe(1).f_code.co_filename.startswith(PACKAGE):
         return object.__hash__(self)
-    raise TraceError(f"{users_line()}: {LOOKUP}")
+    symbol: Symbol = self if type(self) is Symbol else self.data
+    return symbol._no_number(instead=LOOKUP)
 
 
 class Slice(NamedTuple):
@@ -108,10 +109,6 @@ class Symbol:
         row = self.trace.stack(tuple(map(self.trace.result, numbers)))
         return Symbol(self.trace, self.trace.row("max", (row,)))
 
-    def as_rows(self, *operands: tuple[Value, ...]) -> Any:
-        """Each of these tuples of operands as a tuple of one Row, if the trace makes Rows of them."""
-        return self.trace.rows.of(*operands) if self.trace.rows else operands
-
     def as_slice(self, values: tuple[Value, ...]) -> Any:
         """The Row of the parameters that this index selects from, if that is what the values are."""
         is_number = self.id not in self.trace.constants and self.trace.ops[self.id] not in CONDITIONS
@@ -147,8 +144,7 @@ class Symbol:
     def __bool__(self) -> NoReturn:
         self._no_number(instead=BRANCH)
 
-    def __hash__(self) -> NoReturn:
-        self._no_number(instead=LOOKUP)
+    __hash__ = _hash
 
     def __format__(self, spec: str) -> str:
         return self._no_number() if spec else repr(self)
@@ -156,16 +152,23 @@ class Symbol:
     __float__ = __int__ = __index__ = __complex__ = __round__ = __trunc__ = __floor__ = __ceil__ = _no_number
 
 
+@cache
+def _is_plain(kind: Any) -> bool:
+    """Whether these are numbers that become constants; Values and rows have operators of their own."""
+    return issubclass(kind, (int, Real)) and not issubclass(kind, Value)
+
+
 def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any]:
     is_sum, is_logic = name == "+", name in LOGIC
 
     def method(self: Symbol, other: Any) -> Any:
-        trace, kind = self.trace, type(other)
+        trace = self.trace
+        kind: Any = type(other)
         if kind is Symbol and other.trace is trace:
             return trace.add(name, (self.id, other.id))
         if is_sum and kind is int and other == 0:  # where gradients start
             return self
-        if kind is not float and (isinstance(other, Value) or not isinstance(other, (int, Real))):
+        if kind is not float and not _is_plain(kind):
             return NotImplemented
         if is_logic and other not in (0, 1):
             return NotImplemented  # & and | combine bits, and a condition has one
@@ -253,11 +256,16 @@ class Trace:
             self.maps[line] = size
         return line
 
-    def item(self, row: int, i: int) -> Symbol:
-        """The i-th number of a row that was computed."""
-        line = self._line("item", (row, i), (row,))
-        self.items[line] = i
-        return Symbol(self, line)
+    def unstack(self, row: int, size: int) -> list[Symbol]:
+        """The numbers of a row that was computed, recorded together at their first use."""
+        known = self.known["item"]
+        first = known.setdefault(row, len(self.ops))
+        lines = range(first, first + size)
+        if first == len(self.ops):
+            self.ops += ["item"] * size
+            self.operands += [(row,)] * size
+            self.items.update(zip(lines, range(size), strict=True))
+        return [Symbol(self, line) for line in lines]
 
     def _line(self, op: str, key: Any, operands: tuple[int, ...] = (), found: Any = None) -> int:
         """The line that a key stands for, recorded at its first use. `found` then gets the key, by this line."""

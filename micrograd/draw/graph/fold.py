@@ -105,7 +105,7 @@ class Folded:
             op, operands = graph.operations[k] if k == i or graph.is_inner(k) else "", self._operands(k)
             if op == "dot" and not inside:
                 n = len(operands) // 2
-                terms = [*map(list, zip(operands[:n], operands[n:-1], strict=True)), operands[-1:]]
+                terms = [*map(list, zip(operands[:n], operands[n:], strict=False)), *([x] for x in operands[2 * n :])]
             elif op == "+":
                 terms += [[x] for x in operands if graph.is_leaf(x.source)]
                 path += [x.source for x in reversed(operands) if not graph.is_leaf(x.source)]

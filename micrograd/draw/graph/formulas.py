@@ -58,7 +58,7 @@ def _constants(value: Value) -> dict[Any, Any]:
 
 # How to repeat those operations for which neither `OPERATIONS` nor `reductions` has a function of that name.
 CALLS: dict[str, Callable[..., Any]] = {
-    "dot": lambda *xs: reductions.dot(xs[: len(xs) // 2], xs[len(xs) // 2 : -1], xs[-1]),
+    "dot": lambda *xs: reductions.dot(xs[: (n := len(xs) // 2)], xs[n : 2 * n], *xs[2 * n :]),
     "//": operator.floordiv,
     "take": lambda *operands: reductions.take(operands, 0),
     "where": lambda *operands, condition: reductions.where(bool(condition), *operands),
