@@ -90,20 +90,20 @@ def lifted(other: Any, beside: Any) -> Any:
 
 def promoted(values: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
     """The values as Values of one level, the deepest among them; of the class `kind` if they are all numbers."""
-    kinds = tuple(dict.fromkeys(map(type, values)))
-    innermost, kind = _innermost(kinds, kind)
-    if len(innermost) == len(kinds):  # as in a trace of a network, which has Values of two classes
+    innermost, kind = _innermost(tuple(map(type, values)), kind)
+    if innermost is None:  # as in a network: constants, too, are Values by now
         return values
     empty = object.__new__(kind)  # constants get its class
     return tuple([v if type(v) in innermost else empty._constant(v) for v in values])
 
 
 @functools.lru_cache
-def _innermost(kinds: tuple[type, ...], kind: Any) -> tuple[set[type], Any]:
-    """The classes of the deepest level, and the first of them; no classes and `kind`, if none are classes of Values."""
-    leveled = [each for each in kinds if issubclass(each, HasLevel)]
+def _innermost(kinds: tuple[type, ...], kind: Any) -> tuple[set[type] | None, Any]:
+    """The classes of the deepest level, or None if all values are of them; and the first, or `kind` if none are."""
+    leveled = [each for each in dict.fromkeys(kinds) if issubclass(each, HasLevel)]
     kind = max(leveled, key=lambda each: each._level, default=kind)
-    return {each for each in leveled if each._level == kind._level}, kind
+    found = {each for each in leveled if each._level == kind._level}
+    return None if found.issuperset(kinds) else found, kind
 
 
 def as_number(data: Any, level: int) -> Any:

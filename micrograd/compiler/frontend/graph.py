@@ -157,7 +157,7 @@ def _trace(
             for change in (_merge_equal, partial(join_products, trace, operands)) if trace.kept else ():
                 if change(nodes):
                     nodes, leaves = order_of(operands)
-            graph.has_where = any(node._op == "where" for node in nodes)
+            graph.has_where = "where" in {node._op for node in nodes}
             graph.outputs = [trace.result(_number(value)) for value in values]
             graph.forward_end = len(trace.ops)
             _check_assigned(trace, table, n_trained)

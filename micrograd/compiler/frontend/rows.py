@@ -226,7 +226,7 @@ class Rows:
             return None
         table = self._table
         if row is None and all(isinstance(value, Value) for value in values):
-            for value in values:
+            for value in values if table.finds else ():
                 table.takes(value)
             its = [table.index.get(value, 0) for value in values]
             place = Slice("p", its[0], (its[-1] - its[0]) // max(len(its) - 1, 1), len(its))

@@ -182,7 +182,7 @@ def _function(name: str) -> Callable[..., Any]:
     value, is_composed, arity = (function := scalar.FUNCTIONS[name]).__wrapped__, function.composed, function.arity
 
     def method(*operands: Any) -> Any:
-        trace = next(operand.trace for operand in operands if isinstance(operand, Symbol))
+        trace = (operands[0] if type(operands[0]) is Symbol else operands[-1]).trace
         return value(*operands) if is_composed and not trace.keeps_composed else trace.record(name, operands)
 
     return method if arity > 1 or is_composed else lambda self: self.trace.add(name, (self.id,))
@@ -324,7 +324,7 @@ class Trace:
 
     def record(self, op: str, operands: Iterable[Any]) -> Symbol:
         """The result of an operation on Symbols and numbers."""
-        return self.add(op, tuple([self.id(operand) for operand in operands]))
+        return self.add(op, tuple([x.id if type(x) is Symbol and x.trace is self else self.id(x) for x in operands]))
 
     def add(self, op: str, lines: tuple[int, ...]) -> Symbol:
         """The result of an operation on lines: a Symbol even if it is constant, to show that it was traced."""
