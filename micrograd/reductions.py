@@ -24,8 +24,7 @@ def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
     ws, xs = _as_tuple("dot", ws), _as_tuple("dot", xs)
     if len(ws) != len(xs):
         raise ValueError(f"dot() expects two lists of the same length, not of lengths {len(ws)} and {len(xs)}")
-    if hooks.rows:
-        ws, xs = hooks.rows(ws, xs)
+    ws, xs = hooks.rows.of(ws, xs) if hooks.rows else (ws, xs)
     n, is_zero = len(ws), type(bias) is int and bias == 0
     operands = promote(*ws, *xs) if is_zero and n else promote(*ws, *xs, bias)
     ws, xs, start = operands[:n], operands[n : 2 * n], operands[2 * n :]
@@ -205,7 +204,8 @@ def _take(candidates: dict[int, Any], index: Any) -> Any:
     if hasattr(values[0], "__len__") and not isinstance(values[0], str):  # the items of a string are strings again
         return [_take(dict(zip(candidates, column, strict=True)), index) for column in zip(*values, strict=True)]
     operands = promote(*values)
-    if type(index) is not int and (row := index.as_slice(operands)) is not None:  # one operand for all weights
+    row = hooks.rows.selected(index, operands) if hooks.rows and type(index) is not int else None
+    if row is not None:  # one operand for all weights
 
         def send(grad: Any) -> None:
             row.send_at(index, grad)
@@ -238,5 +238,5 @@ def _as_tuple(op: str, values: Iterable[Any], *others: Any) -> tuple[Any, ...]:
 
 def as_row(operands: tuple[Value, ...]) -> tuple[Value, ...]:
     """The operands; if they are traced, possibly as a single one, whose number is the row of all their numbers."""
-    row: tuple[Value, ...] = hooks.rows(operands)[0] if hooks.rows else operands
+    row: tuple[Value, ...] = hooks.rows.of(operands)[0] if hooks.rows else operands
     return row

@@ -1,7 +1,7 @@
 """The transaction around a backward pass: either every leaf gets its gradient or, after an error, none does."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from operator import length_hint
 from typing import Any
@@ -17,7 +17,7 @@ Order = tuple[list[Any], list[Any]]
 class _Hooks(threading.local):
     order: Callable[[Any], Order] | None = None  # sorts graphs
     scan: Callable[..., Any] | None = None  # runs the rounds of a scan
-    rows: Callable[..., Sequence[tuple[Any, ...]]] | None = None  # makes one operand of many
+    rows: Any = None  # make one operand of many
 
 
 hooks = _Hooks()
@@ -34,7 +34,7 @@ def topological_order(root: Any) -> Order:
 
 
 @contextmanager
-def hooked(**by: Callable[[Any], Any]) -> Iterator[None]:
+def hooked(**by: Any) -> Iterator[None]:
     """Set hooks within the block, in this thread alone, as the compiler does while it traces."""
     own, before = vars(hooks), {name: getattr(hooks, name) for name in by}
     try:

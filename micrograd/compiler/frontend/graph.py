@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from micrograd import reductions, scalar
-from micrograd.compiler.frontend.redirect import Node, Table, is_free, symbols
+from micrograd.compiler.frontend.redirect import Node, is_free, symbols
 from micrograd.compiler.frontend.rounds import escapes, have_own_closures, looped, order_of
-from micrograd.compiler.frontend.rows import ALL, PASSED_ON, Rows, RowSymbol, join_products
+from micrograd.compiler.frontend.rows import ALL, NOTHING, Rows, RowSymbol, join_products
 from micrograd.compiler.frontend.tracer import PLAIN, Argument, Slice, Symbol, Trace, TraceError
 from micrograd.compiler.options import DEFAULTS, Options
 from micrograd.core.errors import PlainNumberError, shown, users_line
@@ -140,31 +140,31 @@ def _trace(
     """Complete a graph. Returns the Values that the function made; those that it finds join the index."""
     trace = graph.trace
     with symbols(index, partial(trace.leaf, "p"), finds=finds) as table:
-        trace.rows = Rows(trace, table, n_trained)
-        with closing(trace), hooked(rows=trace.rows.of):
+        rows = Rows(trace, table, n_trained)
+        with closing(rows), hooked(rows=rows):
             inputs, values = _results(graph, function, partial(looped, trace))
             if trace.loops and escapes(trace, map(_number, values)):
                 table.forget()
                 inputs, values = _results(graph, function)
             operands = tuple([value for value in values if isinstance(value, Value)])
-            trace.kept = ALL if graph.is_differentiable else PASSED_ON
+            rows.keep = ALL if graph.is_differentiable else NOTHING
             nodes, leaves = order_of(operands)
             _check_symbolic(nodes)
             is_own = have_own_closures(nodes)
             if not is_own:
-                trace.kept = PASSED_ON
+                rows.keep = NOTHING
                 nodes, leaves = order_of(operands)  # Rows lead to their values now
-            for change in (_merge_equal, partial(join_products, trace, operands)) if trace.kept else ():
+            for change in (_merge_equal, partial(join_products, trace, operands)) if rows.keep else ():
                 if change(nodes):
                     nodes, leaves = order_of(operands)
             graph.has_where = "where" in {node._op for node in nodes}
             graph.outputs = [trace.result(_number(value)) for value in values]
             graph.forward_end = len(trace.ops)
-            _check_assigned(trace, table, n_trained)
+            _check_assigned(rows)
             if graph.is_differentiable:
                 order = _in_order(nodes, leaves) if is_own else nodes
                 with hooked(order=lambda _: (order, leaves)):
-                    _differentiate(graph, values[0], [*nodes, *inputs], inputs, table, n_trained)
+                    _differentiate(graph, values[0], [*nodes, *inputs], inputs, rows)
     if trace.refused:  # the function, or one of the user's closures, caught the error
         raise trace.refused
     return list(table.made.values())
@@ -189,23 +189,21 @@ def _order(root: Value) -> Order:
     return (_in_order(nodes, leaves) if have_own_closures(nodes) else nodes), leaves
 
 
-def _check_assigned(trace: Trace, table: Table, n_trained: int) -> None:
+def _check_assigned(rows: Rows) -> None:
     """Raise TraceError if the function has set the data of a parameter to another number."""
-    for x, to in table.assigned.items():
-        i = table.index.get(x, -1)
-        if i >= 0 and getattr(to, "id", None) != trace.leaf("p", i).id:
-            which = f"parameter {i}" if i < n_trained else "a Value that it reads"
+    for x, to in rows.table.assigned.items():
+        i = rows.table.index.get(x, -1)
+        if i >= 0 and getattr(to, "id", None) != rows.trace.leaf("p", i).id:
+            which = f"parameter {i}" if i < rows.n_trained else "a Value that it reads"
             raise TraceError(
                 f"the function assigns to the data of {which}, which compiled code cannot do: assign to it between "
                 "calls, or run the function uncompiled"
             )
 
 
-def _differentiate(
-    graph: Graph, result: Any, nodes: Sequence[Value], inputs: Sequence[Value], table: Table, n_trained: int
-) -> None:
+def _differentiate(graph: Graph, result: Any, nodes: Sequence[Value], inputs: Sequence[Value], rows: Rows) -> None:
     """Record the gradients of the result. The `nodes` have the inputs, too."""
-    trace, index, gradients = graph.trace, table.index, table.numbers["grad"]
+    trace, index, gradients = graph.trace, rows.table.index, rows.table.numbers["grad"]
     # A backward() within the function has left gradients on these: add to them.
     begun = {
         p: trace.leaf("g", index[p]) + grad for p, grad in gradients.items() if p in index and type(grad) is not int
@@ -214,18 +212,18 @@ def _differentiate(
     for x in inputs:
         x.grad = 0  # what such a backward() has left on an argument is not part of the gradient
     (result if isinstance(result, Value) else Value(result)).backward(trace.leaf("seed"))
-    graph.rows = trace.rows.added()
+    graph.rows = rows.added()
     graph.argument_gradients = [trace.id(x.grad) for x in inputs]
     for p, grad in gradients.items():
-        i = index.get(p, n_trained)
-        if i < n_trained and not (type(grad) is int and grad == 0):
+        i = index.get(p, rows.n_trained)
+        if i < rows.n_trained and not (type(grad) is int and grad == 0):
             graph.parameter_gradients[i] = trace.id(grad if p in begun else trace.leaf("g", i) + grad)
     graph.gradients = {line: trace.leaf("p", i).id for i, line in graph.parameter_gradients.items()} | {
         node.grad.id: node.data.id
         for node in reversed(nodes)
         if type(node.data) is type(node.grad) is Symbol and node.data.id not in trace.constants
     }
-    graph.scales_with_seed = bool(trace.kept and not begun) or _scales_with_seed(graph)
+    graph.scales_with_seed = bool(rows.keep and not begun) or _scales_with_seed(graph)
 
 
 def _scales_with_seed(graph: Graph) -> bool:

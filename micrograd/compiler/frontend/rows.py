@@ -34,9 +34,9 @@ from micrograd.engine import Value
 SHORTEST_SUM = 4  # products in a dot: with 3, tracing 100 bodies in space takes 1.4 times as long, and a call as long
 """With 8, a GPT of numbers, whose heads have 4, takes 1.1 times as long to compile."""
 SHORTEST_ROW = 3  # values: a shorter row saves next to nothing
-PASSED_ON, SUMS, ALL = set[str](), {"combination"}, {"combination", "scatter"}
-"""The operations whose results a Row keeps: usually none, since closures may read gradients midway; SUMS within a loop;
-ALL in the last backward pass, where `take` sends numbers to slices of parameters."""
+NOTHING, SUMS, ALL = range(3)
+"""What Rows keep of the gradients sent to them: usually nothing, since closures may read gradients midway; sums, within
+a loop; in the last backward pass all, even numbers that `take` sends to one value of a slice."""
 
 
 class RowSymbol:
@@ -115,9 +115,9 @@ class RowSum:
         return self
 
     def __radd__(self, start: Any) -> "RowSum":
-        total = RowSum(self.trace, []) if type(start) is int else RowSymbol(self.trace, self.lines[1]).sum(start)
-        total.lines += self.lines
-        return total
+        if type(start) is not int:
+            self.lines[:0] = RowSymbol(self.trace, self.lines[1]).sum(start).lines
+        return self
 
     @property
     def line(self) -> int:
@@ -143,16 +143,16 @@ class RowProducts(NamedTuple):
 class Row(Value):
     """Several Values as one operand. `place` is their slice of the parameters, if they are one.
 
-    It adds up the gradients that operations in its trace's `kept` send to it, and passes on all others at once.
-    `scatters` has a line for each number that was sent to only one of its values.
+    It adds up the gradients sent to it, or passes them on at once, depending on what its `rows` keep. `scatters` has a
+    line for each number that was sent to only one of its values.
     """
 
-    __slots__ = ("_sum", "place", "scatters", "values")
+    __slots__ = ("_sum", "place", "rows", "scatters", "values")
 
     data, _node = Node.data, NODE._node  # its number is in the slot; operations on it make Nodes
 
-    def __init__(self, data: RowSymbol, values: tuple[Value, ...], place: Slice | None = None) -> None:
-        self.data, self.values, self.place = data, values, place
+    def __init__(self, rows: "Rows", line: int, values: tuple[Value, ...], place: Slice | None = None) -> None:
+        self.rows, self.data, self.values, self.place = rows, RowSymbol(rows.trace, line), values, place
         self._sum: Any = 0
         self.scatters: list[int] = []
         self._op, self.label, self._is_constant = "row", "", False
@@ -160,7 +160,7 @@ class Row(Value):
     @property
     def _prev(self) -> tuple[Value, ...]:
         """What it passes its gradient on to."""
-        return () if self.place and self.data.trace.kept else self.values
+        return () if self.place and self.rows.keep else self.values
 
     @_prev.setter
     def _prev(self, values: tuple[Value, ...]) -> None:
@@ -173,7 +173,7 @@ class Row(Value):
 
     @grad.setter
     def grad(self, total: Any) -> None:
-        if type(total) is int or self.data.trace.kept:
+        if type(total) is int or self.rows.keep:
             self._sum = total
         else:
             self._send(total)
@@ -191,7 +191,7 @@ class Row(Value):
     def send_at(self, index: Any, grad: Any) -> None:
         """Send a gradient to the value at this index."""
         trace = self.data.trace
-        if self.place and "scatter" in trace.kept:
+        if self.place and self.rows.keep == ALL:
             self.scatters.append(trace.row("scatter", (index.id, trace.id(grad), self.data.id)))
         else:
             positions = RowSymbol(trace, trace.stack(tuple(map(trace.id, range(len(self.values))))))
@@ -199,10 +199,11 @@ class Row(Value):
 
 
 class Rows:
-    """The Rows of a trace, of Values in the table and of computed ones."""
+    """The Rows of a trace, of Values in the table and of computed ones. They `keep` NOTHING, SUMS or ALL."""
 
     def __init__(self, trace: Trace, table: Table, n_trained: int) -> None:
-        self._trace, self._table, self._n_trained = trace, table, n_trained
+        self.trace, self.keep = trace, NOTHING
+        self.table, self.n_trained = table, n_trained
         self._slices: dict[tuple[Value, ...], Row] = {}
         self._stacks: dict[tuple[int, ...], Row] = {}  # by their lines
 
@@ -212,26 +213,32 @@ class Rows:
             return operands
         rows: list[tuple[Row]] = []
         for values in operands:
-            row = None if isinstance(values[0], Node) else self.slice(values)
+            row = None if isinstance(values[0], Node) else self._slice(values)
             if row is None and (row := self._stack(values)) is None:
                 return operands
             rows.append((row,))
         return rows
 
-    def slice(self, values: tuple[Any, ...]) -> Row | None:
+    def selected(self, index: Symbol, values: tuple[Value, ...]) -> Row | None:
+        """The Row of the parameters that an index selects from, if it is a traced number and that is what they are."""
+        trace = self.trace
+        is_number = index.id not in trace.constants and trace.ops[index.id] not in CONDITIONS
+        return self._slice(values) if is_number else None
+
+    def _slice(self, values: tuple[Any, ...]) -> Row | None:
         """The Row of these parameters, if they lie at equal distances and all of them, or none, are trained."""
         try:
             row = self._slices.get(values)
         except TypeError:  # of what is no number
             return None
-        table = self._table
+        table = self.table
         if row is None and all(isinstance(value, Value) for value in values):
             for value in values if table.finds else ():
                 table.takes(value)
             its = [table.index.get(value, 0) for value in values]
             place = Slice("p", its[0], (its[-1] - its[0]) // max(len(its) - 1, 1), len(its))
-            if place.step > 0 and its == [*place.indices] and len({i < self._n_trained for i in its}) == 1:
-                row = self._slices[values] = Row(RowSymbol(self._trace, self._trace.slice(*place)), values, place)
+            if place.step > 0 and its == [*place.indices] and len({i < self.n_trained for i in its}) == 1:
+                row = self._slices[values] = Row(self, self.trace.slice(*place), values, place)
         is_assigned = table.assigned and not table.assigned.keys().isdisjoint(values)
         return None if is_assigned else row
 
@@ -241,18 +248,24 @@ class Rows:
             lines = tuple([value.data.id for value in values])
         except AttributeError:  # of what is not traced
             return None
-        row, trace = self._stacks.get(lines), self._trace
+        row, trace = self._stacks.get(lines), self.trace
         if row is None or not all(map(is_, row.values, values)):  # hashing the arguments takes longer
             lines = tuple([trace.id(value.data) for value in values])
             is_varying = trace.constants.keys().isdisjoint(lines) and not any(value._level for value in values)
             if not is_varying or not CONDITIONS.isdisjoint([trace.ops[line] for line in lines]):
                 return None
-            row = self._stacks[lines] = Row(RowSymbol(trace, trace.stack(lines)), values)
+            row = self._stacks[lines] = Row(self, trace.stack(lines), values)
         return row
+
+    def close(self) -> None:
+        """End the trace, and forget the Rows, which refer to this."""
+        self.trace.close()
+        self._slices.clear()
+        self._stacks.clear()
 
     def added(self) -> list[tuple[Slice, int]]:
         """The slices of the parameters' gradients to which rows are added, and the lines of these rows."""
-        rows = [(place, row) for row in self._slices.values() if (place := row.place) and place.base < self._n_trained]
+        rows = [(place, row) for row in self._slices.values() if (place := row.place) and place.base < self.n_trained]
         sums = [(place, row.data.sum(row.grad).line) for place, row in rows if type(row.grad) is not int]
         return sorted([*sums, *[(place, line) for place, row in rows for line in row.scatters]])
 

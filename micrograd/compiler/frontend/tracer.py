@@ -109,11 +109,6 @@ class Symbol:
         row = self.trace.stack(tuple(map(self.trace.result, numbers)))
         return Symbol(self.trace, self.trace.row("max", (row,)))
 
-    def as_slice(self, values: tuple[Value, ...]) -> Any:
-        """The Row of the parameters that this index selects from, if that is what the values are."""
-        is_number = self.id not in self.trace.constants and self.trace.ops[self.id] not in CONDITIONS
-        return self.trace.rows.slice(values) if is_number and self.trace.rows else None
-
     def __floordiv__(self, other: Any) -> Any:
         remainder = self % other
         # As CPython's: a whole number up to rounding, and -1 where x % y is y itself
@@ -209,8 +204,7 @@ class Trace:
     loop `loops[i]`. Leaves and stacks compute nothing, so their lines may come after the lines that use them.
 
     If it `keeps_composed` functions, a function composed of others, such as sigmoid, is one operation, as people write
-    it; otherwise it becomes its parts, and every language has those. `finite` and `ieee` are as in Options. While it
-    has `rows`, they find the operands that are rows.
+    it; otherwise it becomes its parts, and every language has those. `finite` and `ieee` are as in Options.
     """
 
     def __init__(self, *, keeps_composed: bool = False, finite: bool = False, ieee: bool = False) -> None:
@@ -226,8 +220,6 @@ class Trace:
         self.known: dict[str, dict[Any, int]] = defaultdict(dict)  # the lines of each operation, by their operands
         self.refused: TraceError | None = None  # the first error; the function may have caught it
         self._thread = get_ident()
-        self.rows: Any = None
-        self.kept: Set[str] = frozenset()  # of a Row
 
     def __repr__(self) -> str:
         """All that it has recorded, the same text in every process: by it, a library is found in the cache."""
@@ -309,7 +301,7 @@ class Trace:
     def close(self) -> None:
         """End the trace: from here on, any use of its Symbols is an error."""
         _ = self.nothing  # passes need the line of this constant
-        self.known, self.rows = defaultdict(_no_more), None
+        self.known = defaultdict(_no_more)
 
     def reopened(self, leaves: Mapping[int, tuple[str, int]]) -> "Trace":
         """A copy of a closed trace, to record more lines in. In the copy, some lines are leaves."""
