@@ -52,7 +52,7 @@ class Lesson {
     const outcome = () => `You said: ${offered[answers[number]].replace(/(?<![.!?])$/, ".")} ${after}`;
     const said = !this.isAnswered ? "Answer, then press Train." : this.isDone ? outcome() : "Press Train to see.";
     place.replaceChildren(
-      html("fieldset", { className: "models" }, html("legend", {}, question), ...chips),
+      html("fieldset", { className: "models" }, html("legend", {}, question), html("div", { className: "answers" }, ...chips)),
       html("p", { className: "said" }, html("span", { role: "status" }, said), go("Back", number - 1), `${number + 1} of ${parts.length}`, go("Next", number + 1)),
     );
     find(`[data-lesson="${within}"]`, place)?.focus();

@@ -85,7 +85,7 @@ class Network {
     const { columns, units } = this.model, width = this.place.clientWidth, fullest = Math.max(...columns.map((c) => Math.min(c.length, 16)));
     const below = innerHeight - scrollY - this.place.getBoundingClientRect().top, isAlone = !!this.place.closest(".embed");
     const isBeside = matchMedia("(min-width:46rem)").matches; // above the losses
-    const room = isAlone ? below - 16 : isBeside ? Math.max(240, Math.min(376, below - 196)) : 376;
+    const room = isAlone ? below - 16 : isBeside ? Math.max(210, Math.min(376, below - 190)) : 376;
     const pitch = Math.max(24, Math.min(84, room / fullest)), named = pitch > 44;
     const side = Math.min(named ? pitch - 20 : pitch - 4, (0.55 * width) / columns.length);
     const wide = this.hasMaps ? side : Math.max(side, Math.min(56, (0.7 * width) / columns.length)); // for six characters

@@ -64,15 +64,15 @@ def page(
         "validation": held,
         "sets": DATA_SETS,
         "kinds": kinds,
-        "loss": [getattr(loss, "__name__", ""), boundary(loss, kinds) if kinds else 0],  # where its classes cost the same
+        "loss": [getattr(loss, "__name__", ""), boundary(loss, kinds) if kinds else 0],
         "worker": f"{source('random.js')}\n{source('worker.js')}\nserve([\n{', '.join(codes)}]);\n",
     }
     packed = base64.b64encode(zlib.compress(json.dumps(content).encode(), 9))
     return shell.page(
         __package__,
         title="Playground" if len(models) > 1 else f"Playground: {parts[0]['title']}",
-        summary="Press Train: in each step, the weights move a little so that the output fits the examples better."
-        + " You can change anything here." * (not lesson),
+        summary="Press Train: in each step, the weights move a little so that the output fits the examples better. "
+        "You can change anything here." * (not lesson),
         data=f'<script type="text/plain" id="document">{packed.decode()}</script>\n',
         style=shell.CHART_STYLE,
         scripts=PARTS,
