@@ -51,14 +51,15 @@ def has_value(operand: Any) -> bool:
 
 def value_for_number(nodes: list[Any]) -> TypeError:
     """The error of the first of these nodes whose closure, called alone, does so."""
-    for node in nodes:
+
+    def is_cause(node: Any) -> bool:
         for operand in node._prev:
             operand.grad = scalar.zero(operand.data)
         node._backward(scalar.zero(node.data) + 1)
-        if any(map(has_value, node._prev)):
-            break
-    came = f"the _backward of {expression(node)} adds a Value to a gradient, not a number"
-    return TypeError(f"{came}: compute with x.data, as in `x.grad += grad * x.data`")
+        return any(map(has_value, node._prev))
+
+    came = f"the _backward of {expression(next(filter(is_cause, nodes), nodes[-1]))} adds a Value to a gradient"
+    return TypeError(f"{came}, not a number: compute with x.data, as in `x.grad += grad * x.data`")
 
 
 @contextmanager
