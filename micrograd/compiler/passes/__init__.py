@@ -56,18 +56,11 @@ def program(graph: Graph, ends: Ends, *, lanes: bool = False) -> Program:
     trace, results = graph.trace, ends.returned
     lines = [*results, *ends.gradients.values()]
     nodes = expressions(trace, lines, ends.rows, backward=graph.forward_end)
-    leaves: dict[int, Place] = dict(trace.leaves)
+    leaves: dict[Any, Place] = dict(trace.leaves)
     leaves |= {line: (f"&{row.array}", row.base) for line, row in trace.slices.items()}  # for `take_at`
     leaves |= {id: (f"={float(number)!r}", 0) for id, number in trace.constants.items()}
-    table, tables = _constants(graph, nodes, lines)
-    constants = [trace.constants[id] for id in table]
-    leaves |= {id: ("c", i) for i, id in enumerate(table)}
-    for column in tables:
-        tables[column] = Slice("c", len(constants), 1, len(column))
-        constants += map(trace.constants.__getitem__, column)
-    leaves |= {place: place for place in chain(*[table.places for table in tables.values()])}
-    _take_from(tables, nodes)
-    passes, layout = _passes(nodes, leaves, results, tables, graph.forward_end, lanes)
+    constants, places = _constants(graph, nodes, lines)
+    passes, layout = _passes(nodes, leaves | places, results, graph.forward_end, lanes)
     kernel = passes["roll"]
     kernel += reroll(
         [
@@ -87,9 +80,8 @@ def program_for_many(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> P
 
 
 def _passes(
-    nodes: Sequence[Node], leaves: dict[int, Place], results: Sequence[int], tables: dict[Any, Slice], backward: int,
-    lanes: bool,
-) -> tuple[dict[str, Kernel], Layout]:  # fmt: skip
+    nodes: Sequence[Node], leaves: dict[Any, Place], results: Sequence[int], backward: int, lanes: bool
+) -> tuple[dict[str, Kernel], Layout]:
     """The kernel for the nodes after each pass, level by level or in trace order, and the places of their lines.
 
     Trace order is tried first for long sequential programs, where few like operations share a level. If the first
@@ -104,7 +96,7 @@ def _passes(
         if found and order == "trace" and block_size > LARGE_BLOCKS:
             continue
         places = {} if order == "tables" else dict(zip(results, in_y, strict=True))
-        layout = Layout(places | leaves, tables=tables, lanes=lanes)
+        layout = Layout(places | leaves, lanes=lanes)
         if order == "level":
             blocks = by_level(levels, layout, steps_of)
             fused = fuse(blocks)
@@ -122,41 +114,45 @@ def _passes(
     return min(found, key=itemgetter(0))[1:]
 
 
-def _constants(graph: Graph, nodes: Sequence[Node], lines: Sequence[int]) -> tuple[list[int], dict[Any, Any]]:
-    """The constants that go into a table, so that loops can run over them: none, if they are few.
+def _constants(graph: Graph, nodes: list[Node], lines: Sequence[int]) -> tuple[list[float], dict[Any, Place]]:
+    """The numbers in a table of constants, so that loops can run over them, and the places of lines in it.
 
-    Whole numbers come first, in ascending order; the others in order of first use. What a loop reads round by round, or
-    a `take` chooses from, goes there as it is, if all of it is constant.
+    What a loop reads round by round, or a `take` chooses from, goes there as it is, if all of it is constant: the nodes
+    then read the places. After these, unless they are few, come the whole numbers among the other constants, in
+    ascending order, and the others in order of first use.
     """
-    numbers, every = graph.trace.constants, list(_every(nodes))
-    read: list[Any] = [column for node in every if node.round for column in node.columns if type(column) is tuple]
-    read += [node.taken for node in every if node.taken]
-    tables = dict.fromkeys(
-        each for each in read if len(each) > MANY_CONSTANTS and len({*each}) > 1 and numbers.keys() >= {*each}
-    )
-    others = [each for each in read if each not in tables]
-    columns = [
-        column[: -len(node.taken)] if node.taken in tables else column
-        for node in every if not node.round for column in node.columns if type(column) is tuple
-    ]  # fmt: skip
-    used = dict.fromkeys(filter(numbers.__contains__, chain(*columns, *others, lines)))
-    ordered = sorted(used, key=lambda id: numbers[id] if float(numbers[id]).is_integer() else math.inf)
-    return ordered if len(ordered) > MANY_CONSTANTS else [], tables
+    numbers, table, tables = graph.trace.constants, list[float](), dict[Any, Any]()
 
+    def tabled(column: Any) -> Any:
+        """The places of a column in the table; or the column, if it does not go there as it is."""
+        is_constant = len(column) > MANY_CONSTANTS and len({*column}) > 1 and numbers.keys() >= {*column}
+        if is_constant and column not in tables:
+            tables[column] = Slice("c", len(table), 1, len(column)).places
+            table.extend(map(numbers.__getitem__, column))
+        return (*tables.get(column, column),)
 
-def _take_from(tables: dict[Any, Slice], nodes: list[Node]) -> None:
-    """Let each `take` that chooses from a table read the places there, which are leaves, in place of its lines."""
-    for i, node in enumerate(nodes):
+    every = [*_every(nodes)]
+    for its, i in every:
+        node = its[i]
         if node.round:
-            _take_from(tables, node.round.nodes)
-        elif node.taken in tables:
-            column: Any = (*node.columns[0][: -len(node.taken)], *tables[node.taken].places)
-            nodes[i] = node._replace(columns=(column,))
+            columns = [tabled(column) if type(column) is tuple else column for column in node.columns]
+            its[i] = node._replace(columns=tuple(columns))
+        elif n := node.n_taken:
+            its[i] = node._replace(columns=((*node.columns[0][:-n], *tabled(node.columns[0][-n:])),))
+    read = sorted([its[i] for its, i in every], key=lambda node: node.round is not None)
+    others = [column for node in read for column in node.columns if type(column) is tuple]
+    used = dict.fromkeys(filter(numbers.__contains__, chain(*others, lines)))
+    ordered = sorted(used, key=lambda id: numbers[id] if float(numbers[id]).is_integer() else math.inf)
+    places: dict[Any, Place] = {place: place for each in tables.values() for place in each}
+    if len(ordered) > MANY_CONSTANTS:
+        places |= zip(ordered, Slice("c", len(table), 1, len(ordered)).places, strict=True)
+        table += map(numbers.__getitem__, ordered)
+    return table, places
 
 
-def _every(nodes: Sequence[Node]) -> Iterator[Node]:
-    """The nodes, and those in the rounds of loops."""
-    for node in nodes:
-        yield node
+def _every(nodes: list[Node]) -> Iterator[tuple[list[Node], int]]:
+    """Where the nodes are, and those in the rounds of loops: in which list, at which index."""
+    for i, node in enumerate(nodes):
+        yield nodes, i
         if node.round:
             yield from _every(node.round.nodes)

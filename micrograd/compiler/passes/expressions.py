@@ -66,11 +66,10 @@ class Node(NamedTuple):
                 yield Node(line, self.form, columns, place)
 
     @property
-    def taken(self) -> tuple[int, ...]:
-        """What a `take` of numbers chooses from, at the end of its column."""
-        if self.size or not isinstance(self.form, Call) or self.form.op != "take":
-            return ()
-        return self.columns[0][1 - len(self.form.operands) :]
+    def n_taken(self) -> int:
+        """How many numbers a `take` chooses from, at the end of its column; 0 for a row or anything else."""
+        is_take = isinstance(self.form, Call) and self.form.op == "take" and not self.size
+        return len(self.form[1]) - 1 if is_take else 0
 
     @property
     def read(self) -> Iterator[Any]:

@@ -51,7 +51,7 @@ class _Rounds:
         self.moving: dict[str, tuple[str, int]] = {}  # the arrays and strides, by these names
         mine = {line for node in self.its.nodes for line in (node.line, *node.items)}  # also if it is a sum outside
         places = {line: place for line, place in layout.items() if line not in mine}
-        self.own = Layout(places, f"{self.prefix}t", tables=layout.tables)
+        self.own = Layout(places, f"{self.prefix}t")
         self.own.rows, self.own.kept = dict(layout.rows), dict(layout.kept)
 
     def before(self) -> Kernel:

@@ -31,16 +31,13 @@ LoopSteps = Callable[[Node, "Layout"], Kernel]
 class Layout(dict[Any, Place]):
     """The place of each line: at first, of leaves and results only. `rows` has the places of nodes that are rows.
 
-    Names of arrays for other lines begin with `prefix`. `tables` has the places of columns of constants. For each
-    forward loop, `kept` has the places of what its backward loop reads, in the order of the rounds. With `lanes`, rows
-    of triangles begin at even distances.
+    Names of arrays for other lines begin with `prefix`. For each forward loop, `kept` has the places of what its
+    backward loop reads, in the order of the rounds. With `lanes`, rows of triangles begin at even distances.
     """
 
-    def __init__(
-        self, places: dict[Any, Place], prefix: str = "t", *, tables: dict[Any, Slice], lanes: bool = False
-    ) -> None:
+    def __init__(self, places: dict[Any, Place], prefix: str = "t", *, lanes: bool = False) -> None:
         super().__init__(places)
-        self.prefix, self.tables, self.lanes = prefix, tables, lanes
+        self.prefix, self.lanes = prefix, lanes
         self.rows: dict[int, Slice] = {}
         self.kept: dict[int, dict[int, Slice]] = {}
         self.keeps: set[int] = set()
@@ -78,8 +75,7 @@ class Layout(dict[Any, Place]):
             (array, *others), bases = zip(*map(self.__getitem__, column), strict=True)
             steps = {*map(sub, bases[1:], bases)}
             is_even = {*others} == {array} and len(steps) == 1
-            place = Slice(array, bases[0], sum(steps), len(bases)) if is_even else self.tables.get(column)
-            self._whole[column] = place
+            self._whole[column] = Slice(array, bases[0], sum(steps), len(bases)) if is_even else None
         return self._whole[column]
 
     def stretches(self, columns: Sequence[Column], size: int, items: Sequence[Any] = ()) -> Iterator[list[Any]]:
@@ -91,7 +87,7 @@ class Layout(dict[Any, Place]):
         if None not in whole and None not in items:  # as most do
             yield whole
             return
-        of_each = [self.places(self.tables.get(column, column)) for column in columns]
+        of_each = [*map(self.places, columns)]
         places = zip(*[of * size if len(of) == 1 else of for of in of_each], strict=True)
         arrays, indices = zip(*[zip(*each, strict=True) for each in places], strict=True)
         kinds = [item is not None and kind for item, kind in zip(items, arrays, strict=True)] if items else arrays
