@@ -8,6 +8,7 @@ import subprocess
 import sys
 from array import array
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -26,75 +27,7 @@ from tests.operations import FUNCTIONS, OPERATORS
 
 pytestmark = pytest.mark.long
 
-CALLER = """/* Calls what was generated with the numbers in a file, and writes what it gives to another. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-typedef struct {
-    const double *numbers;
-    const int64_t *rows;
-} column;
-typedef struct {
-    const double *p;
-    const column *x;
-    const int64_t *at;
-    double seed;
-    double *g, *y, *work;
-    int64_t n;
-    double sum;
-} call;
-#ifdef MODEL
-#include "model.h"
-static int64_t room = 0;
-static int run(call *c)
-{
-    if (c->g)
-        model_backward(c->p, c->x->numbers, c->g, c->y);
-    else
-        model_forward(c->p, c->x->numbers, c->y);
-    return 0;
-}
-#else
-typedef int function(call *);
-#ifdef _WIN32
-#include <windows.h>
-#else
-extern function run;
-extern const int64_t room;
-#endif
-#endif
-
-int main(int argc, char **argv)
-{
-#if defined(_WIN32) && !defined(MODEL)
-    HMODULE library = LoadLibraryA("program.dll");
-    if (!library)
-        return 2;
-    function *run = (function *)(void (*)(void))GetProcAddress(library, "run");
-    int64_t room = *(const int64_t *)(void (*)(void))GetProcAddress(library, "room");
-#endif
-    double sizes[5]; /* numbers of parameters, inputs and outputs, of examples in a call, and of calls */
-    FILE *from = fopen(argv[1], "rb"), *to = fopen(argv[2], "wb");
-    if (argc != 3 || !from || !to || fread(sizes, sizeof(double), 5, from) != 5)
-        return 3;
-    size_t n = sizes[0], inputs = sizes[1] * sizes[3], outputs = sizes[2] * sizes[3];
-    double *p = calloc(n + 1, sizeof(double)), *g = calloc(n + 1, sizeof(double));
-    double *x = calloc(inputs + 1, sizeof(double)), *y = calloc(outputs + 1, sizeof(double)), *work = malloc(room + 1);
-    if (fread(p, sizeof(double), n, from) != n)
-        return 4;
-    for (int i = 0; i < sizes[4]; i++) {
-        if (fread(x, sizeof(double), inputs, from) != inputs)
-            return 5;
-        const column argument = {x, 0};
-        double flags = run(&(call){p, &argument, 0, 1.0, n ? g : 0, y, work, (int64_t)sizes[3], 0.0});
-        fwrite(&flags, sizeof(double), 1, to);
-        fwrite(y, sizeof(double), outputs, to);
-    }
-    fwrite(g, sizeof(double), n, to);
-    return fclose(to);
-}
-"""
+CALLER, MAIN = (Path(__file__).with_name(name).read_text() for name in ("caller.c", "shuffles.c"))
 
 
 class Target:
@@ -310,36 +243,11 @@ def test_libraries_the_loop_of_a_training_and_exports_build_for(ziglang, tmp_pat
     target.compile(tmp_path, *flags, "-c", "model.c", "-o", "model.o")
 
 
-MAIN = """
-#include <stddef.h>
-#include <stdio.h>
-static int64_t order[70000];
-
-static void shuffled(int n, int times)
-{
-    uint32_t state[625] = {%s};
-    for (int i = 0; i < times; i++)
-        shuffle(state, order + n * i, n);
-    for (int i = 0; i < n * times; i++)
-        printf("%%d ", (int)order[i]);
-}
-
-int main(void)
-{
-    printf("%%d %%d ", (int)sizeof(job), (int)offsetof(job, taken));
-    shuffled(7, 20);
-    shuffled(257, 2);
-    shuffled(70000, 1);
-    return 0;
-}
-"""
-
-
 def test_a_training_is_what_it_is_here_and_shuffles_as_python_does(target, tmp_path):
     """C and Python lay out a job alike: its size and its last field are where ctypes has them."""
     expected = [loop.ctypes.sizeof(loop.LoopArguments), loop.LoopArguments.taken.offset]
     for n, times in (7, 20), (257, 2), (70_000, 1):
         expected += orders(n, times, random.Random(3))
     words = ", ".join(f"{word}u" for word in random.Random(3).getstate()[1])
-    source = loop.source(UpdateKernel(SGD([Value(1.0)]))) + MAIN % words
+    source = loop.source(UpdateKernel(SGD([Value(1.0)]))) + MAIN.replace("WORDS", words)
     assert [*map(int, target.prints(tmp_path, source))] == expected
