@@ -258,6 +258,8 @@ LIKE_THE_ENGINE: dict[str, Any] = {
     "constants 0 and 1": lambda x, ws: dot([0.0, 1.0, *ws[:2]], [*ws[:2], *x[:2]], 0.5),
     "zeros of both signs": lambda x, ws: dot([0.0, -0.0, *ws[:2]], [*ws[:2], *x[:2]], -0.0),
     "several levels": lambda x, ws: functional.grad(lambda y: dot([y, ws[0]], [ws[1], y], y * y))(x[0]) * x[0],
+    "numbers without their Values": lambda x, ws: dot(ws[:4], [x[0].data, *x[1:]]) * dot([ws[0].data, *ws[1:4]], x),
+    "rows within a derivative": lambda x, ws: functional.grad(lambda y: dot(ws[:3], [y * y, x[1], y]) * y)(x[0]),
     "a discarded sum": lambda x, ws: plus_products(x, where(True, 0.5, plus_products(x, 0.0, ws[:4])), ws[:4]),
     "the largest, alone": lambda x, ws: maximum(*ws) * x[0] + ws[0] * ws[0],
     "the largest in a sum": lambda x, ws: maximum(*ws) + micrograd.sum(ws),

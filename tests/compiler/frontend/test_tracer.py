@@ -3,6 +3,7 @@
 import inspect
 import math
 import re
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
@@ -197,6 +198,16 @@ def test_a_question_for_the_number_is_answered_at_the_users_line_with_the_remedy
     text = inspect.getsourcelines(function)[0][0].strip()
     assert str(error.value).startswith(f"{__file__}:{line}, `{text}`: ")
     assert [remedy for remedy in remedies if remedy not in str(error.value)] == []
+
+
+def test_a_lookup_is_an_error_even_if_the_function_catches_it():
+    def function(x):
+        with suppress(TraceError):
+            return {0: 1.0}[x] * x
+        return x * 3.0
+
+    with pytest.raises(TraceError, match="take"):
+        micrograd.compile(function, (1.0,), backend="python")
 
 
 def test_a_line_without_source_is_named_by_its_number():
