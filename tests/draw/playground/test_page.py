@@ -602,35 +602,26 @@ def test_points_are_added_moved_and_removed_by_mouse(shown):
 def test_a_finger_on_the_plane_scrolls_the_page_moves_a_point_or_adds_one(shown):
     look = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
     tab = shown(xs=data.xor()[0], ys=data.xor()[1], browser=look)
-    tab.locator("#plane").scroll_into_view_if_needed()
     send = tab.context.new_cdp_session(tab).send
 
-    def swipe(x, y, by):
-        for k in range(10):
-            points = [{"x": x, "y": y + by * k / 8}] if k < 9 else []
-            send(
-                "Input.dispatchTouchEvent",
-                {"type": ["touchMove", "touchStart", "touchEnd"][(k == 0) + 2 * (k == 9)], "touchPoints": points},
-            )
-        tab.wait_for_timeout(300)
+    def swipe(by, condition):
+        x, y = place(tab, 0.5, 0.5)
+        for kind, shares in (("touchStart", [0]), *(("touchMove", [k / 8]) for k in range(1, 9)), ("touchEnd", [])):
+            points = [{"x": x, "y": y + by * share} for share in shares]
+            send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        until(tab, condition)
+        until(
+            tab, "new Promise((done, _, y = scrollY) => setTimeout(() => done(scrollY === y), 100))"
+        )  # it stands still
+        return [count_of(tab), tab.evaluate("scrollY"), tab.evaluate("micrograd.loss()")]
 
-    def found():
-        drawn(tab)
-        return round(tab.evaluate("scrollY")), count_of(tab), tab.evaluate("micrograd.loss()")
-
-    before = found()
-    swipe(*place(tab, 0.5, 0.5), -120)
-    scrolled = found()
-    assert scrolled[0] > before[0]
-    assert scrolled[1:] == before[1:]
-    tab.touchscreen.tap(*place(tab, 0.5, 0.5))
-    until(tab, f"micrograd.loss() !== {before[2]}")
-    added = found()
-    assert added[1] == 5
-    swipe(*place(tab, 0.5, 0.5), 60)
-    moved = found()
-    assert moved[:2] == added[:2]
-    assert moved[2] != added[2]
+    loss = tab.evaluate("micrograd.loss()")
+    n, scrolled, same = swipe(-120, "scrollY > 0")
+    assert (n, scrolled > 0, same) == (4, True, loss)
+    n, there, added = swipe(0, f"micrograd.loss() !== {loss}")
+    assert (n, there, added != loss) == (5, scrolled, True)
+    n, there, moved = swipe(60, f"micrograd.loss() !== {added}")
+    assert (n, there, moved != added) == (5, scrolled, True)
 
 
 def test_points_are_added_moved_and_removed_by_keys(shown):
@@ -781,23 +772,11 @@ def test_units_are_switched_off_and_weights_dragged_and_held_and_the_history_tel
     assert history.first.inner_text() == "Step 40: h1[0].w0 learns again."
 
 
-def press_slowly(tab, selector):
-    """Press the mouse on what is there now, and release it some frames later."""
-    tab.locator(selector).scroll_into_view_if_needed()
-    x, y, width, height = tab.evaluate(
-        f"Object.values(document.querySelector({selector!r}).getBoundingClientRect().toJSON())"
-    )[:4]
-    tab.mouse.move(x + width / 2, y + height / 2)
-    tab.mouse.down()
-    tab.evaluate("new Promise(done => setTimeout(done, 100))")
-    tab.mouse.up()
-
-
 def test_while_it_trains_the_history_can_be_undone_and_it_pauses_once_there_are_no_points(shown):
     tab = shown(xs=[[0.0, 0.0], [1.0, 1.0]], ys=[0, 1])
     after(tab, "await micrograd.hold('out.w0');")
     tab.click("#play")
-    press_slowly(tab, "#history button")
+    tab.click("#history button", delay=100)  # some frames
     until(tab, "document.querySelector('#history').textContent.includes('learns again')")
     assert tab.evaluate("document.querySelector('#status').ariaLive") == "off"
     tab.click("#tools label:last-of-type")
