@@ -164,11 +164,12 @@ def _extreme(name: str, extreme: Callable[..., Any], is_beaten_by: Callable[...,
 def where(condition: Any, a: Any, b: Any) -> Value:
     """`a` if the condition holds, else `b`, as a node, so that compiled code decides again at each call.
 
-    Both are computed and differentiated. The gradient of the one not chosen is multiplied by 0, and so becomes NaN if
-    its derivative is infinite. If computing it would raise an error, choose a safe operand first:
-    `where(x > 0, where(x > 0, x, 1.0).log(), 0.0)`.
+    A number as the condition holds unless it is 0, as in a mask. Both are computed and differentiated. The gradient of
+    the one not chosen is multiplied by 0, and so becomes NaN if its derivative is infinite. If computing it would raise
+    an error, choose a safe operand first: `where(x > 0, where(x > 0, x, 1.0).log(), 0.0)`.
     """
     operands = x, y = promote(a, b)
+    condition = condition != 0 if isinstance(condition, Value) else condition  # the number may be traced
 
     def _backward(grad: Any) -> None:
         x.grad += scalar.where(condition, grad, 0)

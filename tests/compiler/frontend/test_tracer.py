@@ -17,9 +17,10 @@ from tests.helpers import backward, bits, close, eager
 PARAMETER = Value(1.0)
 
 
-def test_conditions_are_numbers_where_numbers_are_asked_for(backend):
+def test_conditions_are_numbers_where_numbers_are_asked_for_and_numbers_conditions(backend):
     def function(x):
-        return [x > 0, (x > 0) * 1.0, (x > 0) * x + (x <= 0), where(x > 0, x > 1, x), -(x > 0), (x > 0) + 0.0]
+        numbers = [x > 0, (x > 0) * 1.0, (x > 0) * x + (x <= 0), where(x > 0, x > 1, x), -(x > 0), (x > 0) + 0.0]
+        return [*numbers, where(x - 2, x, 5.0), where(x * (x > 1), x, 5.0)]
 
     fast = micrograd.compile(function, (1.0,), backend=backend)
     for x in (-1.0, 0.5, 2.0):
