@@ -146,6 +146,7 @@ def _until(step: Step, first: Any, until: Until) -> Step:
     def its(pair: Any, x: Any) -> tuple[Any, Any]:
         _, state = pair
         over = until(state)
+        over = over != 0 if isinstance(over, Value) else over  # a number ends a loop unless it is 0
 
         def chosen(tree: Any, other: Any) -> Any:
             return _filled(tree, (where(over, a, b) for a, b in zip(_leaves(tree), _leaves(other), strict=True)))

@@ -74,7 +74,7 @@ def of_constants(w, s, xs):
 
 def until(w, s, xs):
     """A loop that ends early, one that does not, and one that is over at once, since its step has no value there."""
-    a, _ = scan(lambda v, _: (v * 0.7 + w[0] * 0.01, None), s[0] + 2.0, length=30, until=lambda v: v < 0.5)
+    a, _ = scan(lambda v, _: (v * 0.7 + w[0] * 0.01, None), s[0] + 2.0, length=30, until=lambda v: (0.5 - v).relu())
     b, _ = scan(lambda v, x: ([v[0] + x[0] * w[1], v[1] + 1.0], None), [s[1], 0.0], xs, until=lambda v: v[0] > 1e9)
     c, _ = scan(lambda v, x: (v - w[2] * x[0] / (v - s[0]), None), s[0], xs, until=lambda v: abs(v - s[0]) < 0.1)
     return a * b[0] + b[1] + c
