@@ -316,11 +316,11 @@ def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
     except (TypeError, IndexError) as error:
         if isinstance(error, PlainNumberError):
             raise TraceError(f"{users_line(error)}: {PLAIN}") from error
-        if not re.search("Value|(valid|as) indices", str(error)) or not re.search("indices|as an integer", str(error)):
+        if not re.search("Value.* as an integer|(valid|as|slice) indices|indices .*Value", str(error)):
             raise
         raise TraceError(
             f"{users_line(error)}: {error}. While a function is compiled, the numbers in its arguments are not known "
-            "yet: write micrograd's take(values, index) for values[index], and use a constant for range()"
+            "yet: write micrograd's take(values, index) for values[index], and use a constant for range() or a slice"
         ) from error
 
 

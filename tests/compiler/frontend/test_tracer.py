@@ -159,7 +159,7 @@ def test_infinite_and_undefined_constants_compile(backend):
         micrograd.compile(lambda x: x / 0.0, (1.0,), backend=backend)(1.0)
 
 
-BRANCH, PLAIN, LOOKUP = ("where(", "relu", "until="), ("x.floor()", "scalar", "take("), ("take(values, index)",)
+BRANCH, PLAIN, LOOKUP = ("where(", "until=", "& and |"), ("x.floor()", "scalar", "take("), ("take(values, index)",)
 
 
 @pytest.mark.parametrize(("remedies", "function"), [
@@ -181,6 +181,7 @@ BRANCH, PLAIN, LOOKUP = ("where(", "relu", "until="), ("x.floor()", "scalar", "t
     (PLAIN, lambda x: range(x.data)[0]),
     (LOOKUP, lambda x: [1.0][x]),
     (LOOKUP, lambda x: np.eye(2)[x]),
+    (LOOKUP, lambda x: [1.0, 2.0][:x][0]),
     (BRANCH, lambda x: 1 < x < 2),
     (BRANCH, lambda x: np.max(np.array([x, x]))),
     (BRANCH, lambda x: functional.grad(lambda v: v if v > 0 else -v)(x)),
