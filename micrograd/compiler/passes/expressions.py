@@ -376,7 +376,8 @@ class _Merger:
             self._add_node(line, tree)
             return
         self.conditions[line] = tree
-        if _size(tree) > LONG_CONDITION:
+        _form(tree, read := list[int]())
+        if len(read) > LONG_CONDITION:
             self._number(line)
 
     def _add_node(self, line: int, tree: Call) -> None:
@@ -413,11 +414,6 @@ def _form(tree: Call, operands: list[int]) -> Call:
             parts.append(len(operands))
             operands.append(part)
     return Call(tree.op, tuple(parts))
-
-
-def _size(value: Any) -> int:
-    """How many operands a tree of operations has."""
-    return sum(map(_size, value.operands)) if isinstance(value, Call) else 1
 
 
 def numbers(column: Column) -> Sequence[Any]:

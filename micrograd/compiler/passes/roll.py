@@ -115,11 +115,8 @@ def repeats(
     In each round of a loop, the steps are of the same kinds, and each base differs by the same stride from the one in
     the round before. A round has at most the `longest` number of steps.
     """
-    n = len(kinds)
-    if n < FEWEST_ROUNDS:
-        yield from ((i, 1, 1) for i in range(n))
-        return
     numbers = numbered(kinds)
+    n = len(numbers)
     following = [0] * n  # the next step of the same kind, for each but the last
     latest: dict[int, int] = {}
     for i, kind in enumerate(numbers):
