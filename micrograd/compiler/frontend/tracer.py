@@ -37,9 +37,9 @@ from micrograd.engine import Value
 
 NO_NUMBER = "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of "
 BRANCH = NO_NUMBER + (
-    "a branch, max() or sorted(), use where(condition, a, b), relu, maximum or abs, which choose at each call; instead "
-    "of `and` and `or`, & and |, as in (0 < x) & (x < 1); instead of a while loop, scan() with until=; instead of "
-    "np.maximum or np.clip on an array, [maximum(v, 0.0) for v in x]"
+    "a branch, max() or sorted(), use where(condition, a, b), in closures scalar.where, or relu, maximum or abs, which "
+    "choose at each call; instead of `and` and `or`, & and |, as in (0 < x) & (x < 1); instead of a while loop, scan() "
+    "with until=; instead of np.maximum or np.clip on an array, [maximum(v, 0.0) for v in x]"
 )
 LOOKUP = NO_NUMBER + "a lookup in a dict or a set, use take(values, index)"
 PLAIN = NO_NUMBER + (
