@@ -4,10 +4,12 @@ import json
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
 NODE = shutil.which("node")
+USES = Path(__file__).with_name("compiler").joinpath("targets", "uses.mjs").as_uri()
 needs_node = pytest.mark.skipif(NODE is None, reason="there is no Node here")
 
 AS_JSON = "JSON.stringify(results, (_, x) => typeof x === 'number' ? (Object.is(x, -0) ? '-0' : `${x}`) : x)"
@@ -16,6 +18,8 @@ AS_JSON = "JSON.stringify(results, (_, x) => typeof x === 'number' ? (Object.is(
 
 def in_node(directory, script):
     """The `results` that a script in a directory computes: nested lists, objects and numbers."""
+    if NODE is None:
+        pytest.skip("there is no Node here")
     path = directory / "script.mjs"
     path.write_text(f"{script}\nprocess.stdout.write({AS_JSON});\n", encoding="utf-8")
     done = subprocess.run([NODE, path], cwd=directory, capture_output=True, text=True, timeout=600)
@@ -23,13 +27,13 @@ def in_node(directory, script):
     return parsed(done.stdout)
 
 
-def exported(directory, fast, script, **options):
-    """What a script computes with the exports of a compiled function: `parameters`, `forward`, `backward`, and others.
+def exported(directory, fast, expression, **options):
+    """What an expression gives with the exports of a compiled function, of all of which there is a `model`.
 
-    The module is in the directory afterwards, as model.mjs."""
+    The module is in the directory afterwards, as model.mjs. `uses` is what stands in uses.mjs."""
     fast.export_js(directory / "model.mjs", **options)
-    names = "inputs, outputs, parameters, forward, backward, valueAndGrad, createState, update, learningRate"
-    return in_node(directory, f'import * as model from "./model.mjs";\nconst {{ {names} }} = model;\n{script}')
+    imports = f'import * as model from "./model.mjs";\nimport * as uses from "{USES}";\n'
+    return in_node(directory, f"{imports}const {{ forward, parameters }} = model, results = {expression};")
 
 
 def parsed(text):

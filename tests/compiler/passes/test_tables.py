@@ -12,7 +12,6 @@ from micrograd.compiler.passes import program
 from micrograd.compiler.passes.sums import in_steps
 from tests.compiler.targets.test_javascript import assert_same_backward
 from tests.helpers import assert_close, backward, eager, flat, needs_compiler
-from tests.javascript import needs_node
 from tests.kernels import everything, graph_of
 
 N = 20
@@ -77,7 +76,6 @@ def test_c_computes_what_the_engine_does(function):
         assert_close(backward(scaled, xs), [x * xs[0] for x in (value, *gradient)])
 
 
-@needs_node
 def test_javascript_computes_what_python_does(tmp_path):
     rows = [list(map(Value, row)) for row in matrix(N)]
     fast = micrograd.compile(lambda x: cholesky(rows) * x, (1.0,), parameters=flat(rows), backend="python")

@@ -14,7 +14,7 @@ from micrograd import Value, dot, nn, optim, promote, scalar, take, where
 from micrograd import sum as total
 from micrograd.compiler.targets import javascript
 from tests.helpers import assert_close, backward, eager, flat, graphs, lookups, random_examples, run, softmaxes
-from tests.javascript import exported, in_node, needs_node
+from tests.javascript import exported, in_node
 from tests.operations import OPERATIONS
 from tests.optimizers import ROWS
 
@@ -38,15 +38,8 @@ def numbers_of(*batches):
     return [x for example in zip(*batches, strict=True) for x in flat(list(example))]
 
 
-BACKWARD = """
-const g = new Float64Array(parameters.length);
-const loss = backward(parameters, {xs}, g);
-const results = [loss, ...g];
-"""
-
-
 def assert_same_backward(tmp_path, fast, *batches, tolerance=1e-12):
-    found = exported(tmp_path, fast, BACKWARD.format(xs=numbers_of(*batches)))
+    found = exported(tmp_path, fast, f"uses.gradients(model, {numbers_of(*batches)})")
     assert_close(found, backward(fast, *batches), tolerance)
 
 
@@ -83,7 +76,6 @@ def results(tmp_path_factory):
     return in_node(directory, "\n".join(script)), expected
 
 
-@needs_node
 @pytest.mark.parametrize("i", range(len(OPERATIONS)), ids=[operation.name for operation in OPERATIONS])
 def test_an_operation_has_python_s_value_and_gradient(results, i):
     found, expected = results[0][i], results[1][i]
@@ -115,19 +107,17 @@ SPECIAL = {
 }  # fmt: skip
 
 
-@needs_node
 @pytest.mark.parametrize("name", SPECIAL)
 def test_special_numbers_follow_ieee_754(tmp_path, name):
     function, points = SPECIAL[name]
     fast = micrograd.compile(function, tuple(points[0]), backend="python", errors="ieee")
     written = str(points).replace("inf", "Infinity").replace("nan", "NaN")
-    found = exported(tmp_path, fast, f"const results = [...forward([], {written}.flat())];")
+    found = exported(tmp_path, fast, f"[...forward([], {written}.flat())]")
     expected = flat([fast(*point) for point in points])
     assert found == pytest.approx(expected, rel=1e-14, abs=0, nan_ok=True)
     assert [str(x) for x in found if x == 0] == [str(x) for x in expected if x == 0]
 
 
-@needs_node
 @given(st.lists(graphs(), min_size=40, max_size=40))
 @random_examples(2, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_random_graphs_have_python_s_gradients(tmp_path, several):
@@ -138,31 +128,27 @@ def test_random_graphs_have_python_s_gradients(tmp_path, several):
         return total(run(xs, each) for xs, each in zip(leaves, steps, strict=True))
 
     leaves = [numbers for numbers, _ in several]
-    script = f"const dx = [], results = [valueAndGrad([], {flat(leaves)}, dx), ...dx];"
-    found = exported(tmp_path, compiled(function, (leaves,)), script)
+    found = exported(tmp_path, compiled(function, (leaves,)), f"uses.slopes(model, {flat(leaves)})")
     value, gradient = eager(function, leaves)
     assert_close(found, [value, *flat(gradient)])
 
 
-@needs_node
 def test_tanh_and_its_slope_are_accurate_wherever_they_are(tmp_path):
     rng = random.Random(1)
     xs = [sign * 10 ** rng.uniform(-9, 1.5) for sign in (-1, 1) for _ in range(300)]
     xs += [x * sign for x in (0.0, 1e-300, 1 / 64, 21.99, 22.0, 300.0) for sign in (-1, 1)]
-    script = f"const dx = new Float64Array(1), results = {xs}.map(x => [valueAndGrad([], [x], dx), dx[0]]);"
-    of_xs = exported(tmp_path, compiled(lambda x: x.tanh(), (0.5,)), script)
+    of_xs = exported(tmp_path, compiled(lambda x: x.tanh(), (0.5,)), f"{xs}.map(x => uses.slopes(model, [x]))")
     for x, found in zip(xs, of_xs, strict=True):
         assert found == pytest.approx([math.tanh(x), 1 / math.cosh(x) ** 2], rel=5e-15, abs=0)
 
 
-@needs_node
 def test_lgamma_is_accurate_about_its_zeros_and_near_0(tmp_path):
     mp = pytest.importorskip("mpmath").mp
     near = [sign * 10.0**-k for k in range(1, 16) for sign in (1, -1)]
     xs = [zero + step for zero in (1.0, 2.0) for step in [*near, 0.2499, -0.2499, 0.25, -0.25]]
     xs += [5e-324, -5e-324, 1e-300, 1e-21, 1e-19, 1e-5, -1e-5, -0.3]
-    script = f"const results = [...forward([], {[*xs, 1.0, 2.0]})];"
-    *found, of_1, of_2 = exported(tmp_path, compiled(lambda x: x.lgamma(), (0.5,)), script)
+    fast = compiled(lambda x: x.lgamma(), (0.5,))
+    *found, of_1, of_2 = exported(tmp_path, fast, f"[...forward([], {[*xs, 1.0, 2.0]})]")
     assert (of_1, of_2) == (0.0, 0.0)
     with mp.workdps(40):
         expected = [float(mp.log(abs(mp.gamma(mp.mpf(x))))) for x in xs]
@@ -172,7 +158,6 @@ def test_lgamma_is_accurate_about_its_zeros_and_near_0(tmp_path):
 # Programs
 
 
-@needs_node
 @pytest.mark.parametrize(("largest", "unrolled"), [(0, 0), (50, 30), (2000, 10**9), (10**9, 30)])
 def test_loops_and_straight_code_give_the_same(tmp_path, monkeypatch, largest, unrolled):
     monkeypatch.setattr(javascript, "LARGEST", largest)
@@ -202,7 +187,6 @@ def chosen(x, w):
     return total(lookups([a * b for a in x for b in w])) * row[0] * row[1]
 
 
-@needs_node
 @pytest.mark.parametrize("largest", [2000, 0])
 @pytest.mark.parametrize("program", [constants, attention, chosen])
 def test_programs_of_loops_give_what_python_does(tmp_path, monkeypatch, program, largest):
@@ -215,45 +199,29 @@ def test_programs_of_loops_give_what_python_does(tmp_path, monkeypatch, program,
 # The module's interface
 
 
-@needs_node
 def test_forward_computes_one_example_or_several_into_an_array(tmp_path):
     fast = compiled(lambda x, y: [[a + y, a * y] for a in x], ([1.0, 2.0, 3.0], 0.0))
-    script = """
-const ys = new Float64Array(6);
-const results = [inputs, outputs, parameters.length, [...forward([], [1, 2, 3, 4])],
-              forward([], [1, 2, 3, 4], ys) === ys, [...forward([], [1, 2, 3, 4, 5, 6, 7, 8])]];
-"""
     one, other = flat(fast([1.0, 2.0, 3.0], 4.0)), flat(fast([5.0, 6.0, 7.0], 8.0))
-    assert exported(tmp_path, fast, script) == [4, 6, 0, one, True, [*one, *other]]
+    assert exported(tmp_path, fast, "uses.forwardIntoAnArray(model)") == [4, 6, 0, one, True, [*one, *other]]
     text = (tmp_path / "model.mjs").read_text()
     assert "backward" not in text
     assert "of shape (3, 2)" in text
     assert "x[0] to x[2], argument 1\n    x[3], argument 2" in text
 
 
-@needs_node
 def test_backward_takes_some_of_the_examples_and_value_and_grad_is_by_the_inputs(tmp_path):
     model, loss, xs, ys = network()
     fast = compiled(loss, (xs[0], 0.0), model)
-    script = f"""
-const g = new Float64Array(parameters.length).fill(1), dx = new Float64Array(4), xs = {numbers_of(xs, ys)};
-const results = [backward(parameters, xs, g, [5, 0, 5]), ...g.map(x => x - 1), valueAndGrad(parameters, xs, dx), ...dx];
-"""
+    numbers = numbers_of(xs, ys)
+    script = f"[...uses.gradientsOfSome(model, {numbers}, [5, 0, 5]), ...uses.slopes(model, {numbers[:4]})]"
     some = [[column[i] for i in (5, 0, 5)] for column in (xs, ys)]
     found, of_inputs = exported(tmp_path, fast, script), fast.value_and_grad(xs[0], ys[0])
     assert_close(found, [*backward(fast, *some), *flat(list(of_inputs))])
 
 
-@needs_node
 def test_numbers_that_do_not_fit_are_refused(tmp_path):
     model, loss, xs, _ = network((2, 2, 1))
-    script = """
-const p = parameters, bad = [[p, [1, 2]], [p, []], [[1, 2], [1, 2, 3]], [p, [1, 2, 3], []]];
-const results = bad.map(([p, x, g]) => {
-  try { return g ? backward(p, x, g) : forward(p, x); } catch (error) { return `${error}`; }
-});
-"""
-    assert exported(tmp_path, compiled(loss, (xs[0], 0.0), model), script) == [
+    assert exported(tmp_path, compiled(loss, (xs[0], 0.0), model), "uses.refusals(model)") == [
         "RangeError: 2 inputs in all for a function of 9 parameters and 3 inputs an example",
         "RangeError: 0 inputs in all for a function of 9 parameters and 3 inputs an example",
         "RangeError: 2 parameters for a function of 9 parameters and 3 inputs",
@@ -261,12 +229,11 @@ const results = bad.map(([p, x, g]) => {
     ]
 
 
-@needs_node
 def test_a_function_without_arguments_has_one_example(tmp_path):
     w = [Value(2), Value(-math.inf), Value(math.nan)]
     fast = micrograd.compile(lambda: w[0] * w[0], (), parameters=w, backend="python")
-    script = BACKWARD.format(xs=[]).replace("[loss, ...g]", "[loss, ...g, ...parameters]")
-    assert repr(exported(tmp_path, fast, script)) == "[4.0, 4.0, 0.0, 0.0, 2.0, -inf, nan]"
+    found = exported(tmp_path, fast, "[...uses.gradients(model, []), ...parameters]")
+    assert repr(found) == "[4.0, 4.0, 0.0, 0.0, 2.0, -inf, nan]"
 
 
 # Training
@@ -300,23 +267,12 @@ TRAININGS = [
 ]
 
 
-@needs_node
 @pytest.mark.parametrize(("kind", "options"), TRAININGS)
 def test_a_hundred_steps_lead_where_python_s_do(tmp_path, kind, options):
     model, loss, xs, ys = network((3, 4, 1))
     optimizer = kind(model.parameters(), **options)
     fast = compiled(loss, (xs[0], 0.0), model)
-    script = f"""
-const p = parameters.slice(), g = new Float64Array(p.length), state = createState(), xs = {numbers_of(xs, ys)};
-const losses = [];
-for (let step = 0; step < 100; step++) {{
-  g.fill(0);
-  losses.push(backward(p, xs, g));
-  update(p, g, state, step < 50 ? learningRate : 0.01);
-}}
-const results = [...p, ...losses, state.steps];
-"""
-    found = exported(tmp_path, fast, script, optimizer=optimizer)
+    found = exported(tmp_path, fast, f"uses.train(model, {numbers_of(xs, ys)})", optimizer=optimizer)
     losses = []
     for step in range(100):
         optimizer.zero_grad()
@@ -333,7 +289,6 @@ const results = [...p, ...losses, state.steps];
 HOSTILE = "*/ globalThis.ran = true; /*"
 
 
-@needs_node
 @pytest.mark.parametrize("key", [HOSTILE, f"{HOSTILE} \\u2028 PARAMETERS", "*" + "/" * 3])
 def test_a_key_of_an_argument_runs_nothing(tmp_path, key):
     """In C, the comment that it would end is the same."""
@@ -341,15 +296,13 @@ def test_a_key_of_an_argument_runs_nothing(tmp_path, key):
     fast, usual = [
         micrograd.compile(lambda d, k=k: [w * d[k]], ({k: 1.0},), parameters=[w], backend="python") for k in (key, "a")
     ]
-    script = "const results = [forward([2], [3])[0], typeof globalThis.ran];"
-    assert exported(tmp_path, fast, script) == [6.0, "undefined"]
+    assert exported(tmp_path, fast, "[forward([2], [3])[0], typeof globalThis.ran]") == [6.0, "undefined"]
     for source, other in (fast.js_source(), usual.js_source()), (fast.c_source, usual.c_source):
         assert "of shape {'" in source
         for mark in "/*", "*/":
             assert source.count(mark) == other.count(mark)
 
 
-@needs_node
 def test_the_name_of_a_moment_runs_nothing(tmp_path):
     name = 'm: 0, [(globalThis.ran = true)]: 0, "m'
 
@@ -361,12 +314,8 @@ def test_the_name_of_a_moment_runs_nothing(tmp_path):
 
     w = Value(2.0)
     fast = micrograd.compile(lambda x: w * x, (1.0,), parameters=[w], backend="python")
-    script = """
-const p = [2.0], state = createState();
-update(p, [1.0], state);
-update(p, [1.0], state);
-const results = [p[0], typeof globalThis.ran];"""
     optimizer = Named([w], learning_rate=0.5)
+    script = "[uses.twoSteps(model), typeof globalThis.ran]"
     assert exported(tmp_path, fast, script, optimizer=optimizer) == [0.5, "undefined"]
 
 
