@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.graph import Ends, Graph
 from micrograd.compiler.frontend.tracer import Slice
-from micrograd.compiler.ir import Kernel, Ref, Scatter, length
+from micrograd.compiler.ir import Call, Kernel, Ref, Scatter, length
 from micrograd.compiler.passes.expressions import Node, expressions, scatters
 from micrograd.compiler.passes.fuse import fuse
 from micrograd.compiler.passes.hoist import hoist
@@ -125,20 +125,20 @@ def _constants(graph: Graph, nodes: list[Node], lines: Sequence[int]) -> tuple[l
 
     def tabled(column: Any) -> Any:
         """The places of a column in the table; or the column, if it does not go there as it is."""
-        is_constant = len(column) > MANY_CONSTANTS and len({*column}) > 1 and numbers.keys() >= {*column}
-        if is_constant and column not in tables:
-            tables[column] = Slice("c", len(table), 1, len(column)).places
+        may_be = type(column) is tuple and len(column) > MANY_CONSTANTS and column not in tables
+        if may_be and len({*column}) > 1 and numbers.keys() >= {*column}:
+            tables[column] = (*Slice("c", len(table), 1, len(column)).places,)
             table.extend(map(numbers.__getitem__, column))
-        return (*tables.get(column, column),)
+        return tables.get(column, column)
 
     every = [*_every(nodes)]
     for its, i in every:
         node = its[i]
         if node.round:
-            columns = [tabled(column) if type(column) is tuple else column for column in node.columns]
-            its[i] = node._replace(columns=tuple(columns))
-        elif n := node.n_taken:
-            its[i] = node._replace(columns=((*node.columns[0][:-n], *tabled(node.columns[0][-n:])),))
+            its[i] = node._replace(columns=tuple(map(tabled, node.columns)))
+        elif isinstance(node.form, Call) and node.form.op == "take" and not node.size:
+            at, column = 1 - len(node.form.operands), node.columns[0]
+            its[i] = node._replace(columns=((*column[:at], *tabled(column[at:])),))
     read = sorted([its[i] for its, i in every], key=lambda node: node.round is not None)
     others = [column for node in read for column in node.columns if type(column) is tuple]
     used = dict.fromkeys(filter(numbers.__contains__, chain(*others, lines)))

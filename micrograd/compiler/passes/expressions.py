@@ -66,12 +66,6 @@ class Node(NamedTuple):
                 yield Node(line, self.form, columns, place)
 
     @property
-    def n_taken(self) -> int:
-        """How many numbers a `take` chooses from, at the end of its column; 0 for a row or anything else."""
-        is_take = isinstance(self.form, Call) and self.form.op == "take" and not self.size
-        return len(self.form[1]) - 1 if is_take else 0
-
-    @property
     def read(self) -> Iterator[Any]:
         """All lines that it is computed from, and the arrays."""
         return chain(*[(column.array,) if isinstance(column, Slice) else column for column in self.columns])
