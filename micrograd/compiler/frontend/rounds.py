@@ -26,7 +26,7 @@ from micrograd.reductions import where
 from micrograd.support.signals import assign
 from micrograd.support.trees import flat, replaced, shape_of
 
-FEWEST = 8  # rounds: fewer are traced one by one
+FEWEST = 8  # rounds: fewer are traced one by one, unless `until` may end them
 
 
 class Scan(NamedTuple):
@@ -111,7 +111,7 @@ def looped(trace: Trace, step: Step, state: Any, xs: Sequence[Any], until: Until
 def _looped(trace: Trace, step: Step, state: Any, xs: Sequence[Any], may_end: bool) -> tuple[Any, Any] | None:
     first, each = _leaves(state), list(map(_leaves, xs))
     numbers = promote(*first, *chain(*each))
-    if len(xs) < FEWEST or not first or len({*map(shape_of, xs)}) > 1 or numbers[0]._level:
+    if len(xs) < (1 if may_end else FEWEST) or not first or len({*map(shape_of, xs)}) > 1 or numbers[0]._level:
         return None
     n, width = len(first), len(each[0])
     columns = [numbers[n + j :: width] for j in range(width)]
@@ -247,6 +247,8 @@ class _Body:
         over = Symbol(trace, loop.following[0]) if loop.over >= 0 else False
         for each in (*numbers, *map(self.x.__getitem__, varying)):  # other lanes' rounds may go on
             grads[each] = trace.record("where", (over, 0.0, grads[each]))
+        for row in rows if loop.over >= 0 else ():
+            grads[row] = row.data.sum(grads[row]).unless(over)
         sums += [trace.id(trace.leaf("g", i) + grads[each]) for i, each in enumerate(numbers, len(sums))]
         starts = accumulate([len(row.values) for row in rows], initial=len(sums))
         again = self.columns if loop.is_parallel else []

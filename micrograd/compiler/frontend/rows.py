@@ -124,6 +124,13 @@ class RowSum:
         """The line of the trace."""
         return self.trace.row("combination", tuple(self.lines))
 
+    def unless(self, condition: Symbol) -> "RowSum":
+        """The sum, but 0 where the condition holds, even if the sum is infinite or NaN there."""
+        trace, n = self.trace, self.trace.size(self.lines[1])
+        products = [trace.row("*", pair, n) for pair in zip(self.lines[::2], self.lines[1::2], strict=True)]
+        rows = [trace.row("where", (condition.id, trace.id(0.0), each), n) for each in products]
+        return RowSum(trace, [line for row in rows for line in (trace.id(1.0), row)])
+
 
 scalar.ZEROS[RowSymbol] = 0
 

@@ -69,10 +69,13 @@ def of_constants(w, s, xs):
 
 
 def until(w, s, xs):
-    """A loop that ends early, one that does not, and one that is over at once, since its step has no value there."""
+    """A loop that ends early, one that does not, and a short one that some examples end at once, since its step has no
+    value there."""
     a, _ = scan(lambda v, _: (v * 0.7 + w[0] * 0.01, None), s[0] + 2.0, length=30, until=lambda v: (0.5 - v).relu())
     b, _ = scan(lambda v, x: ([v[0] + x[0] * w[1], v[1] + 1.0], None), [s[1], 0.0], xs, until=lambda v: v[0] > 1e9)
-    c, _ = scan(lambda v, x: (v - w[2] * x[0] / (v - s[0]), None), s[0], xs, until=lambda v: abs(v - s[0]) < 0.1)
+    end = lambda v: abs(v - s[0]) < 0.1  # noqa: E731
+    step = lambda v, x: (v - w[2] * x[0] / (v - s[0]) + dot(w[:4], [0.1 / (v - s[0])] * 4).tanh(), None)  # noqa: E731
+    c, _ = scan(step, s[0] - (s[1] > 0), xs[:5], until=end)
     return a * b[0] + b[1] + c
 
 
@@ -196,11 +199,11 @@ def ends_early(y, length=20):
     return a * b
 
 
-@pytest.mark.parametrize("function", [partial(ends_early, length=5), grad(ends_early), grad(grad(ends_early))])
+@pytest.mark.parametrize("function", [grad(ends_early), grad(grad(ends_early))])
 def test_until_chooses_in_each_round_that_is_traced_by_itself(function, backend):
     fast = compile(function, (0.9,), backend=backend)
     assert "scan" not in fast.stages["trace"]
-    for y in 0.4, 0.7, 0.9:  # it ends at once, early, and not at all within five rounds
+    for y in 0.4, 0.7, 0.9:  # it ends at once, or early
         assert fast(y) == close(function(y))
 
 
