@@ -341,7 +341,6 @@ class Table:
 
 
 def flat(tree):
-    """The numbers of nested lists and tuples."""
     return [x for branch in tree for x in flat(branch)] if isinstance(tree, (list, tuple)) else [tree]
 
 

@@ -65,7 +65,6 @@ class Machine:
                     self._cells[array, at] = value
 
     def results(self, n: int) -> list[float]:
-        """The array of results."""
         return [self._cells["y", i] for i in range(n)]
 
     def _read(self, ref: Ref, rounds: tuple[int, ...]) -> float:
@@ -130,7 +129,6 @@ def index(ref: Ref, rounds: Sequence[int]) -> int:
 
 
 def graph_of(function: Callable[..., Any], example: Sequence[Any], parameters: Sequence[Any] = ()) -> Graph:
-    """The traced function."""
     return traced(function, [shape_of(argument) for argument in example], parameters)
 
 

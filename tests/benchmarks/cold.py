@@ -152,7 +152,6 @@ def tensors(name: str) -> tuple[list[Any], Callable[[], Any]]:
 
 
 def heat(x: Any, k: Any) -> Any:
-    """The heat equation on tensors."""
     import torch
 
     _, steps = PROGRAMS["heat equation"].full
@@ -203,7 +202,6 @@ def texts() -> tuple[list[Any], Callable[[], Any]]:
 
 
 def transformer() -> tuple[list[Any], Callable[[], Any]]:
-    """The GPT with two layers."""
     import torch
 
     batch = torch.tensor(sequences())

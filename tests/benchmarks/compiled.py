@@ -15,7 +15,6 @@ NAMES = cold.NAMES[1:]  # without the names, each of which has a length of its o
 
 
 def benchmarks() -> list[Benchmark]:
-    """How long each program takes to compile, and to call."""
     return [
         benchmark
         for name in NAMES
@@ -37,7 +36,6 @@ def benchmarks() -> list[Benchmark]:
 
 
 def compiled(name: str) -> tuple[Any, Any]:
-    """The program in C, and its batch."""
     return mlp.compiled(cold.task_of(name))
 
 
@@ -47,7 +45,6 @@ def from_nothing(name: str) -> Measure:
 
 
 def from_cache(name: str) -> Measure:
-    """The same with the library in the cache."""
     run(name)
     return timed(lambda: run(name))
 
@@ -67,12 +64,10 @@ def call(name: str) -> Measure:
 
 
 def call_alone(name: str) -> Measure:
-    """The same by the generated function alone."""
     return mlp.function_alone(*compiled(name))
 
 
 def call_pytorch(name: str) -> Measure:
-    """The same in PyTorch."""
     import torch
 
     parameters, loss_of = cold.tensors(name)

@@ -178,5 +178,4 @@ def scikit_learn(epochs: int, by_default: bool = False) -> Measure:
 
 
 def batches(order: list[int]) -> list[list[int]]:
-    """The order, batch by batch."""
     return [order[start : start + BATCH_SIZE] for start in range(0, len(order), BATCH_SIZE)]

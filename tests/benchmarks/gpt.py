@@ -81,7 +81,6 @@ class GPT:
         self.restart()
 
     def parameters(self) -> list[Any]:
-        """All weights, in order."""
         return [weight for matrix in self.weights.values() for row in matrix for weight in row]
 
     def restart(self) -> None:
@@ -164,7 +163,6 @@ def our_gpt(layers: int = 1) -> GPT:
 
 
 def our_eager_task() -> Measure:
-    """With the engine."""
     from micrograd.optim import SGD
 
     gpt = our_gpt()
@@ -202,7 +200,6 @@ def our_names(backend: str) -> Measure:
 
 
 def their_task() -> Measure:
-    """In micrograd 0.1.0."""
     op = Operations(their_value(), operator.getitem, values.dot, values.mean, values.softmax, values.cross_entropy)
     gpt = GPT(op)
     return their_training(gpt.gradient, gpt.parameters(), gpt.restart)
@@ -224,7 +221,6 @@ def pytorch_task() -> Measure:
 
 
 def flat(tensors: Sequence[Any]) -> list[float]:
-    """The numbers of all tensors."""
     import torch
 
     return torch.cat([tensor.flatten() for tensor in tensors]).tolist()  # type: ignore[no-any-return]

@@ -234,7 +234,6 @@ def _start(contestant: Contestant) -> subprocess.Popen[str]:
 
 
 def _turn(contestant: Contestant, process: subprocess.Popen[str]) -> tuple[float, float]:
-    """One measurement."""
     assert process.stdin
     assert process.stdout
     with suppress(BrokenPipeError):  # has it ended, there is no answer

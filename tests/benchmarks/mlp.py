@@ -30,7 +30,6 @@ class Task(NamedTuple):
 
 
 def benchmarks() -> list[Benchmark]:
-    """A training step, and its forward and backward pass."""
 
     def arrays(kind: str) -> tuple[Contestant, ...]:
         return (
@@ -155,7 +154,6 @@ def function_alone(fast: Any, packed: Any) -> Measure:
 
 
 def their_hinge() -> Measure:
-    """In micrograd 0.1.0."""
     model = their_mlp(SIZES)
     parameters = model.parameters()
     xs, ys = points(POINTS)

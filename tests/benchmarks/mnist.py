@@ -15,7 +15,6 @@ def benchmarks() -> list[Benchmark]:
 
 
 def step(sizes: list[int], n: int, optimizer: str, precision: str = "double") -> Benchmark:
-    """A step on n images."""
     title = f"training step, MLP {'-'.join(map(str, sizes))}, {n} images"
     title += (f", {optimizer}" if optimizer != "SGD" else "") + (", single precision" if precision == "single" else "")
     task = "step", "cross-entropy", sizes, n

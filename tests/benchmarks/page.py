@@ -173,7 +173,6 @@ def stored(machines: dict[str, str], measured: dict[str, list[Measured]]) -> str
 
 
 def recalled(text: str) -> tuple[dict[str, str], dict[str, list[Measured]]]:
-    """What was stored."""
     found = json.loads(text)
 
     def measured(title: str, unit: str, ours: int, medians: dict[str, float], *row: dict[str, Any]) -> Measured:

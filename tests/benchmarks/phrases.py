@@ -39,7 +39,6 @@ def benchmarks() -> list[Benchmark]:
 
 @cache
 def made(name: str) -> Phrased:
-    """The program of that name."""
     if name != GPT:
         return PROGRAMS[name].make(*PROGRAMS[name].full)
     from micrograd import Value, take

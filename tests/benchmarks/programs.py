@@ -35,12 +35,10 @@ def rows(n: int, width: int, of: Callable[..., list[Any]] = values) -> list[list
 
 
 def flat(tree: Any) -> list[Any]:
-    """The entries of nested lists."""
     return [entry for branch in tree for entry in flat(branch)] if isinstance(tree, list) else [tree]
 
 
 def squares(xs: Any) -> Any:
-    """The mean of the squares."""
     from micrograd import mean
 
     return mean([x * x for x in xs])

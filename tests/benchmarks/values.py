@@ -52,17 +52,14 @@ def softmax(logits: Sequence[Any]) -> list[Any]:
 
 
 def cross_entropy(logits: Sequence[Any], target: int) -> Any:
-    """The negative logarithm of the target's share."""
     return -softmax(logits)[target].log()
 
 
 def dot(ws: Sequence[Any], xs: Sequence[Any]) -> Any:
-    """The sum of the products."""
     return sum(w * x for w, x in zip(ws, xs, strict=True))
 
 
 def mean(xs: Sequence[Any]) -> Any:
-    """The sum, divided by how many there are."""
     return sum(xs) * (1 / len(xs))
 
 
@@ -94,12 +91,10 @@ def their_training(
 
 
 def descend(parameters: Sequence[Any], rate: float) -> None:
-    """A step of gradient descent."""
     for p in parameters:
         p.data -= rate * p.grad
 
 
 def zero_grad(parameters: Sequence[Any]) -> None:
-    """Forget the gradients."""
     for p in parameters:
         p.grad = 0

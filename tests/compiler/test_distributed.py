@@ -214,7 +214,6 @@ def test_an_executor_that_was_shut_down_is_broken():
 
 
 def fails(error):
-    """A task."""
     raise error
 
 

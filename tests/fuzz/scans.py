@@ -68,7 +68,6 @@ def body(rng: random.Random, n_state: int, n_x: int, n_y: int, depth: int = 0) -
 
 
 def generate(index: int) -> Program:
-    """The program of this number."""
     rng = random.Random(index)
     bodies = [body(rng, N_STATE, N_X, 2), body(rng, N_STATE, 2, 1)]
     bodies, rounds = bodies[: rng.choice([1, 1, 2])], rng.choice([8, 9, 12, 41, 64])
@@ -76,7 +75,6 @@ def generate(index: int) -> Program:
 
 
 def stepped(of: Body, state: list[Any], x: list[Any], outside: list[Any]) -> tuple[list[Any], list[Any]]:
-    """The step of a body."""
     found = [*state, *x, *outside]
     w = outside[:N_PARAMETERS]
     for kind, choice, operands in of.operations:
@@ -104,7 +102,6 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 
 
 def run(program: Program, w: list[Value], s: list[Any], xs: list[Any]) -> Any:
-    """What a program returns."""
     outside = [*w, (w[0] * w[1]).sin(), w[2] - s[0], 0.7]
     total, state = 0.0, s
     for each in program.bodies:

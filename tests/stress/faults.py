@@ -58,7 +58,6 @@ class Fitting:
 
 
 def numbers(parameters: Sequence[Any]) -> list[Any]:
-    """What the parameters are."""
     return [parameter.data for parameter in parameters]
 
 

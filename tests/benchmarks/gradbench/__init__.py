@@ -121,12 +121,10 @@ def benchmarks() -> list[Benchmark]:
 
 
 def installed(name: str) -> bool:
-    """Whether the library can be imported."""
     return find_spec(LIBRARIES[name][0]) is not None
 
 
 def task(who: str, program: Program, size: tuple[int, ...], library: Any) -> Task:
-    """The program, ready to run."""
     found = program.ours(*size) if who == OURS else program.theirs(library, *size)
     if not isinstance(found, Problem):
         return found
@@ -164,7 +162,6 @@ def checksum(result: Any) -> float:
 
 
 def flat(result: Any) -> Any:
-    """The numbers in nested lists, arrays and tensors."""
     if isinstance(result, list | tuple):
         return np.concatenate([flat(part) for part in result])
     return np.asarray(result).reshape(-1)

@@ -112,7 +112,6 @@ def nearest(centroids: list[list[Any]], point: list[Any]) -> Any:
 
 
 def our_kmeans_cost(k: int, n: int, d: int) -> Task:
-    """The cost."""
     centroids, points = clusters(k, n, d)
     fast = micrograd.compile(nearest, (centroids.tolist(), points[0].tolist()), in_axes=(None, 0))
     out = np.empty(n)

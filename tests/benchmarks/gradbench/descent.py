@@ -70,7 +70,6 @@ def our_particle() -> Task:
 
 
 def their_particle(of: Library) -> Task:
-    """The same descent."""
 
     def flight(w: Any) -> Any:
         def potential(x: Any) -> Any:

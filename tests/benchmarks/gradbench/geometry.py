@@ -29,7 +29,6 @@ def scene(cameras: int, points: int, n: int) -> tuple[Any, ...]:
 
 
 def cross(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
-    """The cross product."""
     return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 
 

@@ -12,8 +12,6 @@ Function = Callable[..., Any]
 
 
 class PyTorch:
-    """What the programs use of PyTorch."""
-
     def __init__(self) -> None:
         import torch
 
@@ -44,7 +42,6 @@ class PyTorch:
         return gradient.detach(), self.np.autograd.grad(gradient.sum(), x)[0]
 
     def filled(self, diagonal: Any, below: Any, rows: Any, columns: Any) -> Any:
-        """Triangular matrices."""
         matrices = self.np.diag_embed(diagonal)
         matrices[:, rows, columns] = below
         return matrices
@@ -61,8 +58,6 @@ class PyTorch:
 
 
 class JAX:
-    """What the programs use of JAX."""
-
     def __init__(self) -> None:
         import jax
 
@@ -89,7 +84,6 @@ class JAX:
         return self.jvp(slope, (x,), (self.np.ones_like(x),))  # type: ignore[no-any-return]
 
     def filled(self, diagonal: Any, below: Any, rows: Any, columns: Any) -> Any:
-        """Triangular matrices."""
         matrices = self.vmap(self.np.diag)(diagonal)
         return matrices.at[:, rows, columns].set(below)
 

@@ -112,7 +112,6 @@ def our_ode(n: int, steps: int, last: int) -> Problem:
 
 
 def their_ode(of: Library, n: int, steps: int, last: int) -> Problem:
-    """The same on arrays."""
     h, one = 2 / steps, of.array([1.0])
 
     def solution(x: Any) -> Any:

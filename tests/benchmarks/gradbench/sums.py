@@ -24,7 +24,6 @@ def our_lse(n: int) -> Problem:
 
 
 def their_lse(of: Library, n: int) -> Problem:
-    """The same on an array."""
 
     def lse(xs: Any) -> Any:
         largest = xs.max()
@@ -92,10 +91,8 @@ def their_det(of: Library, n: int) -> Problem:
 
 
 def our_square() -> Problem:
-    """A number times itself."""
     return Problem(lambda x: x * x, (3.0,))
 
 
 def their_square(of: Library) -> Problem:
-    """The same."""
     return our_square()

@@ -34,7 +34,6 @@ FUNCTIONS: dict[str, Any] = {
 
 
 def assert_same(found: Any, expected: Any) -> None:
-    """Compare up to rounding."""
     assert flat(found) == pytest.approx(flat(expected), rel=1e-12, abs=1e-12)
 
 
