@@ -301,11 +301,12 @@ def _in_order(nodes: Sequence[Value], leaves: Sequence[Value]) -> list[Value]:
     """
     levels, lines = dict.fromkeys(leaves, 0), dict.fromkeys(leaves, 0)
     for node in nodes:
-        level, line = max(map(levels.__getitem__, node._prev)) + 1, getattr(scalar.innermost(node), "id", 0)
+        lines[node] = getattr(scalar.innermost(node), "id", 0)
         if node._op == "+":  # it comes after sums of its level, even if it is simplified to an earlier line
-            level = max([levels[x] + (x._op != "+") for x in node._prev])
-            line = max([line, *[lines[x] for x in node._prev if x._op == "+"]])
-        levels[node], lines[node] = level, line
+            levels[node] = max([levels[x] + (x._op != "+") for x in node._prev])
+            lines[node] = max([lines[x] for x in (node, *node._prev) if x._op == "+"])
+        else:
+            levels[node] = max(map(levels.__getitem__, node._prev)) + 1
     return sorted(sorted(nodes, key=lines.__getitem__), key=levels.__getitem__)
 
 
@@ -326,9 +327,7 @@ def _called(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
 
 def _check_symbolic(nodes: Sequence[Value]) -> None:
     """Raise ValueError if a node has a plain number although it was computed from symbols."""
-    for node in nodes:
-        if type(node.data) in (Symbol, RowSymbol):
-            continue
+    for node in [node for node in nodes if type(node.data) not in (Symbol, RowSymbol)]:
         numbers = [operand.data for operand in node._prev]
         chosen = node._op == "where" and any(number is node.data for number in numbers)
         if not chosen and any(type(number) is Symbol for number in numbers):
