@@ -55,14 +55,9 @@ def test_numbers_are_set_all_or_none(number):
     assert one.data is two.data is number
 
 
-class Pressing(float):
-    """A number that presses Ctrl-C when it goes out of use."""
-
-    __del__ = staticmethod(interrupt_main)
-
-
 def test_ctrl_c_comes_after_all_numbers_are_set_back():
-    parameters = [Value(Pressing(1.0)) for _ in range(3)]
+    kind = type("Pressing", (float,), {"__del__": staticmethod(interrupt_main)})  # presses it when it goes out of use
+    parameters = [Value(kind(1.0)) for _ in range(3)]
     with pytest.raises(KeyboardInterrupt):
         set_back(parameters, [2.0, 3.0, 4.0])
     assert [parameter.data for parameter in parameters] == [2.0, 3.0, 4.0]
