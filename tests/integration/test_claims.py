@@ -241,8 +241,8 @@ def test_a_lesson_ends_as_it_says(name, opened, tmp_path, monkeypatch):
         if steps:
             assert page.evaluate(f"micrograd.train({steps})") < loss
         assert low <= page.evaluate(f"micrograd.train({3000 - steps})") <= high
-        has_status(page, "Step 3000 ")
-        validation.append(float(page.inner_text("#status").split("validation ")[1].split()[0]))
+        has_status(page, "Step 3,000 ")
+        validation.append(float(page.inner_text("#status").split("validation ")[1].split(",")[0]))
     if name == "overfitting":
         assert validation[0] > 1
         assert validation[1] < 0.25
