@@ -2,7 +2,9 @@
 
 Expressions with the same operation on one level of the graph (as soon as their operands are computed) make a block. Its
 results are adjacent, in the order of the trace, so that what reads them can advance evenly, too. Within a block,
-expressions of one kind that read the same arrays roll into loops, in whatever order the program computed them.
+expressions of one kind that read the same arrays roll into loops, in whatever order the program computed them. A
+computed row, a block of operations and the terms of a sum become loops in the same way: what they read is in columns,
+and a column that does not advance evenly is divided into stretches that do.
 """
 
 import math
@@ -32,7 +34,8 @@ class Layout(dict[Any, Place]):
     """The place of each line: at first, of leaves and results only. `rows` has the places of nodes that are rows.
 
     Names of arrays for other lines begin with `prefix`. For each forward loop, `kept` has the places of what its
-    backward loop reads, in the order of the rounds. With `lanes`, rows of triangles begin at even distances.
+    backward loop reads, in the order of the rounds; in the round of such a loop, `keeps` has the lines of these. With
+    `lanes`, rows of triangles begin at even distances.
     """
 
     def __init__(self, places: dict[Any, Place], prefix: str = "t", *, lanes: bool = False) -> None:
@@ -41,7 +44,7 @@ class Layout(dict[Any, Place]):
         self.rows: dict[int, Slice] = {}
         self.kept: dict[int, dict[int, Slice]] = {}
         self.keeps: set[int] = set()
-        self.kept_in = ""  # within a round: the array of the lines in `keeps`
+        self.kept_in = ""  # the array of the lines in `keeps`
         self.shapes: dict[Any, Any] = {}  # of steps, by what they are made of
         self._whole: dict[Column, Slice | None] = {}
 
@@ -231,7 +234,7 @@ def by_kind(parts: Iterable[Part]) -> Kernel:
 
 def parts_of(nodes: Block, layout: Layout) -> Iterator[Part]:
     """The steps of nodes: for a row, and for operations on numbers, a step for each part that advances evenly."""
-    form, *_ = [node.form for node in nodes]
+    form = nodes[0].form
     if isinstance(form, Call) and not nodes[0].size:  # a block of these is like a row
         columns = [*zip(*[(node.line, *node.columns[0]) for node in nodes], strict=True)]
         for slices in layout.stretches(columns, len(nodes)):
