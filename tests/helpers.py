@@ -109,15 +109,16 @@ def random_examples(n, **options):
 
 
 every_operation = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-every_point = pytest.mark.parametrize(
-    ("operation", "point"),
-    [
-        pytest.param(operation, point, id=f"{operation.name} at {point}")
-        for operation in OPERATIONS
-        for point in operation.points
-    ],
-)
-"""Those where an operation is smooth."""
+
+
+def each_point(edges=False):
+    """Tests of every operation at the points where it is smooth, or at its edges, too."""
+    rows = [(operation, point) for operation in OPERATIONS for point in operation.points + operation.edges * edges]
+    ids = [f"{operation.name} at {point}" for operation, point in rows]
+    return pytest.mark.parametrize(("operation", "point"), rows, ids=ids)
+
+
+every_point = each_point()
 
 
 # What the engine computes

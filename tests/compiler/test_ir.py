@@ -203,22 +203,14 @@ KINDS = {
 }  # fmt: skip
 
 
+PLACES = st.tuples(st.integers(0, 30), st.sampled_from([1, 1, 1, 2, -1, 0, 3]))
+LEVELS = st.tuples(st.sampled_from(list(KINDS)), st.integers(1, 7), st.lists(PLACES, min_size=3, max_size=3))
+
+
 @st.composite
 def functions(draw):
     """Functions of 12 numbers and 12 parameters: levels of alike operations, on operands at even and odd distances."""
-    levels = draw(
-        st.lists(
-            st.tuples(
-                st.sampled_from(list(KINDS)),
-                st.integers(1, 7),
-                st.lists(
-                    st.tuples(st.integers(0, 30), st.sampled_from([1, 1, 1, 2, -1, 0, 3])), min_size=3, max_size=3
-                ),
-            ),
-            min_size=1,
-            max_size=8,
-        )
-    )
+    levels = draw(st.lists(LEVELS, min_size=1, max_size=8))
 
     def function(xs, ws):
         made = [*xs, *ws]

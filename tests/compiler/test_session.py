@@ -405,11 +405,10 @@ def two_blocks(way, hold_both):
         steps = [partial(eager, *pair) for pair in zip(losses, optimizers, strict=True)]
         if way != "eager":
             held = [[one, two]] * 2 if hold_both else [[one], [two]]
+            ways = way if isinstance(way, tuple) else (way, way)
             functions = [
                 micrograd.compile(loss, (1.0,), parameters=parameters, backend=backend)
-                for loss, parameters, backend in zip(
-                    losses, held, way if isinstance(way, tuple) else (way, way), strict=True
-                )
+                for loss, parameters, backend in zip(losses, held, ways, strict=True)
             ]
             blocks = [fast.training(optimizer) for fast, optimizer in zip(functions, optimizers, strict=True)]
             steps = list(map(stack.enter_context, blocks))

@@ -29,7 +29,7 @@ from micrograd.core import errors
 from micrograd.core.errors import WHERE_HINT
 from micrograd.functional import grad, hessian, jacobian
 from micrograd.functions import Functions
-from tests.helpers import Table
+from tests.helpers import Table, each_point
 from tests.operations import FUNCTIONS, FUSED, OPERATIONS, OPERATORS
 
 NAN, INF = math.nan, math.inf
@@ -62,11 +62,7 @@ def failing(x, error):
 
 
 class TestTheTableOfOperations:
-    @pytest.mark.parametrize(("operation", "point"), [
-        pytest.param(operation, point, id=f"{operation.name} at {point}")
-        for operation in OPERATIONS
-        for point in operation.points + operation.edges
-    ])  # fmt: skip
+    @each_point(edges=True)
     def test_the_value_is_right_and_the_gradient_the_closed_form(self, operation, point):
         assert operation.apply(*map(Value, point)).data == pytest.approx(operation.exact_value(point), rel=1e-15, abs=0)
         expected = operation.exact_gradient(point)

@@ -11,8 +11,9 @@ from micrograd import Backend, Value, logsumexp, where
 from micrograd.optim import SGD
 from tests.helpers import backward, needs_compiler
 
+pytestmark = needs_compiler
 
-@needs_compiler
+
 @pytest.mark.parametrize(("precision", "widths", "special", "ulp"), [
     ("double", (1e-300, 709.0), [-745.0, -745.2, -708.5], math.ulp),
     ("single", (1e-38, 88.0), [-103.5, -104.5, -87.5], lambda y: max(2.0**29 * math.ulp(y), 2.0**-149)),
@@ -31,7 +32,6 @@ def test_vectorized_functions_are_within_two_ulps_of_those_of_math(name, precisi
         assert wrong == []
 
 
-@needs_compiler
 @pytest.mark.parametrize(("precision", "last", "large", "error"), [
     ("double", 709.0, 710.0, r"exp\(710.0\)"),
     ("single", 88.0, 89.0, "beyond the range of single precision"),
@@ -45,7 +45,6 @@ def test_exp_of_a_row_handles_special_numbers_and_overflow(precision, last, larg
         exp([*special[:9], large])
 
 
-@needs_compiler
 @pytest.mark.parametrize("precision", ["double", "single"])
 @pytest.mark.parametrize("quotient", [
     lambda x, w: x / 0.0,
@@ -70,7 +69,6 @@ def test_a_division_that_a_c_compiler_may_carry_out_itself_is_an_error(quotient,
     assert w.data == 1.0
 
 
-@needs_compiler
 @pytest.mark.parametrize("n", [*range(1, 20), 37])
 def test_lanes_without_an_example_of_their_own_add_nothing(n):
     """They share one, whose gradient times 0 would be NaN if it is infinite."""
@@ -101,7 +99,6 @@ HARMLESS = {
 }
 
 
-@needs_compiler
 @pytest.mark.parametrize("name", HARMLESS)
 def test_an_infinity_that_python_does_not_refuse_stays_in_c(monkeypatch, name):
     function, x = HARMLESS[name]
@@ -112,7 +109,6 @@ def test_an_infinity_that_python_does_not_refuse_stays_in_c(monkeypatch, name):
     assert list(fast.map([x] * 9)) == pytest.approx([value] * 9, nan_ok=True)
 
 
-@needs_compiler
 def test_a_training_on_masked_numbers_stays_in_c(monkeypatch):
     w = Value(0.5)
 
