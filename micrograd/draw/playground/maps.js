@@ -71,13 +71,14 @@ function planePicture(margins, lines, n, canvas) {
 }
 
 // The halves of a cell with one stroke: on which side of it a place is, and how far, by its sign and size; which class
-// leads on each side; and how fast.
+// leads on each side; and how fast. null if a corner is not finite.
 function halved([[x, y], [toX, toY]], at, margins, n) {
   const side = (px, py) => (toX - x) * (py - y) - (toY - y) * (px - x), leaders = [0, 0], most = [-1, -1];
   let distance = 0, lead = 0;
   for (const corner of [at, at + 1, at + n, at + n + 1]) {
     const far = side(corner % n, Math.floor(corner / n)), half = +(far > 0);
-    const leader = margins.findIndex((map) => map[corner] >= 0);
+    const leader = margins.findIndex((map) => map[corner] >= 0 && map[corner] < Infinity);
+    if (leader < 0) return null;
     distance += Math.abs(far);
     lead += margins[leader][corner];
     if (Math.abs(far) > most[half]) [most[half], leaders[half]] = [Math.abs(far), leader];
