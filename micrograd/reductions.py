@@ -164,7 +164,7 @@ def _extreme(name: str, extreme: Callable[..., Any], is_beaten_by: Callable[...,
 def where(condition: Any, a: Any, b: Any) -> Value:
     """`a` if the condition holds, else `b`, as a node, so that compiled code decides again at each call.
 
-    A number as the condition holds unless it is 0, as in a mask. Both are computed and differentiated. The gradient of
+    A condition may be a number, as in a mask: 0 chooses `b`. Both are computed and differentiated. The gradient of
     the one not chosen is multiplied by 0, and so becomes NaN if its derivative is infinite. If computing it would raise
     an error, choose a safe operand first: `where(x > 0, where(x > 0, x, 1.0).log(), 0.0)`.
     """

@@ -17,7 +17,7 @@ Order = tuple[list[Any], list[Any]]
 class _Hooks(threading.local):
     order: Callable[[Any], Order] | None = None  # sorts graphs
     scan: Callable[..., Any] | None = None  # runs the rounds of a scan
-    rows: Any = None  # make one operand of many
+    rows: Any = None  # makes one operand of many
 
 
 hooks = _Hooks()
@@ -45,12 +45,12 @@ def hooked(**by: Any) -> Iterator[None]:
 
 
 def has_value(operand: Any) -> bool:
-    """Whether the gradient of an operand is a Value of its own level, from a closure that uses x in place of x.data."""
+    """Whether an operand's gradient is a Value of its own level, since a closure computes with x in place of x.data."""
     return isinstance(operand.grad, HasLevel) and operand.grad._level >= operand._level
 
 
 def value_for_number(nodes: list[Any]) -> TypeError:
-    """The error of the first of these nodes whose closure, called alone, does so."""
+    """The error that names the first of these nodes whose closure, called alone, adds such a Value."""
 
     def is_cause(node: Any) -> bool:
         for operand in node._prev:

@@ -99,7 +99,7 @@ def promoted(values: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
 
 @functools.lru_cache
 def _innermost(kinds: tuple[type, ...], kind: Any) -> tuple[set[type] | None, Any]:
-    """The classes of the deepest level, or None if all values are of them; and the first, or `kind` if none are."""
+    """The classes of the deepest level, or None if all values are of these; and the class for constants."""
     leveled = [each for each in dict.fromkeys(kinds) if issubclass(each, HasLevel)]
     kind = max(leveled, key=lambda each: each._level, default=kind)
     found = {each for each in leveled if each._level == kind._level}

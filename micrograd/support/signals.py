@@ -34,7 +34,7 @@ def interrupts_noted() -> Iterator[list[int]]:
 
 
 def assign(values: Iterable[Any], name: str, to: Iterable[Any]) -> None:
-    """Set an attribute of each: no Ctrl-C comes in between, if no code in Python computes or takes a number."""
+    """Set an attribute of each. Ctrl-C can only interrupt this where Python code computes or stores a number."""
     deque(map(setattr, values, repeat(name), to), 0)  # in two thirds of the time that a loop takes
 
 

@@ -1,7 +1,7 @@
 // The drawing: views as SVG, and the cards that a reader picks, unfolds and folds.
 
 let scale = 1; // of the drawing: as large as the window allows while all is folded, and then the same
-const [FITTING, SMALLEST, LARGEST] = [0.95, 1.1, 2]; // the drawing may be a little smaller where it then fits
+const [FITTING, SMALLEST, LARGEST] = [0.95, 1.1, 2]; // it may shrink to FITTING if all of it then fits, otherwise not below SMALLEST
 
 function render() {
   const view = arrange(views[0]),

@@ -73,7 +73,7 @@ def _number(x: Any) -> float | str:
 
 
 def _trained(folded: Folded) -> list[int]:
-    """The leaves that a training run would move: those of neurons and of tables, or all if there are no neurons."""
+    """The leaves that training would move: weights, biases and rows of tables; or all, if there are no neurons."""
     graph = folded.graph
     leaves = dict.fromkeys(i for i in range(graph.first) if i not in graph.constants)
     cards = (i for card in folded.cards for i in (*[x.weight for x in card.inputs], card.bias))

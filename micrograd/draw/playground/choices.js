@@ -3,7 +3,7 @@
 // Models are numbered as in Python: the last keyword varies fastest.
 
 class Choices {
-  // `twins` has the number of the first model that is the same as each. `chosen` is called with the number of a model, and
+  // `twins` has, for each model, the number of the first that is the same. `chosen` is called with a model's number,
   // `refused` with the reason why there is none.
   constructor(place, choices, twins, chosen, refused) {
     Object.assign(this, { choices, twins, chosen, refused, labels: choices.map(([, labels]) => labels[0]) });
@@ -15,7 +15,7 @@ class Choices {
       return (label) => {
         shown(label);
         const isIdle = labels.every((other) => twins[this.numberOf({ [name]: other })] === twins[this.numberOf({})]);
-        Object.assign(part, { disabled: isIdle, title: isIdle ? "This changes nothing in this network." : "" });
+        Object.assign(part, { disabled: isIdle, title: isIdle ? "This has no effect on this network." : "" });
       };
     });
   }

@@ -48,7 +48,7 @@ function unitPicture(bytes, n, canvas, fine = 3 * n) {
 }
 
 // The plane by the margins of its classes, in the shade of the one that leads, the deeper the larger its margin. They are
-// interpolated to 3 n by 3 n pixels; in a cell with one stroke, the lead grows with the distance from that.
+// interpolated to 3 n by 3 n pixels; in a cell with one stroke, the lead grows with the distance from it.
 function planePicture(margins, lines, n, canvas) {
   const fine = 3 * n, step = (n - 1) / (fine - 1);
   const halves = lines.map((strokes, at) => strokes.length === 1 && halved(strokes[0], at, margins, n));
@@ -70,8 +70,8 @@ function planePicture(margins, lines, n, canvas) {
   }, canvas);
 }
 
-// The halves of a cell with one stroke: on which side of it a place is, and how far, by its sign and size; which class
-// leads on each side; and how fast. null if a corner is not finite.
+// The halves of a cell with one stroke: the sign and the size of `side` tell on which side a place is, and how far away;
+// `leaders` are the classes that lead on the two sides; their lead grows by `slope`. null if a corner is not finite.
 function halved([[x, y], [toX, toY]], at, margins, n) {
   const side = (px, py) => (toX - x) * (py - y) - (toY - y) * (px - x), leaders = [0, 0], most = [-1, -1];
   let distance = 0, lead = 0;
@@ -86,8 +86,8 @@ function halved([[x, y], [toX, toY]], at, margins, n) {
   return { side, leaders, slope: lead / distance };
 }
 
-// The lines between classes as strokes, a list for each cell of a map that they cross, in cells from the left and the
-// bottom: from side to side, or from all sides to one point, where more than two classes meet.
+// The lines between classes as strokes, a list for each cell of a map that they cross. Ends are counted in cells from the
+// left and the bottom. A stroke joins two sides or, where more than two classes meet, a side and the point in the middle.
 function strokes(crossings, n) {
   const found = [];
   for (let row = 0; row < n - 1; row++)

@@ -191,7 +191,7 @@
     },
   });
 
-  // The name of the unit whose picture the plane shows; undefined if it shows the output, which may have a card, too.
+  // The name of the unit whose picture the plane shows; undefined if it shows the output, even if that has a card.
   function seen() {
     const name = models[now.model].units[hovered]?.[0];
     return name === "out" ? undefined : name;
@@ -216,7 +216,7 @@
   }
 
   const percent = (share) => `${share % 1 ? Math.min(99, Math.max(1, Math.round(100 * share))) : 100 * share}%`; // 0 and 100 are exact
-  // The class that a model's outputs stand for, and its probability, if it learns by a loss of probabilities.
+  // The class that the outputs predict, and its probability, if the loss is a cross-entropy.
   function classOf(outputs) {
     const scores = outputs.length > 1 ? [...outputs] : [boundary, outputs[0]], k = scores.indexOf(Math.max(...scores));
     const isProbable = ["cross_entropy", "binary_cross_entropy_with_logits"].includes(lossName);

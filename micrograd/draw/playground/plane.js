@@ -91,7 +91,7 @@ class Plane {
     this.changed();
   }
 
-  // A finger adds a point once it is lifted where it was put down, since it may scroll the page.
+  // A finger adds a point only when it is lifted where it was put down: a finger that moves scrolls the page.
   lift(event) {
     const [x, y] = this.pixelOf(event), [fromX, fromY] = this.tapped ?? [Infinity, 0];
     if (Math.hypot(x - fromX, y - fromY) < 10) this.add(this.tapped);

@@ -52,8 +52,8 @@ class Scalpel {
     this.history = this.history.filter((entry) => entry.isOpen).map((entry) => ({ ...entry, step: 0 }));
   }
 
-  // Shows the latest entries of the history, with a button to undo each one that still holds. The buttons stay while the
-  // history does: a press of one takes longer than a frame.
+  // Shows the latest entries of the history, with a button to undo each one that still holds. They stay as long as the
+  // history does: pressing a button takes longer than a frame.
   show(place, undo) {
     const entries = this.history.slice(-12), told = JSON.stringify(entries);
     if (place.dataset.told === told) return;

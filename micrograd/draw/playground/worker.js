@@ -146,9 +146,9 @@ class Trainer {
     }));
   }
 
-  // Where the lines between classes cross the sides of a map's cells, as shares of them: at i for the side from point i to
-  // the right, at n * n + i for the one upwards; NaN where there is no line. Between saturated units, what is at the ends
-  // does not tell where the line is in between: the part of a side that it crosses is halved, five times.
+  // Where the lines between classes cross the sides of a map's cells, as shares of these: at i for the side from point i to
+  // the right, at n * n + i for the side upwards; NaN where there is no line. Between saturated units, the leads at the ends
+  // do not tell where the line is, so the part of the side that it crosses is halved five times.
   crossings(xs, margins, n) {
     const found = new Float32Array(2 * n * n).fill(NaN), sides = [];
     const leaders = Array.from(margins[0], (_, i) => margins.findIndex((lead) => lead[i] >= 0 && lead[i] < Infinity));
