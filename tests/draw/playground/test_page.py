@@ -244,13 +244,9 @@ def test_the_card_of_an_output_that_may_be_any_number_has_the_colours_of_the_pla
 @needs_node
 def test_the_card_of_an_output_has_the_colours_of_the_plane_beside_it(tmp_path):
     """Blue where a class is predicted, also if that is above 1/2: a byte above 128."""
-    html = playground.page(model_of(output="sigmoid"), losses.mse_loss, XS, YS)
-    asked = "const { maps, margins } = ask({area: {left: -2, right: 2, bottom: -1, top: 1, height: 1}, cards: 6});"
-    asked += "const results = [maps.length, [...maps[5]].map((byte, i) => [byte - 128, margins[1][i]])];"
-    count, both = trained_in_node(tmp_path, html, 0.1, asked)
-    assert count == 6
-    assert all(byte * margin >= 0 for byte, margin in both)
-    assert {byte > 0 for byte, _ in both} == {True, False}
+    _, card, margins = plane_in_node(tmp_path, model_of(output="sigmoid"), losses.mse_loss, "[1, [0, 1], 0.5]")
+    assert all((byte - 128) * margin >= 0 for byte, margin in zip(card, margins, strict=True))
+    assert {byte > 128 for byte in card} == {True, False}
 
 
 # What Python puts into the page
