@@ -90,7 +90,9 @@ def lifted(other: Any, beside: Any) -> Any:
 
 def promoted(values: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
     """The values as Values of one level, the deepest among them; of the class `kind` if they are all numbers."""
-    innermost, kind = _innermost(tuple(map(type, values)), kind)
+    kinds = tuple(map(type, values))
+    kinds = kinds if len(kinds) < 1000 else (*dict.fromkeys(kinds),)  # or the cache would keep many megabytes
+    innermost, kind = _innermost(kinds, kind)
     if innermost is None:  # as in a network: constants, too, are Values by now
         return values
     empty = object.__new__(kind)  # constants get its class

@@ -50,6 +50,14 @@ def test_a_node_takes_some_hundred_bytes(graph, most):
     assert are_right()
 
 
+@pytest.mark.usefixtures("_memory")
+def test_nothing_is_kept_of_sums_of_many_lengths():
+    values = [Value(1.0) for _ in range(100_000)]
+    before, _ = tracemalloc.get_traced_memory()
+    assert all(sum(values[i:]).data == 100_000 - i for i in range(20))
+    assert tracemalloc.get_traced_memory()[0] - before < 1 << 20
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("_memory")
 @pytest.mark.parametrize(("way", "steps"), [("loop in eager", 1000), ("loop in auto", 1000), ("block in auto", 20_000)])
