@@ -176,7 +176,7 @@ class Function:
         """Whether a call is given an iterator of chunks."""
         return len(batches) == 1 and isinstance(batches[0], Iterator)
 
-    @gc_paused()  # also while other threads make C, which would turn it on again
+    @gc_paused()  # for all of this: threads that make C would turn it on again in between
     def _examples(
         self, batches: Sequence[Any], size: int | None = None, kind: CallSpec = "backward", epochs: float = math.inf
     ) -> Buckets:

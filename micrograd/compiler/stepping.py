@@ -112,7 +112,7 @@ class Engine:
         return [loss]
 
     def loss(self, i: int, data: Any = None) -> Value:
-        """The loss of an example in `data`, by default one to train on. A note on an error says which."""
+        """The loss of an example in `data`, by default one to train on. An error gets a note that names it."""
         data = data or self.data
         try:
             return self.loss_of(*data.arguments(i))

@@ -26,7 +26,7 @@ from micrograd.reductions import where
 from micrograd.support.signals import assign
 from micrograd.support.trees import flat, replaced, shape_of
 
-FEWEST = 8  # rounds: fewer are traced one by one, unless `until` may end them
+FEWEST = 8  # rounds: fewer are traced one by one, unless `until` may end the loop
 
 
 class Scan(NamedTuple):

@@ -35,8 +35,8 @@ SHORTEST_SUM = 4  # products in a dot: with 3, tracing 100 bodies in space takes
 """With 8, a GPT of numbers, whose heads have 4, takes 1.1 times as long to compile."""
 SHORTEST_ROW = 3  # values: a shorter row saves next to nothing
 NOTHING, SUMS, ALL = range(3)
-"""What Rows keep of the gradients sent to them: usually nothing, since closures may read gradients midway; sums, within
-a loop; in the last backward pass all, even numbers that `take` sends to one value of a slice."""
+"""What Rows keep of the gradients sent to them: usually nothing, since closures may read gradients midway; in a loop,
+sums; in the last backward pass, all, even the numbers that `take` sends to single values of a slice."""
 
 
 class RowSymbol:
@@ -227,7 +227,7 @@ class Rows:
         return rows
 
     def selected(self, index: Symbol, values: tuple[Value, ...]) -> Row | None:
-        """The Row of the parameters that an index selects from, if it is a traced number and that is what they are."""
+        """The Row of the values that an index selects from, if they are parameters and the index is a traced number."""
         trace = self.trace
         is_number = index.id not in trace.constants and trace.ops[index.id] not in CONDITIONS
         return self._slice(values) if is_number else None
@@ -236,7 +236,7 @@ class Rows:
         """The Row of these parameters, if they lie at equal distances and all of them, or none, are trained."""
         try:
             row = self._slices.get(values)
-        except TypeError:  # of what is no number
+        except TypeError:  # some are not numbers
             return None
         table = self.table
         if row is None and all(isinstance(value, Value) for value in values):
@@ -253,7 +253,7 @@ class Rows:
         """The row of Values that are all traced, and neither constants nor conditions."""
         try:
             lines = tuple([value.data.id for value in values])
-        except AttributeError:  # of what is not traced
+        except AttributeError:  # some are not traced
             return None
         row, trace = self._stacks.get(lines), self.trace
         if row is None or not all(map(is_, row.values, values)):  # hashing the arguments takes longer
@@ -265,7 +265,7 @@ class Rows:
         return row
 
     def close(self) -> None:
-        """End the trace, and forget the Rows, which refer to this."""
+        """End the trace, and forget the Rows: each refers to this object."""
         self.trace.close()
         self._slices.clear()
         self._stacks.clear()

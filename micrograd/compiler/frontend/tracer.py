@@ -37,7 +37,7 @@ from micrograd.engine import Value
 
 NO_NUMBER = "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of "
 BRANCH = NO_NUMBER + (
-    "a branch, max() or sorted(), use where(condition, a, b), in closures scalar.where, or relu, maximum or abs, which "
+    "a branch, max() or sorted(), use where(condition, a, b) (in a closure, scalar.where), relu, maximum or abs, which "
     "choose at each call; instead of `and` and `or`, & and |, as in (0 < x) & (x < 1); instead of a while loop, scan() "
     "with until=; instead of np.maximum or np.clip on an array, [maximum(v, 0.0) for v in x]"
 )
@@ -149,7 +149,7 @@ class Symbol:
 
 @cache
 def _is_plain(kind: Any) -> bool:
-    """Whether these are numbers that become constants; Values and rows have operators of their own."""
+    """Whether numbers of this class become constants; Values and rows have operators of their own."""
     return issubclass(kind, (int, Real)) and not issubclass(kind, Value)
 
 
@@ -222,7 +222,7 @@ class Trace:
         self._thread = get_ident()
 
     def __repr__(self) -> str:
-        """All that it has recorded, the same text in every process: by it, a library is found in the cache."""
+        """All that it has recorded, as the same text in every process: the cache finds libraries by it."""
         return repr({name: x for name, x in vars(self).items() if type(x) in (list, dict, bool)})
 
     def leaf(self, array: str, index: int = 0) -> Symbol:

@@ -26,14 +26,14 @@ FEW_EXAMPLES = 4  # or fewer are computed one by one
 A_THREAD = 1 << 25  # operands of additions and products, about a millisecond: a thread takes 20 us to begin and end
 A_GRADIENT = 100  # operands that take as long as adding a parameter's gradient to that of another thread
 A_TILE = 0.25  # vectors of examples that take as long as starting another tile takes in small networks
-HASTE = 10**9  # operands in all uses, up to which gcc hurries: they take 0.13 s longer, and it saves 0.5 s for a GPT
+HASTE = 10**9  # gcc hurries if all uses have fewer operands: these take 0.13 s longer, and it saves 0.5 s for a GPT
 
 POINTER = ctypes.c_void_p
 RUN = ctypes.CFUNCTYPE(ctypes.c_int, POINTER)
 """The entry point of a library, which takes `CallArguments`."""
 
 allocated = ctypes.pythonapi.PyByteArray_FromStringAndSize
-"""A bytearray of so many bytes, if None comes first: not cleared, since clearing 500 kB takes 8 us."""
+"""Returns a bytearray, from None and a number of bytes: not cleared, since clearing 500 kB takes 8 us."""
 allocated.argtypes, allocated.restype = (ctypes.c_char_p, ctypes.c_ssize_t), ctypes.py_object
 
 
@@ -72,7 +72,7 @@ class NativeCode:
     def library(self, kind: CallSpec, n: float, uses: float = math.inf, *, early: bool = False) -> "Library":
         """The library for a kind of call with n examples, which it computes in tiles or one by one. If there are only a
         few `uses`, in all these calls together, the compiler may hurry. `early` says that it need not be loaded yet.
-        One that is in the cache needs no passes, which often take longer than tracing: its key is the graph.
+        The cache finds it by its graph, so the passes, which often take longer than tracing, are needed only once.
 
         Raises CompilerError if it cannot be built.
         """
@@ -111,7 +111,7 @@ class NativeCode:
 
 @cache
 def own_code() -> str:
-    """A hash of this package's code, which turns a graph into C, and of the Python whose errors C notes."""
+    """A hash of all that turns a graph into C: this package's code, and the version of Python, whose errors C notes."""
     files = sorted(file for file in Path(PACKAGE).rglob("*.*") if file.suffix in (".py", ".c", ".txt"))
     versions = f"{__version__} {sys.version}".encode()
     return hashlib.sha256(b"".join([versions, *[file.read_bytes() for file in files]])).hexdigest()

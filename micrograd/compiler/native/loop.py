@@ -205,7 +205,7 @@ class NativeLoop:
 
 def ranges_of(indices: Sequence[int]) -> "array[int]":
     """The indices as ranges: the first of each, and its length."""
-    apart = Counter(map(sub, sorted(indices), count()))  # neighbours are as far from their positions as each other
+    apart = Counter(map(sub, sorted(indices), count()))  # the same along a range
     ends = accumulate(apart.values(), initial=0)
     return array("q", [number for (by, n), k in zip(apart.items(), ends, strict=False) for number in (by + k, n)])
 

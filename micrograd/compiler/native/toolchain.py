@@ -1,7 +1,7 @@
 """From C to a loaded library: the machine's compiler, and a cache of the libraries that it has built.
 
-A library's file is named by a hash of all that it is built from: the C, or the graph and this package that make it; the
-compiler with its flags, and the processor. It gets this name once it is complete, so processes may build the same
+A library's file is named by a hash of all that it is built from: the C, or the graph and the code that turns it into C;
+the compiler with its flags; the processor. It gets this name once it is complete, so processes may build the same
 library at once. Without a directory that only the user can write to, libraries are built in a temporary one. Adding a
 library removes the oldest ones, until the rest fit in LIMIT bytes. A loaded library stays loaded, like a module.
 """
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
-Text = str | Callable[[], str]  # or what makes it
+Text = str | Callable[[], str]  # or a function that makes it
 log = logging.getLogger("micrograd")
 
 FLAGS = [
@@ -180,7 +180,7 @@ def ahead(work: Callable[[], T]) -> Callable[[], T]:
 
 
 def build(text: Text, key: str = "", compiler: Compiler | None = None) -> ctypes.CDLL:
-    """The library of a text in C, or of one that is made only if there is no library of its key in the cache.
+    """The library of a text in C, from the cache or compiled now. With a key, a function makes the text if need be.
 
     Raises CompilerError if there is no compiler, it rejects the text, or there is no room for the library.
     """

@@ -117,9 +117,9 @@ def _passes(
 def _constants(graph: Graph, nodes: list[Node], lines: Sequence[int]) -> tuple[list[float], dict[Any, Place]]:
     """The numbers in a table of constants, so that loops can run over them, and the places of lines in it.
 
-    What a loop reads round by round, or a `take` chooses from, goes there as it is, if all of it is constant: the nodes
-    then read the places. After these, unless they are few, come the whole numbers among the other constants, in
-    ascending order, and the others in order of first use.
+    A column that a loop reads round by round, or that a `take` chooses from, goes there as it is, if all of it is
+    constant: nodes then read its places. Other constants follow, unless they are few: first whole numbers in ascending
+    order, then the rest in order of first use.
     """
     numbers, table, tables = graph.trace.constants, list[float](), dict[Any, Any]()
 
@@ -151,7 +151,7 @@ def _constants(graph: Graph, nodes: list[Node], lines: Sequence[int]) -> tuple[l
 
 
 def _every(nodes: list[Node]) -> Iterator[tuple[list[Node], int]]:
-    """Where the nodes are, and those in the rounds of loops: in which list, at which index."""
+    """The list that each node is in, and its index there, for the nodes in the rounds of loops, too."""
     for i, node in enumerate(nodes):
         yield nodes, i
         if node.round:

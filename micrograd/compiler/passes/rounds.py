@@ -7,7 +7,7 @@ are added up in place.
 If rounds need no state, they may run in any order; in C, in lanes.
 
 If `until` may end a loop, each round first copies its state to the next. It then ends if a number of the state says so,
-or once it has computed that number of the next state.
+or if the same number of the next state does, as soon as that is computed.
 
 While a round is turned into steps, an array that advances from round to round has a name for each stride.
 """

@@ -22,8 +22,8 @@ def gaps(sizes: Sequence[int], starts: Iterable[int]) -> list[int]:
     """How many places to leave after each of these results, so that the rows of a triangle begin at even
     distances. These are more than the longest row, so that none continues another.
 
-    Results with sizes are rows. The others are numbers, each computed from what begins at such an index, or the sum of
-    several; along a row, these advance evenly.
+    Results with sizes are rows. The others are numbers: for each, `starts` has the index at which what it reads begins,
+    or the sum of several such indices. Along a row, these advance evenly.
     """
     none = [0] * len(sizes)
     if len(sizes) < FEWEST_ROWS:

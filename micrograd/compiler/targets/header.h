@@ -30,7 +30,7 @@ void NAME_forward(const TYPE *p, const TYPE *x, TYPE *y);
    g     the gradient with respect to the parameters is added to its COUNT numbers
    y     receives the output, and after it the gradient with respect to the INPUTS inputs
 
-   None of the arrays may overlap another one.
+   The arrays must not overlap each other.
 
    It needs SPACE bytes of the stack, and what the compiler adds. */
 void NAME_backward(const TYPE *p, const TYPE *x, TYPE *g, TYPE *y);
