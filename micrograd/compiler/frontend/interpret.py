@@ -59,13 +59,13 @@ def _loop(trace: Trace, line: int, operands: Sequence[Any], numbers: MutableMapp
         first = dict(zip(loop.state, state, strict=True))
         first |= {x: row[i] for x, row in zip(loop.xs, columns, strict=False)}
         inner = ChainMap({id: totals[at] for id, at in starts} | before | first, numbers)
-        for id, of, outcome in evaluate(trace, lines, inner):
+        for id, of, outcome in evaluate(trace, [] if inner.get(over) else lines, inner):  # it may be known outside
             if isinstance(outcome, Exception):
                 outcome = type(outcome)(f"{outcome}, in iteration {i} of scan(), counted from 0")
             yield id, of, outcome
             if id == over and outcome:
                 break
-        if over >= 0 and inner[over]:
+        if inner.get(over):
             break
         begun[i] = first
         for k, total in enumerate(loop.sums):

@@ -90,12 +90,13 @@ class _Rounds:
         for line, place in ends:
             own.setdefault(line, self._each(place))
         parts = its.nodes[: its.n_tested], its.nodes[its.n_tested :]
-        steps, test = by_level(chain(*map(in_levels, parts)), own, steps_of), Kernel()
-        if its.n_tested:
-            over = Ref(*own[loop.following[0]])
-            n = 1 + [isinstance(step, Assign) and step.target for step in steps].index(over)
-            test, steps = [*reroll(fuse(steps[:n])), Skip(over)], steps[n:]
-        steps = [*test, *reroll([*near, *fuse(steps)])]
+        steps, test, n = by_level(chain(*map(in_levels, parts)), own, steps_of), Kernel(), 0
+        if loop.over >= 0 > loop.forward:
+            over = own[loop.following[0]]  # computed outside if no node decides
+            targets = [isinstance(step, Assign) and step.target for step in steps]
+            n = 1 + targets.index(Ref(*over)) if its.n_tested else 0
+            test = [*reroll(fuse(steps[:n])), *copied([(following[0], over)]), Skip(Ref(*following[0]))]
+        steps = [*test, *reroll([*near, *fuse(steps[n:])])]
         if loop.over >= 0:
             states = zip(following, map(own.__getitem__, loop.state), strict=True)
             steps = [*copied(states), Skip(Ref(*own[loop.over])), *steps]

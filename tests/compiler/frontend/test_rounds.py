@@ -69,14 +69,15 @@ def of_constants(w, s, xs):
 
 
 def until(w, s, xs):
-    """A loop that ends early, one that does not, and a short one that some examples end at once, since its step has no
-    value there."""
+    """A loop that ends early, and one that does not; loops that some examples end at once, since their steps have no
+    value there: a short one, and one whose end is known before."""
     a, _ = scan(lambda v, _: (v * 0.7 + w[0] * 0.01, None), s[0] + 2.0, length=30, until=lambda v: (0.5 - v).relu())
     b, _ = scan(lambda v, x: ([v[0] + x[0] * w[1], v[1] + 1.0], None), [s[1], 0.0], xs, until=lambda v: v[0] > 1e9)
     end = lambda v: abs(v - s[0]) < 0.1  # noqa: E731
     step = lambda v, x: (v - w[2] * x[0] / (v - s[0]) + dot(w[:4], [0.1 / (v - s[0])] * 4).tanh(), None)  # noqa: E731
     c, _ = scan(step, s[0] - (s[1] > 0), xs[:5], until=end)
-    return a * b[0] + b[1] + c
+    d, _ = scan(lambda v, _: (v / 2 + 1 / v, None), s[0] * (s[1] < 0), length=9, until=lambda v: s[1] >= 0)
+    return a * b[0] + b[1] + c * d
 
 
 def shared(w, s, xs):
