@@ -10,7 +10,6 @@ import pytest
 
 NODE = shutil.which("node")
 USES = Path(__file__).with_name("compiler").joinpath("targets", "uses.mjs").as_uri()
-needs_node = pytest.mark.skipif(NODE is None, reason="there is no Node here")
 
 AS_JSON = "JSON.stringify(results, (_, x) => typeof x === 'number' ? (Object.is(x, -0) ? '-0' : `${x}`) : x)"
 """The results of a script as JSON. Numbers are text, since JSON has no infinities, NaN or -0."""

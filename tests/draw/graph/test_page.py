@@ -5,6 +5,7 @@ import math
 import os
 import re
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from tests.draw.graphs import expression, hostile, loss, network, neuron, recurr
 from tests.operations import OPERATIONS
 
 GRAPHS = [expression, neuron, network, loss, recurrence]
+ASKED = Path(__file__).with_name("asked.js").read_text(encoding="utf-8")
 
 
 def page(root, tmp_path):
@@ -170,7 +172,9 @@ def visit(opened, tmp_path):
     def visit(root, fragment="", **options):
         path = tmp_path / "visited.html"
         viz.save_html(root, path)
-        return opened(path, fragment, **options)
+        tab = opened(path, fragment, **options)
+        tab.evaluate(ASKED)
+        return tab
 
     return visit
 
@@ -190,18 +194,6 @@ def close(a, b, tolerance=1e-12):
     if math.isfinite(a) and math.isfinite(b):
         return abs(a - b) <= tolerance * max(1.0, abs(a), abs(b))
     return repr(a) == repr(b)
-
-
-WALK = """key => {
-  const walk = [];
-  for (let before = -1; before !== step;) {
-    before = step;
-    const known = V.map((x, i) => isKnown(i) ? x : null), gradients = V.map((_, i) => gradient(i) ?? 0);
-    walk.push([step, at("title").textContent, known, gradients]);
-    document.dispatchEvent(new KeyboardEvent("keydown", { key }));
-  }
-  return walk;
-}"""
 
 
 def passes(root):
@@ -233,7 +225,7 @@ def test_every_step_by_keyboard_has_python_s_numbers(visit, graph):
     root = graph()
     tab = visit(root)
     values, nodes = values_of(root), root._topological_order()[0]
-    there = tab.evaluate(WALK, "ArrowRight")
+    there = tab.evaluate("asked.walk('ArrowRight')")
     assert [at for at, *_ in there] == list(range(2 * len(nodes) + 2))
     first = len(values) - len(nodes)
     for at, sentence, data, grads in there[: len(nodes) + 1]:
@@ -246,7 +238,7 @@ def test_every_step_by_keyboard_has_python_s_numbers(visit, graph):
     ):
         assert all(map(close, shown, grads))
         assert close(number(re.search(r"ackward.*(?:∂|grad).* = (\S+)$", sentence)[1]), node.grad, 1e-3)
-    assert [at[:2] for at in tab.evaluate(WALK, "ArrowLeft")] == [at[:2] for at in reversed(there)]
+    assert [at[:2] for at in tab.evaluate("asked.walk('ArrowLeft')")] == [at[:2] for at in reversed(there)]
 
 
 def test_the_sentence_is_the_chain_rule_with_the_numbers_in_it(visit):
@@ -267,18 +259,13 @@ def test_the_sentence_is_the_chain_rule_with_the_numbers_in_it(visit):
     assert rule == "(x × 2).grad += 0.42 × y.grad = 0.42 × 1 = 0.42 ∂y/∂(x × 2) = 1 − y² = 1 − 0.7616² = 0.42"
 
 
-LEAVES = """() => [...document.querySelectorAll(".leaf")].map(card =>
-  [...card.querySelectorAll("text")].map(text => text.textContent))"""
-ROWS = "() => all('#moved tbody tr').map(row => [...row.cells].map(cell => cell.textContent))"
-
-
 def test_the_table_of_what_moves_shows_the_gradients_of_the_cards_at_every_step(visit):
     tab, so_far = visit(expression()), set()
     seek(tab, "a")
     for step in range(12):
         tab.evaluate("step => go(step)", step)
-        cards = {name: (data, grad) for name, _, data, _, grad in tab.evaluate(LEAVES)}
-        assert {name: tuple(row) for name, *row in tab.evaluate(ROWS)} == cards
+        cards = {name: (data, grad) for name, _, data, _, grad in tab.evaluate("asked.leaves()")}
+        assert {name: tuple(row) for name, *row in tab.evaluate("asked.rows()")} == cards
         so_far.add(cards["a"])
         assert (cards["a"] == ("2", "4")) == (tab.locator("#its-far").all_inner_texts() == ["4"])
     assert so_far == {("2", ""), ("2", "4"), ("2", "10")}
@@ -292,14 +279,10 @@ def test_a_leaf_alone_has_the_gradient_that_backward_would_leave(visit):
     assert tab.inner_text("#moved caption") == "1 parameter"
 
 
-EDGES = """() => drawn[0].edges.map(edge =>
-  [nameOf(edge.value), edge.drawn.getAttribute("class"), +edge.drawn.getAttribute("stroke-width")])"""
-
-
 def test_a_gradient_of_0_is_thin_and_gray_and_a_constant_gets_none(visit):
     a, b = Value(2.0, label="a"), Value(5.0, label="b")
     tab = visit(maximum(a, b, 3.0), "#step=3")
-    found = {name: (kind, width) for name, kind, width in tab.evaluate(EDGES)}
+    found = {name: (kind, width) for name, kind, width in tab.evaluate("asked.edges()")}
     assert found["a"] == ("edge", 0.8)
     assert found["b"] == ("edge up", pytest.approx(4.2))
     assert found["3"] == ("edge waiting", 1.2)
@@ -318,8 +301,7 @@ def test_the_words_and_the_legend_at_the_start_are_about_what_there_is(visit):
 
 
 def test_a_page_opens_with_its_inputs_in_sight_and_shrinks_a_little_to_show_all(visit):
-    shown = """() => { const seen = at("drawing").getBoundingClientRect(); return all(".leaf").map(card => {
-      const box = card.getBoundingClientRect(); return box.top >= seen.top && box.bottom <= seen.bottom; }); }"""
+    shown = "asked.leavesInSight()"
     model = nn.MLP(2, [16, 1], rng=1)
     assert visit(model([1.0, 2.0]), viewport={"width": 1200, "height": 900}).evaluate(shown) == [True, True]
     model = nn.MLP(40, [16, 1], rng=1)
@@ -341,24 +323,12 @@ def test_large_numbers_have_commas_and_negative_ones_as_many_digits_as_positive(
     assert tab.evaluate("[text(-0.0161, 6), text(0.0161, 6)]") == ["−0.0161", "0.0161"]
 
 
-UNFOLD = """most => {
-  for (let view = 0; view < drawn.length && opened.length < most; view++)
-    for (const item of drawn[view].items) if (item.opens >= 0 && !item.isStub && opened.length < most) unfold(item);
-}"""
-CARDS = """() => [...document.querySelectorAll(".card")].map(card => {
-  const box = [...card.querySelectorAll(".box")].at(-1).getBoundingClientRect();
-  const side = rect => [rect.left, rect.top, rect.right, rect.bottom];
-  const texts = [...card.querySelectorAll("text")].filter(text => text.textContent);
-  return [side(box), texts.map(text => side(text.getBoundingClientRect()))];
-})"""
-
-
 @pytest.mark.parametrize("graph", [*GRAPHS, ten_thousand, hostile])
 def test_no_cards_overlap_and_no_text_leaves_its_card_whatever_is_unfolded(visit, graph):
     tab = visit(graph(), "#step=100000")
     for unfolded in (0, 1, 3, 20):
-        tab.evaluate(UNFOLD, unfolded)
-        cards = tab.evaluate(CARDS)
+        tab.evaluate(f"asked.unfold({unfolded})")
+        cards = tab.evaluate("asked.cards()")
         for i, ((left, top, right, bottom), texts) in enumerate(cards):
             for text in texts:
                 assert left <= text[0] <= text[2] <= right
@@ -397,7 +367,7 @@ def test_axe_finds_nothing_to_object_to(visit, axe, graph, scheme, size):
         assert found == []
         tab.locator(".card").nth(card).click()
         tab.keyboard.press("End")
-    tab.evaluate(UNFOLD, 3)
+    tab.evaluate("asked.unfold(3)")
     assert tab.evaluate("axe.run().then(found => found.violations.map(v => v.id))") == []
 
 
@@ -626,12 +596,7 @@ def test_every_operation_has_python_s_numbers_in_the_page(visit):
     found = tab.evaluate("(() => { const v = forward(V0.map((x, i) => i < first ? x : 0)); return v; })()")
     for result, (name, point, data, _) in zip(results, expected, strict=True):
         assert close(found[numbers[id(result)]], data), (name, point)
-    gradients = tab.evaluate("""results => {
-      const g = V.map(() => 0);
-      for (const i of results) g[i] = 1;
-      for (let i = root - 1; i >= first; i--) passed(i, V, g[i]).forEach((x, place) => { g[operands(i)[place]] += x; });
-      return g;
-    }""", [numbers[id(result)] for result in results])  # fmt: skip
+    gradients = tab.evaluate(f"asked.gradientsOf({[numbers[id(result)] for result in results]})")
     for result, (name, point, _, grads) in zip(results, expected, strict=True):
         _, leaves = result._topological_order()
         for leaf in leaves:

@@ -8,6 +8,7 @@ import re
 import zlib
 from importlib.resources import files
 from itertools import pairwise, product
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,11 +20,12 @@ from micrograd.draw.playground import lesson
 from micrograd.draw.playground import page as playground
 from micrograd.draw.playground.page import boundary, kinds_of
 from tests.helpers import flat
-from tests.javascript import in_node, needs_node
+from tests.javascript import in_node
 
 XS, YS = data.moons(20, 0.1, rng=1)
 LOGITS = losses.binary_cross_entropy_with_logits
 SOURCES = files(playground.__package__)
+WORKER, WRITTEN = (Path(__file__).with_name(name).read_text() for name in ("worker.js", "written.js"))
 
 
 def model_of(sizes=(2, 3, 1), seed=1, **options):
@@ -48,7 +50,6 @@ def mean_loss(model, xs=XS, ys=YS, loss=LOGITS):
 SEEDS = [0, 7, 2**32 - 1, 2**32 + 5, 10**15 - 1]
 
 
-@needs_node
 def test_random_numbers_are_those_of_python(tmp_path):
     script = (SOURCES / "random.js").read_text(encoding="utf-8")
     script += f"const results = {SEEDS}.map(seed => {{ const r = new Random(seed), of = [...Array(700).keys()];"
@@ -61,7 +62,6 @@ def test_random_numbers_are_those_of_python(tmp_path):
         assert found == pytest.approx([*expected, *order, rng.random()], rel=1e-14)
 
 
-@needs_node
 def test_the_axis_of_losses_has_labels_near_both_of_its_ends(tmp_path):
     ranges = [(low / 20, low / 20 + span / 20) for low in range(-60, 20) for span in range(6, 120)]
     script = (SOURCES / "chart.js").read_text()
@@ -72,7 +72,6 @@ def test_the_axis_of_losses_has_labels_near_both_of_its_ends(tmp_path):
         assert high - ticks[-1] <= 0.5 * (high - low)
 
 
-@needs_node
 def test_labels_of_an_axis_are_exact_and_short_and_none_is_there_twice(tmp_path):
     ranges = [(low / 20, low / 20 + span / 20) for low in range(-200, 100, 3) for span in range(6, 120, 5)]
     script = (SOURCES.parent / "shell.js").read_text() + (SOURCES / "chart.js").read_text()
@@ -84,7 +83,6 @@ def test_labels_of_an_axis_are_exact_and_short_and_none_is_there_twice(tmp_path)
         assert len({*words}) == len(words)
 
 
-@needs_node
 def test_data_sets_are_those_of_python(tmp_path):
     script = "".join((SOURCES / name).read_text() for name in ("random.js", "data.js"))
     calls = [f"{name}(7, 0.1, new Random(3))" for name in ("moons", "circles", "spirals")]
@@ -95,41 +93,21 @@ def test_data_sets_are_those_of_python(tmp_path):
         assert flat(rows) == pytest.approx([number for x, y in zip(xs, ys, strict=True) for number in (*x, y)])
 
 
-TRAINED = """
-const answers = [];
-globalThis.self = { postMessage: answer => answers.push(answer) };
-const rows = ROWS, settings = { learningRate: RATE, batchSize: BATCH, weightDecay: DECAY };
-const always = { id: 0, model: 0, settings, milliseconds: Infinity, every: Infinity };
-function ask(what) { self.onmessage({ data: { ...always, ...what } }); return answers.pop(); }
-const open = { starts: STARTS, outputs: STARTS.map(() => 1), kinds: [0, 1], at: 0.5 };
-ask({ open, inputs: 2, examples: Float64Array.from(rows.flat()), held: [] });
-"""
-ASKED = """
-if (SEED !== null) ask({ reset: SEED });
-const { parameters, loss, steps, ok } = ask({ steps: 100 });
-const results = { parameters: [...parameters], loss, steps, ok };
-"""
-
-
-def trained_in_node(tmp_path, html, rate, asked=ASKED, *, seed=None, batch=math.inf, decay=0.0):
-    """What a worker has after 100 steps, or what a script asks it."""
+def in_worker(tmp_path, html, call, rate=0.1, *, seed=None, batch=math.inf, decay=0.0):
+    """What a function of worker.js gives, which asks the worker of a page."""
     content = content_of(html)
-    start, then = TRAINED.split("const open", 1)
-    script = f"{start}{content['worker']}const open{then}{asked}"
-    for name, number in {
-        "ROWS": [[*x, y] for x, y in zip(XS, YS, strict=True)],
-        "RATE": rate,
-        "BATCH": "Infinity" if batch == math.inf else batch, "DECAY": decay, "SEED": "null" if seed is None else seed,
-        "STARTS": json.dumps([part["starts"] for part in content["models"]]),
-    }.items():  # fmt: skip
-        script = script.replace(name, str(number))
-    return in_node(tmp_path, script)
+    given = {
+        "rows": [[*x, y] for x, y in zip(XS, YS, strict=True)], "starts": [m["starts"] for m in content["models"]],
+        "settings": {"learningRate": rate, "batchSize": batch, "weightDecay": decay}, "seed": seed,
+    }  # fmt: skip
+    maps = (SOURCES / "maps.js").read_text(encoding="utf-8")
+    parts = f"const given = {json.dumps(given)};", WORKER, content["worker"], maps, f"const results = {call};"
+    return in_node(tmp_path, "\n".join(parts))
 
 
 NESTEROV = {"learning_rate": 0.05, "momentum": 0.9, "nesterov": True}
 
 
-@needs_node
 @pytest.mark.parametrize(("kind", "options", "loss", "network", "settings"), [
     (optim.SGD, {"learning_rate": 0.3}, LOGITS, {}, {}),
     (optim.SGD, {"learning_rate": 0.1, "weight_decay": 0.02}, LOGITS, {}, {"decay": 0.02}),
@@ -143,7 +121,7 @@ def test_a_hundred_steps_leave_the_parameters_of_fit(tmp_path, kind, options, lo
     start, model = model_of((2, 4, 2, 1), **network), model_of((2, 4, 2, 1), settings.get("seed", 1), **network)
     plain = {name: option for name, option in options.items() if name != "weight_decay"}  # which is a setting there
     html = playground.page(start, loss, XS, YS, kind and kind(start.parameters(), **plain))
-    found = trained_in_node(tmp_path, html, plain.get("learning_rate", 0.01), **settings)
+    found = in_worker(tmp_path, html, "afterAHundredSteps()", plain.get("learning_rate", 0.01), **settings)
     batch = settings.get("batch", len(XS))
     fit(
         model, loss, XS, YS, optimizer=kind and kind(model.parameters(), **options), epochs=100 * batch // len(XS),
@@ -173,13 +151,10 @@ CHOICES = {
 FEW = CHOICES | {"activation": ["tanh", "relu"]}
 
 
-@needs_node
 def test_each_combination_of_choices_trains_as_fit_does_in_a_page_that_is_not_large(tmp_path):
     html = playground.page(Network, LOGITS, XS, YS, lambda p: optim.SGD(p, 0.3), choices=CHOICES)
     assert len(html) < 500_000
-    asked = "const after = (model) => [...(ask({ model, reset: 7 }), ask({ model, steps: 4 })).parameters];"
-    asked += "const results = STARTS.map((_, model) => after(model));"
-    found = trained_in_node(tmp_path, html, 0.3, asked, batch=5)
+    found = in_worker(tmp_path, html, "eachModelAfterFourSteps()", 0.3, seed=7, batch=5)
     options = {"epochs": 1, "batch_size": 5, "backend": "eager", "progress": False, "rng": 7}
     for parameters, chosen in zip(found, product(*CHOICES.values()), strict=True):
         model = Network(CHOICES["hidden"][chosen[0]], *chosen[1:], rng=7)
@@ -187,22 +162,10 @@ def test_each_combination_of_choices_trains_as_fit_does_in_a_page_that_is_not_la
         assert parameters == pytest.approx(numbers_of(model), rel=1e-9, abs=1e-12)
 
 
-PLANE = """
-const [outputs, kinds, at] = OPENED, examples = Float64Array.from(rows.flat());
-ask({ open: { starts: STARTS, outputs: [outputs], kinds, at }, inputs: 2, examples, held: [] });
-const area = { left: -1, right: 1, bottom: -1, top: 1, height: 2 };
-const { n, maps, margins, map, crossings } = ask({ area, cards: CARDS });
-const lines = (margins ? strokes(crossings, n) : []).flat();
-const placed = lines.map((line) => line.map((end) => end.map((cells) => (2 * cells) / (n - 1) - 1)));
-const results = [placed, [...maps.at(-1)], [...(map ?? margins[1])]];
-"""
-
-
 def plane_in_node(tmp_path, model, loss, opened, ys=YS):
     """The lines between classes in the square from -1 to 1, the map of the last card, and the margins or map of all."""
-    asked = PLANE.replace("OPENED", opened).replace("CARDS", str(sum(map(len, network.columns(model)))))
-    script = (SOURCES / "maps.js").read_text(encoding="utf-8")
-    return trained_in_node(tmp_path, playground.page(model, loss, XS, ys), 0.1, script + asked)
+    cards = sum(map(len, network.columns(model)))
+    return in_worker(tmp_path, playground.page(model, loss, XS, ys), f"plane({cards}, {opened})")
 
 
 def set_to(model, numbers):
@@ -211,10 +174,9 @@ def set_to(model, numbers):
     return model
 
 
-@needs_node
 def test_lines_between_three_classes_are_exact_on_the_sides_of_cells_and_meet_in_one_point(tmp_path):
     model = set_to(nn.MLP(2, [3]), [1, 0, -0.25, -1, 0.3, 0, 0, 1, -0.2])
-    lines, *_ = plane_in_node(tmp_path, model, losses.cross_entropy, "[3, [0, 1, 2], 0]")
+    lines, *_ = plane_in_node(tmp_path, model, losses.cross_entropy, "3, [0, 1, 2], 0")
     ends = [tuple(round(x, 9) for x in end) for line in lines for end in line]
     assert not [end for end in ends if ends.count(end) == 1 and max(map(abs, end)) < 1]  # within, and going no further
     [center] = {end for end in ends if ends.count(end) == 3}
@@ -224,27 +186,24 @@ def test_lines_between_three_classes_are_exact_on_the_sides_of_cells_and_meet_in
         assert third < first
 
 
-@needs_node
 def test_the_line_of_a_saturated_unit_is_straight(tmp_path):
     model = set_to(model_of((2, 1, 1)), [300, -120, 7, 5, 0])
-    lines, *_ = plane_in_node(tmp_path, model, LOGITS, "[1, [0, 1], 0]")
+    lines, *_ = plane_in_node(tmp_path, model, LOGITS, "1, [0, 1], 0")
     assert len(lines) > 20
     for x, y in (end for line in lines for end in line):
         assert abs(300 * x - 120 * y + 7) / math.hypot(300, 120) < 0.003  # half a pixel
 
 
-@needs_node
 def test_the_card_of_an_output_that_may_be_any_number_has_the_colours_of_the_plane(tmp_path):
     model = set_to(model_of((2, 1, 1)), [1, 1, 0, 3, 1])
-    _, card, plane = plane_in_node(tmp_path, model, losses.mse_loss, "[1, [], 0]", [0.3 * i for i in range(20)])
+    _, card, plane = plane_in_node(tmp_path, model, losses.mse_loss, "1, [], 0", [0.3 * i for i in range(20)])
     assert card == plane
     assert max(card) == 255
 
 
-@needs_node
 def test_the_card_of_an_output_has_the_colours_of_the_plane_beside_it(tmp_path):
     """Blue where a class is predicted, also if that is above 1/2: a byte above 128."""
-    _, card, margins = plane_in_node(tmp_path, model_of(output="sigmoid"), losses.mse_loss, "[1, [0, 1], 0.5]")
+    _, card, margins = plane_in_node(tmp_path, model_of(output="sigmoid"), losses.mse_loss, "1, [0, 1], 0.5")
     assert all((byte - 128) * margin >= 0 for byte, margin in zip(card, margins, strict=True))
     assert {byte > 128 for byte in card} == {True, False}
 
@@ -1041,17 +1000,9 @@ def test_models_are_chosen_and_compared(shown):
     until(tab, "!document.querySelector('#chart .soft')")  # its losses are those on other examples
 
 
-WRITING = """{ const write = CanvasRenderingContext2D.prototype.fillText;
-globalThis.lefts = [];
-CanvasRenderingContext2D.prototype.fillText = function (words, x, y) {
-  if (this.textAlign === "right") lefts.push(x - this.measureText(words).width);
-  write.call(this, words, x, y);
-}; null; }"""
-
-
 def test_long_numbers_along_the_axis_of_the_plane_have_room(shown):
     tab = shown(xs=[[x, y / 1000] for x, y in XS])
-    tab.evaluate(WRITING)
+    tab.evaluate(WRITTEN)
     tab.set_viewport_size({"width": 800, "height": 700})
     until(tab, "lefts.length > 1")
     assert min(tab.evaluate("lefts")) >= 0
