@@ -61,10 +61,10 @@ def interrupt_while(work, delay):
 
 
 def ctrl_c_at_each_moment(*modules):
-    """Blocks that Ctrl-C ends, in each a moment later than in the one before, until it comes too late.
+    """Blocks that Ctrl-C interrupts, each a moment later than the last, until it comes too late.
 
-    The moments are those at which Python looks for it: as a function of these modules begins, or one in C that it has
-    called ends.
+    Python looks for Ctrl-C at these moments: when a function of these modules begins, and when a function in C that it
+    called returns.
     """
     for moment in itertools.count():
         left = moment

@@ -27,9 +27,9 @@ def in_node(directory, script):
 
 
 def exported(directory, fast, expression, **options):
-    """What an expression gives with the exports of a compiled function, of all of which there is a `model`.
+    """The value of an expression in JavaScript. There, `model` is the exported module of a compiled function.
 
-    The module is in the directory afterwards, as model.mjs. `uses` is what stands in uses.mjs."""
+    The module stays in the directory, as model.mjs. `uses` is uses.mjs."""
     fast.export_js(directory / "model.mjs", **options)
     imports = f'import * as model from "./model.mjs";\nimport * as uses from "{USES}";\n'
     return in_node(directory, f"{imports}const {{ forward, parameters }} = model, results = {expression};")

@@ -457,8 +457,8 @@ def test_moments_stay_as_they_are_while_the_rule_does_not_change_them(c_line):
     assert found[8:] == [each.expected for each in found[:8]]
 
 
-def test_a_step_that_ctrl_c_stops_is_taken_or_not_and_the_next_ones_are_as_ever(c_line):
-    """In a block that has just begun, after an option has been set."""
+def test_a_step_that_ctrl_c_stops_is_taken_or_not_and_the_next_steps_are_as_usual(c_line):
+    """The first step of a block, after an option has been set."""
     line, start = c_line, c_line.optimizer.state_dict()
 
     def states(ctrl_c):

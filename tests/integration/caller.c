@@ -1,4 +1,4 @@
-/* Calls what was generated with the numbers in a file, and writes what it gives to another. */
+/* Calls generated code with the numbers in a file, and writes the results to another. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

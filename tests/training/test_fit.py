@@ -396,7 +396,7 @@ def test_weights_that_have_grown_too_large_to_train_are_told_from_a_rate_that_is
     ([1.0, None], [1.0], "eager", "example 1"), ([None, 2.0], [1.0], "python", "example 0"),
     ([1.0, 2.0], [None], "eager", "validation example 0"),
 ])  # fmt: skip
-def test_an_error_is_told_in_which_example_and_what_the_loss_is_called_with(ys, held, backend, example):
+def test_an_error_says_in_which_example_it_arose_and_how_fit_calls_the_loss(ys, held, backend, example):
     with pytest.raises(TypeError, match="not NoneType") as error:
         train(Line(1.0), mse_loss, [1.0, 2.0], ys, validation=([1.0], held), backend=backend)
     loss = "fit calls the loss with one prediction and its target, and expects a single number"

@@ -436,7 +436,7 @@ def test_a_first_example_that_fails_fails_as_it_does_eagerly(backend):
 def test_what_is_wrong_with_an_example_is_said_with_its_numbers(backend):
     with pytest.raises(ValueError, match=r"a list of length 1, such as \[0\.0\], not 1\.5\n") as caught:
         fit(nn.MLP(1, [2, 1]), losses.mse_loss, [1.5], [2.0], epochs=1, backend=backend, progress=False)
-    assert caught.value.__notes__ == ["in example 0, counted from 0"]  # and none on what compile() takes
+    assert caught.value.__notes__ == ["in example 0, counted from 0"]  # and no note on what compile() takes
 
 
 def test_a_generator_without_a_state_may_shuffle_and_numpy_may_be_missing(backend, monkeypatch):

@@ -70,7 +70,7 @@ def of_constants(w, s, xs):
 
 def until(w, s, xs):
     """A loop that ends early, and one that does not; loops that some examples end at once, since their steps have no
-    value there: a short one, and one whose end is known before."""
+    value there: a short one, and one whose end is known before it begins."""
     a, _ = scan(lambda v, _: (v * 0.7 + w[0] * 0.01, None), s[0] + 2.0, length=30, until=lambda v: (0.5 - v).relu())
     b, _ = scan(lambda v, x: ([v[0] + x[0] * w[1], v[1] + 1.0], None), [s[1], 0.0], xs, until=lambda v: v[0] > 1e9)
     end = lambda v: abs(v - s[0]) < 0.1  # noqa: E731

@@ -39,7 +39,7 @@ def test_a_library_is_built_once_and_only_when_it_is_needed(built):
 
 
 @needs_compiler
-def test_what_is_in_the_cache_needs_no_passes_unless_the_trace_or_this_package_differs(own_cache, monkeypatch):
+def test_a_library_in_the_cache_needs_no_passes_unless_the_trace_or_this_package_has_changed(own_cache, monkeypatch):
     monkeypatch.setattr(library, "build", toolchain.build)  # instead of that in conftest.py
 
     def values(constant):

@@ -1,4 +1,4 @@
-/* Prints what an exported function gives for the numbers in the command line; with BACKWARD, called twice, too. */
+/* Prints the results of an exported function for the numbers on the command line; with BACKWARD, gradients too. */
 #include "model.h"
 #include <stdio.h>
 #include <stdlib.h>

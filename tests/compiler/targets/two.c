@@ -1,4 +1,4 @@
-/* Prints what two exported functions give. */
+/* Prints the results of two exported functions. */
 #include <stdio.h>
 #include "one.h"
 #include "the_other.h"

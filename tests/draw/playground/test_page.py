@@ -565,9 +565,8 @@ def test_a_finger_on_the_plane_scrolls_the_page_moves_a_point_or_adds_one(shown)
             points = [{"x": x, "y": y + by * share} for share in shares]
             send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
         until(tab, condition)
-        until(
-            tab, "new Promise((done, _, y = scrollY) => setTimeout(() => done(scrollY === y), 100))"
-        )  # it stands still
+        stands_still = "new Promise((done, _, y = scrollY) => setTimeout(() => done(scrollY === y), 100))"
+        until(tab, stands_still)
         return [count_of(tab), tab.evaluate("scrollY"), tab.evaluate("micrograd.loss()")]
 
     loss = tab.evaluate("micrograd.loss()")

@@ -146,4 +146,4 @@ def _order(missing: list[str], kind: type) -> None:
         raise NotYet(f"{text}, where a is 2 and b is -3, {numbers}: does each _backward {reason}?")
     (a * b).backward()
     if not close(a.grad, 48 - 3):
-        raise NotYet("after backward() of a second result, a.grad is that of this result alone: gradients add up")
+        raise NotYet("after backward() of a second result, a.grad is that result's gradient alone: gradients add up")
