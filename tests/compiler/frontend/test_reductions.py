@@ -9,7 +9,7 @@ import pytest
 import micrograd
 from micrograd import Value, logsumexp, mean, take
 from micrograd.reductions import sum as total
-from tests.helpers import assert_as_engine, eager, flat, needs_compiler, own
+from tests.helpers import assert_as_engine, eager, flat, half_reading_grad, needs_compiler
 from tests.kernels import graph_of
 
 WEIGHTS = [0.5, -1.0, 2.0, 2.0, 0.25, -3.0, 0.75, 1.5, -0.5, 1.0]
@@ -87,15 +87,12 @@ def test_an_error_in_a_row_names_the_operation_that_failed() -> None:
         fast([1.0, -2.0, 3.0])
 
 
-halved = own(lambda x: x * 0.5, lambda x, grad: x.grad + (grad * 0.5 + 0 * x.grad))
-"""A user's operation. Its closure reads a gradient midway."""
-
-
 def test_rows_beside_user_closures_pass_each_gradient_on_at_once(backend: str) -> None:
     ws = list(map(Value, WEIGHTS))
 
     def function(x: Any) -> Any:
-        return logsumexp([halved(w) for w in ws]) + mean(ws) * halved(ws[2]) + total(x) * logsumexp(ws) + logsumexp(x)
+        halves = [half_reading_grad(w) for w in ws]
+        return logsumexp(halves) + mean(ws) * half_reading_grad(ws[2]) + total(x) * logsumexp(ws) + logsumexp(x)
 
     x = [0.5, 1.0, -2.0, 0.25]
     fast = micrograd.compile(function, (x,), parameters=ws, backend=backend)

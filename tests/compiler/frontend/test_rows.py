@@ -15,7 +15,7 @@ from micrograd import Value, dot, functional, logsumexp, losses, maximum, minimu
 from micrograd.compiler.frontend.rows import SHORTEST_SUM
 from micrograd.compiler.frontend.tracer import Trace
 from micrograd.compiler.passes import program
-from tests.helpers import assert_as_engine, eager, grads, own
+from tests.helpers import assert_as_engine, eager, grads, half_reading_grad, own
 from tests.kernels import graph_of
 
 N = SHORTEST_SUM  # of products
@@ -154,10 +154,6 @@ def partial_sums(x: Any, ws: list[Value]) -> list[Any]:
     for w, number in zip(ws, x, strict=True):
         totals.append(totals[-1] + w * number)
     return totals
-
-
-half_reading_grad = own(lambda x: x * 0.5, lambda x, grad: x.grad + (grad * 0.5 + 0.0 * x.grad))
-"""x / 2, as a user's own operation whose closure reads the gradient of x."""
 
 
 NO_DOTS: dict[str, Any] = {

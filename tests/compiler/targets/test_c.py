@@ -216,13 +216,12 @@ def test_a_slot_is_used_again_once_nothing_reads_its_number(n):
 def test_every_kind_of_library_is_c_without_a_warning(monkeypatch, optimized):
     monkeypatch.setattr(toolchain, "FLAGS", [*toolchain.FLAGS, "-Wall", "-Wextra", "-Werror"])
     p = Value(2.0)
+
+    def function(x):
+        return where((x > 0) & (x < 9), p * x % 3, x.tanh()) ** x + abs(x).softplus() / 7
+
     for parameters in ([Value(1.0)], [p]):
-        fast = micrograd.compile(
-            lambda x: where((x > 0) & (x < 9), p * x % 3, x.tanh()) ** x + abs(x).softplus() / 7,
-            (1.0,),
-            parameters=parameters,
-            backend="c",
-        )
+        fast = micrograd.compile(function, (1.0,), parameters=parameters, backend="c")
         for n in (1, 32):
             fast.map([0.5] * n)
             fast.backward([0.5] * n)
