@@ -110,7 +110,7 @@ class Value(Functions, NotebookDisplay):
     def backward(self, grad: Any = 1) -> None:
         """Add the gradient of this Value to the `grad` of every leaf it depends on, other than constants.
 
-        Gradients accumulate in the leaves from call to call; the nodes in between keep only those of the latest call.
+        Gradients accumulate in the leaves from call to call; in the nodes in between, only the latest call's remain.
         Do not change the `data` of a Value between using it and this call, or the gradients will be wrong. If this
         raises an exception, the leaves' gradients are unchanged.
 

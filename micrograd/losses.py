@@ -117,11 +117,11 @@ def cross_entropy(
 ) -> "Output":  # fmt: skip
     """The cross-entropy -log(softmax(logits)[target_index]), as one node for each example.
 
-    The logits are those of one example, or a list of such lists; the index of the true class is an int or a number that
-    equals one, or a list of these, one for each example. `label_smoothing` is the share of the target, from 0 to 1,
-    that is spread evenly over all classes (Szegedy et al., 2016). `weight` has a number for each class, and multiplies
-    the losses of its examples. The mean over a list of examples divides by the sum of their weights, as in PyTorch;
-    unlike there, the loss of a single example keeps its weight, since `fit` takes plain means of these.
+    The logits are a list for one example, or a list of such lists; the index of the true class is an int or a number
+    that equals one, or a list of these, one for each example. `label_smoothing` is the share of the target, from 0 to
+    1, that is spread evenly over all classes (Szegedy et al., 2016). `weight` has a number for each class, and
+    multiplies the losses of its examples. The mean over a list of examples divides by the sum of their weights, as in
+    PyTorch; unlike there, the loss of a single example keeps its weight, since `fit` takes plain means of these.
 
     Raises TypeError if the logits are not a list, ValueError if there are none, an index is out of range, there are not
     as many indices as examples or not as many weights as classes, or a weight is negative.

@@ -88,7 +88,7 @@ def save_html(root: Value, path: str | os.PathLike[str], *, learning_rate: float
 
     It shows the graph folded, as `to_svg` does, and runs forward and then backward, operation by operation. "Take a
     step" moves the weights and biases of neurons against their gradients; without neurons, all leaves other than
-    constants. The gradients are those that `backward()` left, or would leave; the Values' own do not change.
+    constants. The page has the gradients that `backward()` left, or would leave, and leaves the Values as they are.
 
     Raises what `save_svg` raises and what `backward()` would raise, TypeError if a number cannot become a float, such
     as an interval, and ValueError if the learning rate is not above 0.

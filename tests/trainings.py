@@ -55,7 +55,7 @@ def running(way):
 
 
 class Setting:
-    """What `fit` is called with, but for what a test cares about. Model and optimizer are made anew each time."""
+    """What `fit` is called with, except for what a test cares about. Model and optimizer are made anew each time."""
 
     def __init__(self, model=lambda: nn.MLP(2, [3, 1], rng=1), **options):
         self.model = model

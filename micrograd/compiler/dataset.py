@@ -157,7 +157,7 @@ def bucket_by_shape(batches: Sequence[Any], precision: Precision = DOUBLE, axes:
 
 
 def pack(batches: Sequence[Any], precision: Precision = DOUBLE, axes: Axes | None = None) -> Batch:
-    """The examples of each argument as buffers, in the shape of the first one; or those that were packed before."""
+    """The examples of each argument as buffers, in the shape of the first one; or a batch that was packed before."""
     axes = (0,) * len(batches) if axes is None else axes
     if len(batches) == 1 and isinstance(packed := batches[0], Batch):
         are_alike = packed.axes == axes or [a is None for a in packed.axes] == [a is None for a in axes]
@@ -200,7 +200,7 @@ def _indices(k: int, axis: Any, rows: int) -> "int | array[int] | None":
 
 
 def _named(k: int, function: Callable[..., Any], batch: Any, *args: Any) -> Any:
-    """The function's result for the k-th argument. An error names it, and the place of what is not a number."""
+    """The function's result for the k-th argument. An error names it, and the place of anything but a number."""
     try:
         return function(batch, *args)
     except (TypeError, OverflowError) as error:

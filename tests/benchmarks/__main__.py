@@ -16,7 +16,7 @@ parser = argparse.ArgumentParser(
 )
 parser.add_argument("groups", nargs="*", metavar="group", help=f"which comparisons: {', '.join(GROUPS)}")
 parser.add_argument(
-    "--redraw", action="store_true", help="write the page of what was measured last, but for groups that are named"
+    "--redraw", action="store_true", help="write the page from the last measurements; measure only the groups named"
 )
 options = parser.parse_args()
 chosen = options.groups

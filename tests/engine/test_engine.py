@@ -69,7 +69,7 @@ class TestTheTableOfOperations:
         assert gradients(operation.apply, *point) == pytest.approx(expected, rel=2e-15, abs=0)
 
     def test_the_table_covers_every_method_and_function(self, monkeypatch):
-        """Runs the table and sees which are called; what is no operation is listed here."""
+        """Runs the table and sees which are called; methods that are not operations are listed here."""
         others = {
             "__init__", "__repr__", "__format__", "__bool__", "__reduce__", "__float__", "__int__",
             "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__",
@@ -763,7 +763,7 @@ class Tagged(Value):
 
 
 class TestConstants:
-    """Plain numbers in operations, those that `promote` was given, and what `detach` returns: no gradients."""
+    """Plain numbers in operations or given to `promote`, and what `detach` returns: no gradients."""
 
     @pytest.mark.parametrize("constant", [
         Value(3.0).detach(), promote(Value(1.0), 3.0)[1], (Value(1.0) * 3.0)._prev[1], (3.0 - Value(1.0))._prev[0],

@@ -20,7 +20,7 @@ from tests.operations import FUNCTIONS, OPERATORS, Operation, Point, row
 
 OPERATIONS = {row.name: row for row in FUNCTIONS + OPERATORS}
 VALUE, DERIVATIVE = 2.0, 8.0
-"""How many ULP of error are allowed in values and in derivatives, but for `ROUGH` and `EXCEPTIONS`."""
+"""How many ULP of error are allowed in values and in derivatives, except in `ROUGH` and `EXCEPTIONS`."""
 
 
 def _where_it_is_0(name: str, scale: float, least: float) -> Callable[..., float]:

@@ -39,7 +39,7 @@ def eager(operation, point, seed=1.0):
 
 
 def alike(a, b, backend, words=True):
-    """Whether these are the same, but for the last digits that a C library has of its own, and the sign of 0."""
+    """Whether these are the same, except for the last digits, where C libraries differ, and the sign of 0."""
     if isinstance(a, tuple) or isinstance(b, tuple):
         return a == b if words else a[0] is b[0]
     tolerance = 1e-14 if backend == "c" else 0.0

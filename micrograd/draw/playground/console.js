@@ -3,7 +3,7 @@
 
    await micrograd.train(100)          takes 100 steps with the chosen model, and returns the loss then
    await micrograd.step()              takes one step
-   await micrograd.reset(7)            draws new weights by this seed, those of rng=7 in Python; without one, back to
+   await micrograd.reset(7)            draws new weights by this seed, as rng=7 does in Python; without one, back to
                                        the weights that Python wrote
    micrograd.choices                   the choices of a model: of each keyword, its labels
    await micrograd.choose({hidden: "4-4"})   makes a choice; what is not named stays

@@ -19,7 +19,7 @@
   });
   const sendExamples = (more = {}) => request({ examples: flat(examples.points), held: flat(examples.held), ...more });
   // Of each model: the worker's last answer; its losses, every `gap` steps and now; the seed of its first weights, null
-  // for those of Python.
+  // if Python drew them.
   const states = models.map(() => ({ answer: null, curve: [], gap: 1, seed: null }));
   const scalpels = models.map((model) => new Scalpel(model));
   let busy = false, looking = false, due = 0, last = 0, hovered = -1, probe = null, changed = false;
