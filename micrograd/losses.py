@@ -90,7 +90,7 @@ def hinge_loss(input: Any, target: Any, *, reduction: str = "mean") -> "Output":
     return _reduced(_each(lambda x, y: (1 - y * x).relu(), input, target), reduction)
 
 
-@_for_targets(lambda y: 0 <= y <= 1, "a number from 0 to 1; for -1 and +1, use hinge_loss; for 0, 1, 2, cross_entropy")
+@_for_targets(lambda y: 0 <= y <= 1, "a number from 0 to 1; for -1 and +1, use hinge_loss; for classes, cross_entropy")
 def binary_cross_entropy_with_logits(input: Any, target: Any, *, reduction: str = "mean") -> "Output":
     """The cross-entropy of sigmoid(input), the probability of 1, for targets from 0 to 1: input has no sigmoid yet."""
     return _reduced(_each(_binary_cross_entropy, input, target), reduction)

@@ -17,7 +17,7 @@ from tests.helpers import backward, bits, close, eager
 PARAMETER = Value(1.0)
 
 
-def test_conditions_are_numbers_where_numbers_are_asked_for_and_numbers_conditions(backend):
+def test_conditions_serve_as_numbers_and_numbers_as_conditions(backend):
     def function(x):
         numbers = [x > 0, (x > 0) * 1.0, (x > 0) * x + (x <= 0), where(x > 0, x > 1, x), -(x > 0), (x > 0) + 0.0]
         return [*numbers, where(x - 2, x, 5.0), where(x * (x > 1), x, 5.0)]

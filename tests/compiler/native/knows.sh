@@ -1,4 +1,4 @@
-# A compiler that knows the flags in $KNOWN alone of the ones for a processor.
+# A compiler that knows no flags for a processor except $KNOWN.
 [ "$1" = --version ] && { echo "Apple clang version 14.0.0"; exit 0; }
 for word in "$@"; do
     shift

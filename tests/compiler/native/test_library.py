@@ -40,7 +40,7 @@ def test_a_library_is_built_once_and_only_when_it_is_needed(built):
 
 @needs_compiler
 def test_a_library_in_the_cache_needs_no_passes_unless_the_trace_or_this_package_has_changed(own_cache, monkeypatch):
-    monkeypatch.setattr(library, "build", toolchain.build)  # instead of that in conftest.py
+    monkeypatch.setattr(library, "build", toolchain.build)  # as without conftest.py
 
     def values(constant):
         return micrograd.compile(lambda x: x.exp() * constant, (1.0,), backend="c").map([0.0] * 32)

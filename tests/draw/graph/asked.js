@@ -1,4 +1,4 @@
-/* What the tests ask of a page, in which this is evaluated. */
+/* What the tests ask of a page: it evaluates this. */
 globalThis.asked = {
   /* For each step that a key leads to: its number, the words, the numbers that are known, and all gradients. */
   walk(key) {
@@ -40,7 +40,7 @@ globalThis.asked = {
     return [side(box), texts.map(text => side(text.getBoundingClientRect()))];
   }),
 
-  /* The gradients of all Values, if those of the results are 1. */
+  /* The gradients of all Values, with 1 as the gradient of each result. */
   gradientsOf(results) {
     const g = V.map(() => 0);
     for (const i of results) g[i] = 1;

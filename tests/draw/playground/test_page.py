@@ -94,7 +94,7 @@ def test_data_sets_are_those_of_python(tmp_path):
 
 
 def in_worker(tmp_path, html, call, rate=0.1, *, seed=None, batch=math.inf, decay=0.0):
-    """What a function of worker.js gives, which asks the worker of a page."""
+    """The result of a call of worker.js, for the worker of a page."""
     content = content_of(html)
     given = {
         "rows": [[*x, y] for x, y in zip(XS, YS, strict=True)], "starts": [m["starts"] for m in content["models"]],
@@ -178,7 +178,7 @@ def test_lines_between_three_classes_are_exact_on_the_sides_of_cells_and_meet_in
     model = set_to(nn.MLP(2, [3]), [1, 0, -0.25, -1, 0.3, 0, 0, 1, -0.2])
     lines, *_ = plane_in_node(tmp_path, model, losses.cross_entropy, "3, [0, 1, 2], 0")
     ends = [tuple(round(x, 9) for x in end) for line in lines for end in line]
-    assert not [end for end in ends if ends.count(end) == 1 and max(map(abs, end)) < 1]  # within, and going no further
+    assert not [end for end in ends if ends.count(end) == 1 and max(map(abs, end)) < 1]  # none ends within the square
     [center] = {end for end in ends if ends.count(end) == 3}
     for x, y in {*ends} - {center}:
         third, second, first = sorted([x - 0.25, -x + 0.3 * y, y - 0.2])
@@ -996,7 +996,7 @@ def test_models_are_chosen_and_compared(shown):
     assert tab.get_attribute("#chart svg", "aria-label").startswith("one neuron: 0.")
     assert tab.locator(".unit").count() == 2 + 3 + 1
     tab.click("[data-name=circles]")
-    until(tab, "!document.querySelector('#chart .soft')")  # its losses are those on other examples
+    until(tab, "!document.querySelector('#chart .soft')")  # its losses are on other examples
 
 
 def test_long_numbers_along_the_axis_of_the_plane_have_room(shown):

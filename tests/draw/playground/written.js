@@ -1,4 +1,4 @@
-/* Notes, in a page, where each text begins that ends at a place. */
+/* Notes where each text that is aligned right begins. */
 {
   const write = CanvasRenderingContext2D.prototype.fillText;
   globalThis.lefts = [];

@@ -43,7 +43,7 @@ def test_what_is_not_finite_is_an_x_and_changes_nothing_else():
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "gbk", "ascii", "latin-1", None])
-def test_a_sparkline_is_of_blocks_where_they_can_be_written_and_else_of_ascii(encoding):
+def test_a_sparkline_has_blocks_where_they_can_be_written_and_ascii_elsewhere(encoding):
     assert sparkline(range(8), encoding=encoding) == ("▁▂▃▄▅▆▇█" if encoding in ("utf-8", "gbk") else "_.:-=+*#")
     assert sparkline(range(8)) == "▁▂▃▄▅▆▇█"
 
