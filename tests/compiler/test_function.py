@@ -297,6 +297,7 @@ P = Value(1.0)
     ({"finite": 1}, ValueError, "finite is 1: expected True or False"),
     ({"function": "x*x"}, TypeError, r"function is 'x\*x': expected a function of Values"),
     ({"function": lambda x: x["a"]}, TypeError, "not subscriptable"),
+    ({"function": lambda x: micrograd.dot([[1.0]] * 3, [x] * 3)}, TypeError, "a Value holds a number .*, not list"),
     *[({"function": lambda x, y=y: y}, TypeError, "the function returns") for y in ("1", None, {1.0}, [{}, "2"])],
     *[({"errors": x}, ValueError, "errors is .*: exp.* 'raise' or 'ieee'") for x in ("none", None, True, ["ieee"])],
     ({"backend": "C"}, ValueError, "^backend is 'C': expected"),

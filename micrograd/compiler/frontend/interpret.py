@@ -45,9 +45,7 @@ def _loop(trace: Trace, line: int, operands: Sequence[Any], numbers: MutableMapp
     """Carry out a loop. The last item of its row is what each round begins with; a backward loop begins there, too."""
     loop, columns = trace.loops[line], [*operands]
     state = [] if loop.is_parallel else columns.pop(0)
-    over = loop.following[0] if loop.over >= 0 > loop.forward else -1
-    ends = loop.following[: over >= 0], loop.ends  # what decides whether the loop is over comes first
-    lines = [*dict.fromkeys(chain(*[trace.live(each, numbers.keys()) for each in ends]))]
+    lines = trace.live(loop.ends, numbers.keys())
     totals = [0.0] * len(loop.added)
     starts = [(id, at) for id, (array, at) in trace.leaves.items() if array == "g" and at < len(totals)]
     begun: list[Any] = [None] * loop.rounds
@@ -59,15 +57,13 @@ def _loop(trace: Trace, line: int, operands: Sequence[Any], numbers: MutableMapp
         first = dict(zip(loop.state, state, strict=True))
         first |= {x: row[i] for x, row in zip(loop.xs, columns, strict=False)}
         inner = ChainMap({id: totals[at] for id, at in starts} | before | first, numbers)
-        for id, of, outcome in evaluate(trace, [] if inner.get(over) else lines, inner):  # it may be known outside
+        if inner.get(loop.over):
+            break
+        begun[i] = first
+        for id, of, outcome in evaluate(trace, lines, inner):
             if isinstance(outcome, Exception):
                 outcome = type(outcome)(f"{outcome}, in iteration {i} of scan(), counted from 0")
             yield id, of, outcome
-            if id == over and outcome:
-                break
-        if inner.get(over):
-            break
-        begun[i] = first
         for k, total in enumerate(loop.sums):
             totals[k] = inner[total]
         for row, total in loop.rows:

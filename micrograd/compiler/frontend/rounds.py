@@ -48,7 +48,7 @@ class Scan(NamedTuple):
     sums: Sequence[int]  # each begins with the number in g
     rows: Sequence[tuple[Slice, int]] = ()  # each with the slice of g that it is added to
     forward: int = -1  # the line of the loop whose gradients this one computes
-    over: int = -1  # a number of the state (in a backward loop, of the next state): 1 if later rounds change nothing
+    over: int = -1  # the line of a number of the (forward) state: if it is 1, the loop ends before this round
 
     @property
     def is_parallel(self) -> bool:
@@ -98,7 +98,7 @@ def have_own_closures(nodes: Sequence[Value]) -> bool:
 def looped(trace: Trace, step: Step, state: Any, xs: Sequence[Any], until: Until | None) -> tuple[Any, Any]:
     """What scan() returns, computed by a loop, or else by rounds traced one by one."""
     if until:
-        step, state = _until(step, state, until), [0.0, state]
+        step, state = _until(step, state, until), [_is_over(until, state), state]
     before, found = trace.refused, None
     try:
         found = _looped(trace, step, state, xs, may_end=until is not None)
@@ -144,17 +144,21 @@ def _until(step: Step, first: Any, until: Until) -> Step:
     """
 
     def its(pair: Any, x: Any) -> tuple[Any, Any]:
-        _, state = pair
-        over = until(state)
-        over = over != 0 if isinstance(over, Value) else over  # a number ends a loop unless it is 0
+        over, state = pair
 
         def chosen(tree: Any, other: Any) -> Any:
             return _filled(tree, (where(over, a, b) for a, b in zip(_leaves(tree), _leaves(other), strict=True)))
 
         found, y = step(chosen(first, state), x)
-        return [over, chosen(state, found)], y
+        following = chosen(state, found)
+        return [_is_over(until, following), following], y
 
     return its
+
+
+def _is_over(until: Until, state: Any) -> Any:
+    over: Any = until(state)  # a number ends a loop unless it is 0
+    return where(over, 1.0, 0.0)
 
 
 class _Body:
@@ -244,7 +248,7 @@ class _Body:
         numbers = [each for each in self.captured if not isinstance(each, Row) and each in grads]
         varying = [j for j, each in enumerate(self.x) if not each._is_constant and each in grads]
         sums = [*loop.sums]  # those are computed again, too, since this loop may do both
-        over = Symbol(trace, loop.following[0]) if loop.over >= 0 else False
+        over = Symbol(trace, loop.over) if loop.over >= 0 else False
         for each in (*numbers, *map(self.x.__getitem__, varying)):  # other lanes' rounds may go on
             grads[each] = trace.record("where", (over, 0.0, grads[each]))
         for row in rows if loop.over >= 0 else ():
@@ -264,7 +268,7 @@ class _Body:
                 for at, row in zip(starts, rows, strict=False)
             ],
             forward=forward,
-            over=loop.following[0] if loop.over >= 0 else -1,
+            over=loop.over,
         )
         first = [sent.get(i, 0) for i in range(len(state))]
         line = self._record(back, [first, *[[each.data for each in column] for column in again], *ys.values()])

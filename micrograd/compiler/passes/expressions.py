@@ -74,14 +74,13 @@ class Node(NamedTuple):
 class Round(NamedTuple):
     """A round of a loop: its nodes, and the lines of the outputs that something needs, by their positions.
 
-    `kept` are lines of a forward loop that its backward loop needs. The first `n_tested` nodes decide whether it ends.
+    `kept` are lines of a forward loop that its backward loop needs.
     """
 
     loop: Scan
     nodes: list[Node]
     outputs: dict[int, int]
     kept: tuple[int, ...]
-    n_tested: int
 
 
 def expressions(
@@ -293,9 +292,7 @@ class _Merger:
             lines[loop.added[at]] = instead
             if instead is not None:
                 nodes.append(Node(each, (("+", 1),), ((instead,),), Slice("g", at, 1, 1)))
-        tested = {*trace.live(loop.following[: loop.over >= 0 > loop.forward], given)}
-        nodes.sort(key=lambda node: node.line not in tested)
-        its = Round(loop, nodes, outputs, tuple(kept), sum(node.line in tested for node in nodes))
+        its = Round(loop, nodes, outputs, tuple(kept))
         self.nodes.append(Node(line, Call(f"scan {line}", ()), tuple(columns), items=tuple(lines), round=its))
         self.nodes += after
 

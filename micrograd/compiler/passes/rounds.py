@@ -6,8 +6,7 @@ are added up in place.
 
 If rounds need no state, they may run in any order; in C, in lanes.
 
-If `until` may end a loop, each round first copies its state to the next. It then ends if a number of the state says so,
-or if the same number of the next state does, as soon as that is computed.
+If `until` may end a loop, each round first copies its state to the next. It then ends if a number of the state says so.
 
 While a round is turned into steps, an array that advances from round to round has a name for each stride.
 """
@@ -15,7 +14,7 @@ While a round is turned into steps, an array that advances from round to round h
 from itertools import chain
 
 from micrograd.compiler.frontend.tracer import Slice
-from micrograd.compiler.ir import Accumulate, Assign, Kernel, Loop, Ref, Skip, Step, Sum, adding, replace
+from micrograd.compiler.ir import Accumulate, Kernel, Loop, Ref, Skip, Step, Sum, adding, replace
 from micrograd.compiler.passes.expressions import Column, Node
 from micrograd.compiler.passes.fuse import fuse
 from micrograd.compiler.passes.roll import reroll, step_of
@@ -89,14 +88,7 @@ class _Rounds:
         near = self._nearby()
         for line, place in ends:
             own.setdefault(line, self._each(place))
-        parts = its.nodes[: its.n_tested], its.nodes[its.n_tested :]
-        steps, test, n = by_level(chain(*map(in_levels, parts)), own, steps_of), Kernel(), 0
-        if loop.over >= 0 > loop.forward:
-            over = own[loop.following[0]]  # computed outside if no node decides
-            targets = [isinstance(step, Assign) and step.target for step in steps]
-            n = 1 + targets.index(Ref(*over)) if its.n_tested else 0
-            test = [*reroll(fuse(steps[:n])), *copied([(following[0], over)]), Skip(Ref(*following[0]))]
-        steps = [*test, *reroll([*near, *fuse(steps[n:])])]
+        steps = reroll([*near, *fuse(by_level(in_levels(its.nodes), own, steps_of))])
         if loop.over >= 0:
             states = zip(following, map(own.__getitem__, loop.state), strict=True)
             steps = [*copied(states), Skip(Ref(*own[loop.over])), *steps]

@@ -227,10 +227,9 @@ class _Writer:
         is_kept = not loop.is_backward and not loop.is_parallel
         yield from (f"{name} = []" for name in (*outputs.values(), *[f"rounds{line}"] * is_kept))
         yield f"for {', '.join(xs)}, in zip({', '.join(rows)}):" if rows else f"for _ in range({loop.rounds}):"
-        yield from indented(self._computed(its.nodes[: its.n_tested], name))
         if loop.over >= 0 > loop.forward:
-            yield f"    if {names[loop.following[0]]}: break"
-        yield from indented(self._computed(its.nodes[its.n_tested :], name) if its.nodes else ["pass"])
+            yield f"    if {names[loop.over]}: break"
+        yield from indented(self._computed(its.nodes, name) if its.nodes else ["pass"])
         if is_kept:
             yield f"    rounds{line}.append({_list([*state, *xs, *map(names.__getitem__, its.kept)])})"
         yield from (f"    {name}.append({names[its.outputs[j]]})" for j, name in outputs.items())
