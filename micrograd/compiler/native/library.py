@@ -17,7 +17,7 @@ from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision
 from micrograd.compiler.frontend.graph import CallSpec, Graph
 from micrograd.compiler.native.toolchain import ahead, build
 from micrograd.compiler.options import Options
-from micrograd.compiler.passes import program, program_for_many
+from micrograd.compiler.passes import Program, program, program_for_many
 from micrograd.compiler.targets.c import TILES, library_source
 from micrograd.core.errors import PACKAGE
 from micrograd.support.collector import gc_paused
@@ -61,6 +61,7 @@ class NativeCode:
         self.graph = graph
         self.options, self.precision = options, options.precision
         self._shared = [axis is None for axis in options.axes(len(graph.shapes))]
+        self._programs: dict[tuple[CallSpec, bool], Program] = {}  # by whether many examples are computed at once
         self._libraries: dict[tuple[CallSpec, int], Library] = {}  # by how many vectors of examples are
 
     def call(
@@ -89,11 +90,9 @@ class NativeCode:
 
             @gc_paused()
             def text() -> str:
-                ends = graph.ends(kind)
-                made = program_for_many(graph, ends, self._shared) if tile else program(graph, ends)
                 return library_source(
-                    graph, made, tile=tile, precision=precision, shared=self._shared, threads=threads, least=least,
-                    in_haste=in_haste, results=graph.results(kind),
+                    graph, self._program(kind, tile > 0), tile=tile, precision=precision, shared=self._shared,
+                    threads=threads, least=least, in_haste=in_haste, results=graph.results(kind),
                 )  # fmt: skip
 
             built = partial(build, text, key)
@@ -102,6 +101,14 @@ class NativeCode:
         if not early:
             library.load()
         return library
+
+    def _program(self, kind: CallSpec, for_many: bool) -> Program:
+        """The program of libraries that differ in the size of a tile: its passes take longer than printing it."""
+        if (kind, for_many) not in self._programs:
+            graph, ends = self.graph, self.graph.ends(kind)
+            made = program_for_many(graph, ends, self._shared) if for_many else program(graph, ends)
+            self._programs[kind, for_many] = made
+        return self._programs[kind, for_many]
 
     def _least(self, kind: CallSpec) -> int:
         """How many examples keep a thread busy for long enough."""
