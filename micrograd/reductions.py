@@ -36,8 +36,8 @@ def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
         for w, x in zip(ws, xs, strict=True):
             w.grad += grad * x.data
             x.grad += grad * w.data
-        for constant in start:
-            constant.grad += grad
+        for b in start:  # the bias, if there is one
+            b.grad += grad
 
     return operands[0]._node(data, operands, "dot", _backward)
 

@@ -19,7 +19,7 @@ from typing import Any
 from micrograd import scalar
 from micrograd.core import errors
 from micrograd.core.errors import raise_with_context
-from micrograd.core.gradients import has_value, topological_order, value_for_number
+from micrograd.core.gradients import closure_error, has_value, topological_order
 from micrograd.core.levels import active_levels, normalize_leaves
 from micrograd.engine import Value
 from micrograd.support.arrays import array_of
@@ -209,7 +209,7 @@ class Sweeps:
             partial = operand.grad
             is_number = type(partial) in PLAIN
             if isinstance(partial, Value) and has_value(operand):
-                raise value_for_number([node])
+                raise closure_error([node])
             if not is_number or is_plain or partial != 0:  # among symbols or Values, a plain 0 is structural
                 partials.append((operand, None if is_number and partial == 1 else partial))
         return partials

@@ -49,7 +49,7 @@ def has_value(operand: Any) -> bool:
     return isinstance(operand.grad, HasLevel) and operand.grad._level >= operand._level
 
 
-def value_for_number(nodes: list[Any]) -> TypeError:
+def closure_error(nodes: list[Any]) -> TypeError:
     """The error that names the first of these nodes whose closure, called alone, adds such a Value."""
 
     def is_cause(node: Any) -> bool:
@@ -84,7 +84,7 @@ def backward_pass(root: Any) -> Iterator[Iterator[Any]]:
             yield nodes
             for leaf, earlier in zip(leaves, before, strict=True):
                 if type(leaf.grad) is not float and has_value(leaf):
-                    raise value_for_number(computed)
+                    raise closure_error(computed)
                 leaf.grad = earlier if leaf._is_constant else earlier + leaf.grad
         except BaseException as error:  # even Ctrl-C
             for leaf, earlier in zip(leaves, before, strict=True):

@@ -137,7 +137,7 @@ def symbols(
         _thread.table = table
         yield table
     finally:
-        try:
+        try:  # not in a function, which a Ctrl-C could interrupt as it begins
             end()
         except KeyboardInterrupt:
             end()
@@ -176,7 +176,7 @@ def held(state: str, values: Sequence[Value], **buffers: Sequence[memoryview]) -
             assign(values, "__class__", map(_class_for, map(type, values)))
         yield block
     finally:
-        try:
+        try:  # not in a function, which a Ctrl-C could interrupt as it begins
             end()
         except KeyboardInterrupt:
             end()

@@ -248,11 +248,12 @@ class _Body:
         numbers = [each for each in self.captured if not isinstance(each, Row) and each in grads]
         varying = [j for j, each in enumerate(self.x) if not each._is_constant and each in grads]
         sums = [*loop.sums]  # those are computed again, too, since this loop may do both
-        over = Symbol(trace, loop.over) if loop.over >= 0 else False
-        for each in (*numbers, *map(self.x.__getitem__, varying)):  # other lanes' rounds may go on
-            grads[each] = trace.record("where", (over, 0.0, grads[each]))
-        for row in rows if loop.over >= 0 else ():
-            grads[row] = row.data.sum(grads[row]).unless(over)
+        if loop.over >= 0:  # in lanes, other examples' rounds may go on
+            over = Symbol(trace, loop.over)
+            for each in (*numbers, *map(self.x.__getitem__, varying)):
+                grads[each] = trace.record("where", (over, 0.0, grads[each]))
+            for row in rows:
+                grads[row] = row.data.sum(grads[row]).unless(over)
         sums += [trace.id(trace.leaf("g", i) + grads[each]) for i, each in enumerate(numbers, len(sums))]
         starts = accumulate([len(row.values) for row in rows], initial=len(sums))
         again = self.columns if loop.is_parallel else []

@@ -188,7 +188,7 @@ class NativeLoop:
             try:
                 done = self._train(self._address)
             finally:  # also on a Ctrl-C, which Python notices when C has taken the steps
-                try:
+                try:  # not in a function, which a Ctrl-C could interrupt as it begins
                     self._follow()
                 except KeyboardInterrupt:
                     self._follow()
