@@ -17,8 +17,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
-from copy import copy
-from dataclasses import replace
 from functools import reduce
 from itertools import chain, islice, pairwise
 from operator import add
@@ -38,8 +36,8 @@ _sent: set[str] = set()
 """The tokens of what some worker has."""
 
 
-Task = tuple[str, str, Callable[..., Any], tuple[Any, ...]]
-"""The name of its examples, for messages; the token of what it needs; and the function to call, and its arguments."""
+Task = tuple[str, Callable[..., Any], tuple[Any, ...]]
+"""The token of what it needs; and the function to call, and its arguments."""
 
 
 def run_task(token: str, kept: Any, do: Any, arguments: Sequence[Any]) -> tuple[Any, Exception | None] | None:
@@ -65,7 +63,7 @@ class Workers:
         require_attributes("executor", executor, ["submit"], "an executor, such as a ProcessPoolExecutor")
         self.executor, self._kept = executor, kept
         counts = (getattr(executor, name, None) for name in ("_max_workers", "num_workers"))
-        self.n = next(filter(None, counts), os.cpu_count() or 1)
+        self.n: int = next(filter(None, counts), os.cpu_count() or 1)
 
     def results(self, tasks: Iterable[Task]) -> Iterator[Any]:
         """The results of the tasks, in order; a few are submitted ahead. Raises a task's error, or BrokenExecutor."""
@@ -79,9 +77,8 @@ class Workers:
                 result, error = _asked(future.result) or _asked(self._submit(task, whole=True).result)
                 submitted.popleft()
                 if error:
-                    error.add_note(f"in {task[0]}")
                     raise error
-                _sent.add(task[1])
+                _sent.add(task[0])
                 yield result
         finally:
             for _, future in submitted:
@@ -89,7 +86,7 @@ class Workers:
 
     def _submit(self, task: Task, whole: bool = False) -> Any:
         """Submit a task, whole or without what was sent before; return its future."""
-        _, token, *call = task
+        token, *call = task
         return _asked(self.executor.submit, run_task, token, self._kept if whole or token not in _sent else None, *call)
 
 
@@ -142,14 +139,8 @@ def _results(fast: Function, kind: CallSpec, batches: Sequence[Any], executor: A
     numbers = fast.precision.array(fast._numbers(), "parameter")
     workers = None if executor is None else Workers(executor, fast)
     chunks = _chunks(fast, kind, batches, workers)  # this may compile for other shapes, and change the token
-    if workers:
-        tasks = ((name, fast.token, computed, (kind, chunk, numbers)) for name, chunk in chunks)
-        yield from workers.results(tasks)
-    else:
-        for name, chunk in chunks:
-            with _noted(name):
-                result = computed(fast, kind, chunk, numbers)
-            yield result
+    tasks = ((fast.token, computed, (kind, name, chunk, numbers)) for name, chunk in chunks)
+    yield from workers.results(tasks) if workers else (do(fast, *arguments) for _, do, arguments in tasks)
 
 
 def _chunks(fast: Function, kind: CallSpec, batches: Sequence[Any], workers: Any) -> Iterator[tuple[str, Batch]]:
@@ -170,11 +161,12 @@ def _chunks(fast: Function, kind: CallSpec, batches: Sequence[Any], workers: Any
 # What tasks do
 
 
-def computed(fast: Function, kind: CallSpec, chunk: Batch, numbers: "array[float]") -> Any:
+def computed(fast: Function, kind: CallSpec, name: str, chunk: Batch, numbers: "array[float]") -> Any:
     """The function's values for a chunk, in their shape; for "backward", their sum, its gradient, and their number."""
-    if kind == "backward":
-        return *fast._sums([chunk], numbers, 1.0), chunk.n
-    return fast._unflattened(chunk.shapes, chunk.n, fast._values(chunk, numbers))
+    with _noted(name):
+        if kind == "backward":
+            return *fast._sums([chunk], numbers, 1.0), chunk.n
+        return fast._unflattened(chunk.shapes, chunk.n, fast._values(chunk, numbers))
 
 
 def shard(
@@ -191,18 +183,14 @@ class Shards:
     """The examples of a training run on the workers of an executor: each worker computes a part of a batch."""
 
     def __init__(self, executor: Any, fast: Function, examples: Buckets) -> None:
-        self._fast, self._examples, self._token = fast, copy(examples), os.urandom(16).hex()
-        self._workers = Workers(executor, fast, self._examples)
-        share = min(sum(batch.typical for batch in examples.batches), self._workers.n)
-        self._examples.batches = [replace(batch, typical=batch.typical / share) for batch in examples.batches]
+        self._fast, self._n, self._token = fast, len(examples), os.urandom(16).hex()
+        self._workers = Workers(executor, fast, examples)
 
     def sums(self, batch: Sequence[int], numbers: Sequence[float], seed: float) -> tuple[float, "array[float]"]:
         """The sum of the losses for a batch, and its gradient, times `seed`."""
-        batch = batch if len(batch) < len(self._examples) else range(len(batch))  # in the same order at each step
+        batch = batch if len(batch) < self._n else range(self._n)  # in the same order at each step
         numbers, parts = self._fast.precision.array(numbers, "parameter"), min(len(batch), self._workers.n)
-        tasks = [
-            (f"shard {k}", self._token, shard, (batch[start:stop], numbers, seed))
-            for k, (start, stop) in enumerate(pairwise(len(batch) * k // parts for k in range(parts + 1)))
-        ]
+        ends = [len(batch) * k // parts for k in range(parts + 1)]
+        tasks = [(self._token, shard, (batch[start:stop], numbers, seed)) for start, stop in pairwise(ends)]
         losses, gradients = zip(*self._workers.results(tasks), strict=True)
         return sum(losses), reduce(lambda a, b: array(a.typecode, map(add, a, b)), gradients)

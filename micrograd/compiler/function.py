@@ -178,15 +178,15 @@ class Function:
 
     @gc_paused()  # for all of this: threads that make C would turn it on again in between
     def _examples(
-        self, batches: Sequence[Any], size: int | None = None, kind: CallSpec = "backward", epochs: float = math.inf
+        self, batches: Sequence[Any], size: float = 0.0, kind: CallSpec = "backward", epochs: float = math.inf
     ) -> Buckets:
-        """Examples of one or several shapes, with the code for calls of this kind and batches of this size.
+        """Examples of one or several shapes, with the code for calls of this kind, on batches of this size or on all.
 
         For only a few `epochs`, the C compiler may hurry.
         """
         examples = bucket_by_shape(batches, self.precision, self._axes)
         for packed in examples.batches:
-            packed.typical = (size or 0.0) * packed.n / len(examples)
+            packed.typical = size * packed.n / len(examples)
             code = self._code[self._compiled_for(packed, kind).shapes]
             early = packed is not examples.batches[-1]  # after the last, this thread has nothing else to do
             code.library(kind, packed.typical or packed.n, epochs * packed.n, early=early)

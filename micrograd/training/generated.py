@@ -17,7 +17,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, cast
 
-from micrograd.compiler.distributed import Shards
+from micrograd.compiler.distributed import Shards, Workers
 from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.tracer import TraceError
 from micrograd.compiler.function import Function
@@ -96,14 +96,15 @@ def generated(
 
 def entered(stack: ExitStack, engine: Engine, backend: Backend, sampler: Sampler, epochs: int) -> Training:
     """A training run of the compiled loss, until the stack is closed. Steps that may fail are the engine's."""
-    data, optimizer = engine.data, cast(Any, engine.optimizer)
+    data, optimizer, executor = engine.data, cast(Any, engine.optimizer), backend.executor
+    shards = 1 if executor is None else min(sampler.size, Workers(executor).n)  # of a batch
     function = Function(engine.loss_of, data.arguments(0), engine.all_parameters, Options(backend))
     training = stack.enter_context(Training(function, optimizer, engine))  # in C, the loop is built from here on
-    sampler.examples = function._examples((data.xs, data.ys), sampler.size, epochs=epochs)
+    sampler.examples = function._examples((data.xs, data.ys), sampler.size / shards, epochs=epochs)
     if measured := engine.validation:
         training.validation = function._examples((measured.xs, measured.ys), kind="forward", epochs=epochs)
-    if backend.executor is not None:
-        training.shards = Shards(backend.executor, function, sampler.examples)
+    if executor is not None:
+        training.shards = Shards(executor, function, sampler.examples)
     return training
 
 
