@@ -122,11 +122,13 @@ def traced(
     Sums of products written with operators become dots. The backward pass goes level by level, which puts similar
     operations next to each other, if all closures are this package's own; otherwise it goes in the engine's order.
     """
-    index = dict(zip(parameters, range(len(parameters)), strict=True))
-    for _ in range(2):
+    index, loops = dict(zip(parameters, range(len(parameters)), strict=True)), True
+    for _ in range(3):
         graph = Graph(Trace(finite=options.finite, ieee=options.errors == "ieee"), tuple(shapes))
-        made = _trace(graph, function, index, n_trained, finds=found is not None)
-        if not any(is_free(value) for each in made if (value := each()) is not None):
+        made = _trace(graph, function, index, n_trained, finds=found is not None, loops=loops)
+        if escapes(graph.trace, graph.outputs):
+            loops = False
+        elif not any(is_free(value) for each in made if (value := each()) is not None):
             break  # otherwise the function may go on using what its first call made
     graph.n_parameters = len(index)
     if found is not None:
@@ -135,17 +137,17 @@ def traced(
 
 
 def _trace(
-    graph: Graph, function: Callable[..., Any], index: dict[Value, int], n_trained: int, *, finds: bool
+    graph: Graph, function: Callable[..., Any], index: dict[Value, int], n_trained: int, *, finds: bool, loops: bool
 ) -> list[ref[Value]]:
-    """Complete a graph. Returns the Values that the function made; those that it finds join the index."""
+    """Complete a graph. Returns the Values that the function made; those that it finds join the index.
+
+    With `loops`, a `scan` is traced as one; otherwise the engine runs its rounds.
+    """
     trace = graph.trace
     with symbols(index, partial(trace.leaf, "p"), finds=finds) as table:
         rows = Rows(trace, table, n_trained)
         with closing(rows), hooked(rows=rows):
-            inputs, values = _results(graph, function, partial(looped, trace))
-            if trace.loops and escapes(trace, map(_number, values)):
-                table.forget()
-                inputs, values = _results(graph, function)
+            inputs, values = _results(graph, function, partial(looped, trace) if loops else None)
             operands = tuple([value for value in values if isinstance(value, Value)])
             rows.keep = ALL if graph.is_differentiable else NOTHING
             nodes, leaves = order_of(operands)
@@ -170,7 +172,7 @@ def _trace(
     return list(table.made.values())
 
 
-def _results(graph: Graph, function: Callable[..., Any], scan: Any = None) -> tuple[list[Value], list[Any]]:
+def _results(graph: Graph, function: Callable[..., Any], scan: Any) -> tuple[list[Value], list[Any]]:
     """The arguments, flat, and what the function returns for them, flat, if `scan` or the engine runs its loops."""
     inputs = [Value(graph.trace.leaf("x", i)) for i in range(sum(graph.sizes))]
     remaining = iter(inputs)

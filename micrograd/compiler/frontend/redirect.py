@@ -69,11 +69,6 @@ class Table:
             self.made[id(value)] = ref(value)
         return id(value) in self.made
 
-    def forget(self) -> None:
-        """Forget what the thread has set."""
-        for numbers in (*self.numbers.values(), self.assigned):
-            numbers.clear()
-
 
 class _Thread(threading.local):
     table: Table | None = None

@@ -312,10 +312,9 @@ def _sums(trace: Trace, state: Sequence[int], results: Sequence[int]) -> list[in
     return found
 
 
-def escapes(trace: Trace, results: Iterable[Any]) -> bool:
+def escapes(trace: Trace, results: Iterable[int]) -> bool:
     """Whether a result depends on a number of one round that its loop does not return: the step has stored it."""
-    found = trace.reached(map(trace.id, results))
-    return any(line in trace.leaves and trace.leaves[line][0] not in ("p", "x") for line in found)
+    return any(trace.leaves.get(line, "p")[0] not in "px" for line in trace.reached(results) if trace.loops)
 
 
 def _symbols(trace: Trace, letter: str, n: int) -> list[Symbol]:
