@@ -126,7 +126,7 @@ def traced(
     for _ in range(3):
         graph = Graph(Trace(finite=options.finite, ieee=options.errors == "ieee"), tuple(shapes))
         made = _trace(graph, function, index, n_trained, finds=found is not None, loops=loops)
-        if escapes(graph.trace, graph.outputs):
+        if made is None:
             loops = False
         elif not any(is_free(value) for each in made if (value := each()) is not None):
             break  # otherwise the function may go on using what its first call made
@@ -138,16 +138,18 @@ def traced(
 
 def _trace(
     graph: Graph, function: Callable[..., Any], index: dict[Value, int], n_trained: int, *, finds: bool, loops: bool
-) -> list[ref[Value]]:
+) -> list[ref[Value]] | None:
     """Complete a graph. Returns the Values that the function made; those that it finds join the index.
 
-    With `loops`, a `scan` is traced as one; otherwise the engine runs its rounds.
+    With `loops`, a `scan` is traced as one; otherwise the engine runs its rounds. Returns None if it has to.
     """
     trace = graph.trace
     with symbols(index, partial(trace.leaf, "p"), finds=finds) as table:
         rows = Rows(trace, table, n_trained)
         with closing(rows), hooked(rows=rows):
             inputs, values = _results(graph, function, partial(looped, trace) if loops else None)
+            if trace.loops and escapes(trace, map(_number, values)):
+                return None
             operands = tuple([value for value in values if isinstance(value, Value)])
             rows.keep = ALL if graph.is_differentiable else NOTHING
             nodes, leaves = order_of(operands)

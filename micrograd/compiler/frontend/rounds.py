@@ -312,9 +312,9 @@ def _sums(trace: Trace, state: Sequence[int], results: Sequence[int]) -> list[in
     return found
 
 
-def escapes(trace: Trace, results: Iterable[int]) -> bool:
+def escapes(trace: Trace, results: Iterable[Any]) -> bool:
     """Whether a result depends on a number of one round that its loop does not return: the step has stored it."""
-    return any(trace.leaves.get(line, "p")[0] not in "px" for line in trace.reached(results) if trace.loops)
+    return any(trace.leaves.get(line, "p")[0] not in "px" for line in trace.reached(map(trace.id, results)))
 
 
 def _symbols(trace: Trace, letter: str, n: int) -> list[Symbol]:
