@@ -16,15 +16,15 @@ from typing import Any
 from micrograd import scalar
 from micrograd.compiler.calls import FAILURES, Code, Example
 from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, TracedError, bucket_by_shape, pack
-from micrograd.compiler.dtype import DOUBLE, Precision
+from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import CallSpec, Graph, traced
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.redirect import any_block, data_buffer, is_free
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
 from micrograd.compiler.frontend.wrappers import Entries, elsewhere, on_arrays
 from micrograd.compiler.native.library import NativeCode
-from micrograd.compiler.native.toolchain import CompilerError, ahead, notice, require_compiler, warn_once
-from micrograd.compiler.options import Options, each_axis
+from micrograd.compiler.native.toolchain import CompilerError, notice, require_compiler, warn_once
+from micrograd.compiler.options import Backend, Options, each_axis
 from micrograd.compiler.targets.python import PythonCode
 from micrograd.core.errors import note_arguments, shown
 from micrograd.engine import Value, promote
@@ -67,12 +67,9 @@ class Function:
         self._products: dict[tuple[int, ...], Function] = {}  # of a vector and the jacobian, by argnums
         self._prepared = defaultdict[CallSpec, list[Example]](list)  # prepared by earlier calls, and free
         self._shapes = pack([(argument,) for argument in example_args]).shapes
-        name, is_browser = options.backend.name, sys.platform == "emscripten"
-        search = None if name == "python" or (name == "auto" and is_browser) else ahead(require_compiler)
-        graph = self._traced(self._shapes)  # meanwhile
-        self.in_c = search is not None and _finds_compiler(search, options.precision, is_required=name == "c")
+        self.in_c = _becomes_c(options.backend, is_required=options.backend.name == "c")
         self.precision = options.precision if self.in_c else DOUBLE
-        self._keep(self._shapes, graph)
+        self._keep(self._shapes, self._traced(self._shapes))
 
     @property
     def constants(self) -> list[Value]:
@@ -91,7 +88,7 @@ class Function:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        if self.in_c and not _finds_compiler(require_compiler, self.precision):  # it was pickled on another machine
+        if self.in_c and not _becomes_c(self.options.backend):  # it was pickled on another machine
             self.in_c, self.precision = False, DOUBLE
         self._code = {shapes: self._code_of(graph) for shapes, graph in state["_code"].items()}
 
@@ -288,14 +285,16 @@ class Function:
                 raise error
 
 
-def _finds_compiler(search: Callable[[], Any], precision: Precision, *, is_required: bool = False) -> bool:
-    """Whether the search finds a C compiler. If not, logs a warning, or raises CompilerError if one is required."""
+def _becomes_c(backend: Backend, *, is_required: bool = False) -> bool:
+    """Whether to compile to C. Without a C compiler, logs a warning, or raises CompilerError if one is required."""
+    if backend.name == "python" or (backend.name == "auto" and sys.platform == "emscripten"):
+        return False
     try:
-        search()
+        require_compiler()
     except CompilerError as error:
         if is_required:
             raise
-        doubles = "" if precision == DOUBLE else ", in double precision"
+        doubles = ", in double precision" * (backend.precision != "double")
         warn_once(f"compiled to Python instead of C{doubles}: {error}")
         return False
     return True
