@@ -6,7 +6,6 @@ reads large arrays where they are.
 
 import struct
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -49,24 +48,18 @@ class Slot:
         """The buffer as an array: a flat one, if these are lists of different lengths, or dicts."""
         return as_ndarray(self.view).reshape(self.shape if self.is_regular else -1)
 
-    def _use(self, x: Any) -> bool:
-        """Let C use this array, if it can, else the buffer, as for None. Returns whether it is the array."""
-        start = 0
-        with suppress(TypeError, ValueError):  # None, or an array that is not contiguous, or read-only
-            start = address(x)
-        is_usable = start > 0 and start % self.view.itemsize == 0
-        self.pointers[self.at] = start if is_usable else address(self.view)
-        return is_usable
-
     def take(self, x: Any) -> bool:
         """Take an argument's numbers. Returns whether it has arrays; raises an error if it does not have this shape."""
         kind, array = type(x), self._array
-        if array is not None and kind is type(array) and x.shape == self.shape and x.dtype == array.dtype:
-            if not (self.pointers and self._use(x)):
-                array[...] = x
-            return True
+        fits = array is not None and kind is type(array) and x.shape == self.shape and x.dtype == array.dtype
         if self.pointers:
-            self._use(None)
+            in_place = fits and x.flags.carray
+            self.pointers[self.at] = address(x if in_place else self.view)
+            if in_place:
+                return True
+        if fits:
+            array[...] = x
+            return True
         if kind in self._plain:
             if kind is not list:
                 self.view[0] = x
@@ -122,8 +115,7 @@ class Example:
 
     def value(self) -> Any:
         """The function's result, in its shape."""
-        value = self._value
-        return value.read(self._as_arrays) if value.shape else value.view[0]
+        return self._value.read(self._as_arrays)
 
     def both(self, is_one: bool, out: Any = None) -> tuple[Any, Any]:
         """The result, and the gradients with respect to the arguments in a tuple, each in its shape, or the only one:
