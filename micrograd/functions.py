@@ -114,11 +114,6 @@ class function_of_two(function):
         return method
 
 
-def _square(x: Any) -> Any:
-    """x^2 for any x. An int is squared as a float, since its exact square may be too large to compute with."""
-    return float(x) * x if type(x) is int else x * x
-
-
 def _sigmoid(x: Any) -> Any:
     e = scalar.exp(-abs(x))  # a negative power, which cannot overflow
     return where(x < 0, e / (1 + e), 1 / (1 + e))
@@ -234,7 +229,7 @@ class Functions(Number):
     acos = function(math.acos, lambda g, x, y: -(g / scalar.sqrt((1 - x) * (1 + x))),
         "The inverse cosine; the derivative is -1 / sqrt(1 - x^2), which does not exist at -1 and 1.",
         domain="-1 <= x <= 1")
-    atan = function(math.atan, lambda g, x, y: g / (1 + _square(x)),
+    atan = function(math.atan, lambda g, x, y: g / (1 + x * x),
         "The inverse tangent; the derivative is 1 / (1 + x^2).")
     atan2 = function_of_two(
         math.atan2, lambda g, y, x, z: (g * (x / (r := scalar.hypot(x, y)) / r), -(g * (y / r / r))),
@@ -248,7 +243,7 @@ class Functions(Number):
     cosh = function(math.cosh, lambda g, x, y: g * scalar.sinh(x), "The hyperbolic cosine; the derivative is sinh(x).")
     tanh = function(math.tanh, lambda g, x, y: g * tanh_slope(x, y),
         "The hyperbolic tangent; the derivative is 1 - tanh(x)^2.")
-    asinh = function(math.asinh, lambda g, x, y: g / where(abs(x) < 1e150, scalar.sqrt(1 + _square(x)), abs(x)),
+    asinh = function(math.asinh, lambda g, x, y: g / where(abs(x) < 1e150, scalar.sqrt(1 + x * x), abs(x)),
         "The inverse hyperbolic sine; the derivative is 1 / sqrt(1 + x^2).")
     acosh = function(math.acosh, lambda g, x, y: g / (scalar.sqrt(x - 1) * scalar.sqrt(x + 1)),
         "The inverse hyperbolic cosine; the derivative is 1 / sqrt(x^2 - 1), which does not exist at 1.",
@@ -256,9 +251,9 @@ class Functions(Number):
     atanh = function(math.atanh, lambda g, x, y: g / ((1 - x) * (1 + x)),
         "The inverse hyperbolic tangent; the derivative is 1 / (1 - x^2).", domain="-1 < x < 1")
 
-    erf = function(math.erf, lambda g, x, y: g * (sqrt_4_over_pi(x) * scalar.exp(-_square(x))),
+    erf = function(math.erf, lambda g, x, y: g * (sqrt_4_over_pi(x) * scalar.exp(-(x * x))),
         "The error function; the derivative is 2 / sqrt(pi) e^(-x^2).")
-    erfc = function(math.erfc, lambda g, x, y: -(g * (sqrt_4_over_pi(x) * scalar.exp(-_square(x)))),
+    erfc = function(math.erfc, lambda g, x, y: -(g * (sqrt_4_over_pi(x) * scalar.exp(-(x * x)))),
         "1 - erf(x), accurate where erf is close to 1; the derivative is -2 / sqrt(pi) e^(-x^2).")
     lgamma = function(math.lgamma, lambda g, x, y: g * scalar.digamma(x),
         "The logarithm of the absolute value of the gamma function; the derivative is digamma(x).",
@@ -297,7 +292,7 @@ class Functions(Number):
         constants=lambda slope=0.01: (("slope", slope, "where(x > 0, x, slope * x)"),),
     )
     gelu = function(lambda x: x * (scalar.erfc(-sqrt_half(x) * x) / 2),  # 1 + erf would cancel
-        lambda g, x, y: g * (scalar.erfc(-sqrt_half(x) * x) / 2 + x * normal_density(x) * scalar.exp(-_square(x) / 2)),
+        lambda g, x, y: g * (scalar.erfc(-sqrt_half(x) * x) / 2 + x * normal_density(x) * scalar.exp(-(x * x) / 2)),
         "x times the probability that a standard normal number is below x, a smooth relu (Hendrycks and Gimpel, 2016).")
     silu = function(lambda x: x * scalar.sigmoid(x),
         lambda g, x, y: g * (scalar.sigmoid(x) * (1 + x * scalar.sigmoid(-x))),

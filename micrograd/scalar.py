@@ -217,10 +217,7 @@ def zero(x: Any) -> Any:
     """The 0 to start adding numbers like `x` from: 0.0 for floats, an exact 0 that leaves exact numbers exact."""
     if type(x) in ZEROS:
         return ZEROS[type(x)]
-    x = innermost(x)
-    if type(x) in REGISTERED:
-        return ZEROS.get(type(x), 0)
-    return 0 * x if type(x) not in ZEROS and isinstance(x, Rational) else 0
+    return 0 * x if isinstance(x, Rational) else 0
 
 
 def innermost(x: Any) -> Any:
