@@ -5,7 +5,8 @@ from itertools import groupby
 
 from micrograd.draw import text
 from micrograd.draw.graph.drawn import DrawnGraph
-from micrograd.draw.graph.svg import drawn, lines, tip, written
+from micrograd.draw.graph.fold import Folded
+from micrograd.draw.graph.svg import lines, tip, written
 from micrograd.draw.graph.views import Item, Views
 from micrograd.draw.shell import COLOURS, read
 from micrograd.engine import Value
@@ -56,7 +57,7 @@ def body(root: Value, limit: float) -> list[str]:
 
 def cards(root: Value, limit: float, rankdir: str) -> list[str]:
     """The lines of DOT for the cards of the folded graph and their edges; the weights have ports in LR alone."""
-    views, found = drawn(root, limit), ['\tgraph [ranksep="0.5"]\n']
+    views, found = Views(Folded(root, limit), deep=False), ['\tgraph [ranksep="0.5"]\n']
     for k, item in enumerate(views.views[0].items):
         look = f'fillcolor="{COLOURS[item.kind if item.kind in COLOURS else "node"][0]}"'
         look += " penwidth=1.8" * item.shape.stacked

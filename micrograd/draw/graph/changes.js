@@ -43,22 +43,10 @@ function dress(item, isActive, isPicked) {
     const sign = words === "nan" ? "" : words.startsWith("−") ? "minus" : "plus";
     word.setAttribute("class", look === "weight" || look === "grad" ? `${look} ${sign}`.trim() : look);
     if (word.textContent !== words) word.textContent = words;
-    if (kind === "text") hold(word, words);
     if (words && (kind === "text" || of === 0)) heard.push(kind === "grad" ? `gradient ${words}` : words);
   });
   item.tip.textContent = item.values.length ? graph.names[shown(item.values[0], item.inner)] : ""; // a label may be cut
   item.drawn.setAttribute("aria-label", heard.join(", ") || "a Value");
-}
-
-// A label of letters that a font may lack must not leave its card.
-function hold(word, words) {
-  if (/^[\x20-\x7e…–−×÷]*$/.test(words)) return;
-  const room = 88;
-  word.removeAttribute("textLength");
-  if (word.getComputedTextLength() > room) {
-    word.setAttribute("textLength", room);
-    word.setAttribute("lengthAdjust", "spacingAndGlyphs");
-  }
 }
 
 // What an edge carries: its weight, or backward, the gradient that it passes on; NaN if that is not a single number.

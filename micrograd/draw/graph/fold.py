@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
 
-from micrograd.draw.graph.drawn import POWERS, DrawnGraph
+from micrograd.draw.graph.drawn import LIMIT, POWERS, DrawnGraph
 from micrograd.draw.graph.scopes import stacks
 from micrograd.draw.text import label, number
+from micrograd.engine import Value
 from micrograd.scalar import FUNCTIONS, innermost
 
 ACTIVATIONS = {"neg", "abs", *FUNCTIONS}
@@ -48,14 +49,17 @@ class Card:
 
 
 class Folded:
-    """The graph as `cards`, each after the cards of its inputs, and its `stacks` of examples.
+    """The graph that leads to a root as `cards`, each after the cards of its inputs, and its `stacks` of examples.
 
     If it `folds` nothing, each Value is a card. A card belongs to the first example of its stacks. `stacked` has the
-    means and sums of these, `twins` by each Value of another example the one in its place in the first.
+    means and sums of these, `twins` by each Value of another example the one in its place in the first. `names` are the
+    names of Values by their labels, and of those in neurons, also for their twins; "" for others.
+
+    Errors are as for `DrawnGraph`.
     """
 
-    def __init__(self, graph: DrawnGraph, *, folds: bool = True) -> None:
-        self.graph, self.folds = graph, folds
+    def __init__(self, root: Value, limit: float = LIMIT, *, folds: bool = True) -> None:
+        self.graph, self.folds = (graph := DrawnGraph(root, limit)), folds
         self.cards: list[Card] = []
         self.stacks = stacks(graph) if folds else []
         self.stacked = {stack.node for stack in self.stacks}
@@ -77,6 +81,10 @@ class Folded:
             self._add(card)
         if not self.cards:
             self._source(len(graph.values) - 1)  # a leaf alone
+        self.names = [label(value) for value in graph.values]
+        self._name_neurons()
+        for i, twin in self.twins.items():
+            self.names[i] = self.names[i] or self.names[twin]
 
     def unfolded(self, card: Card, first: int) -> list[Card]:
         """A card for each part of the card, numbered from `first` on, with all its operands as inputs."""
@@ -160,22 +168,38 @@ class Folded:
         self._card_of[card.head] = len(self.cards)
         self.cards.append(card)
 
+    def _name_neurons(self) -> None:
+        """Name the neurons, their weights and their inputs, layer by layer."""
+        graph, names, taken = self.graph, self.names, set(self.names)
 
-# Names
+        def give(i: int | None, name: str) -> None:
+            if i is not None and not names[i] and i not in graph.constants and name not in taken:
+                names[i] = name
+                taken.add(name)
+
+        layers, depths = defaultdict(list), list[int]()  # by the most neurons on a path to a card, itself included
+        for card in self.cards:
+            is_neuron = any(x.weight is not None for x in card.inputs)
+            depths.append(max([depths[x.card] for x in card.inputs], default=0) + is_neuron)
+            if is_neuron:
+                layers[depths[-1]].append(card)
+        for depth, layer in layers.items():
+            for i, card in enumerate(layer):
+                name = "out" if depth == max(layers) else f"h{depth}"
+                give(card.head, name + f"[{i}]" * (len(layer) > 1))
+                name = names[card.head]
+                for k, x in enumerate(card.inputs):
+                    give(x.weight, f"{name}.w{k}")
+                    if depth == 1 and graph.is_leaf(x.source):
+                        give(x.source, f"x{k}")
+                give(card.bias, f"{name}.b")
+                z = graph.operands[card.head][0]
+                give(z if z in card.parts else None, f"{name}.z")
 
 
-def given_names(folded: Folded) -> list[str]:
-    """The names of Values by their labels, and of those in neurons, also for their twins; "" for others."""
-    found = [label(value) for value in folded.graph.values]
-    _name_neurons(folded, found)
-    for i, twin in folded.twins.items():
-        found[i] = found[i] or found[twin]
-    return found
-
-
-def all_names(folded: Folded, given: Sequence[str], root: str = "result") -> list[str]:
-    """The name of each Value: the given one, or else a short formula, or else a number; `root` for the root."""
-    graph, found, taken, numbers = folded.graph, list(given), set(given), count(1)
+def all_names(folded: Folded, root: str = "result") -> list[str]:
+    """The name of each Value: that of `folded`, or else a short formula, or else a number; `root` for the root."""
+    graph, found, taken, numbers = folded.graph, list(folded.names), set(folded.names), count(1)
     for i, value in enumerate(graph.values):
         if not found[i] and i in graph.constants:
             found[i] = number(value.data, ROOM)
@@ -187,35 +211,6 @@ def all_names(folded: Folded, given: Sequence[str], root: str = "result") -> lis
             taken.add(name)
             found[i] = name
     return found
-
-
-def _name_neurons(folded: Folded, found: list[str]) -> None:
-    """Name the neurons, their weights and their inputs, layer by layer."""
-    graph, taken = folded.graph, set(found)
-
-    def give(i: int | None, name: str) -> None:
-        if i is not None and not found[i] and i not in graph.constants and name not in taken:
-            found[i] = name
-            taken.add(name)
-
-    layers, depths = defaultdict(list), list[int]()  # by the most neurons on a path to a card, itself included
-    for card in folded.cards:
-        is_neuron = any(x.weight is not None for x in card.inputs)
-        depths.append(max([depths[x.card] for x in card.inputs], default=0) + is_neuron)
-        if is_neuron:
-            layers[depths[-1]].append(card)
-    for depth, layer in layers.items():
-        for i, card in enumerate(layer):
-            name = "out" if depth == max(layers) else f"h{depth}"
-            give(card.head, name + f"[{i}]" * (len(layer) > 1))
-            name = found[card.head]
-            for k, x in enumerate(card.inputs):
-                give(x.weight, f"{name}.w{k}")
-                if depth == 1 and graph.is_leaf(x.source):
-                    give(x.source, f"x{k}")
-            give(card.bias, f"{name}.b")
-            z = graph.operands[card.head][0]
-            give(z if z in card.parts else None, f"{name}.z")
 
 
 def _formula(graph: DrawnGraph, i: int, found: Sequence[str]) -> str:

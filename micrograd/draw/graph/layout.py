@@ -8,6 +8,7 @@ unless something is in the way.
 import math
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate, chain
 from typing import NamedTuple
 
@@ -17,14 +18,14 @@ CLEAR = 5.0  # between an edge and what it passes
 SWEEPS = 4
 
 Edge = tuple[int, int, float]  # from the middle of a box to another box, and how far below the top of that it ends
-Passes = Sequence[tuple[int, int, float]]  # the columns that an edge passes, if any: from x to x, at which height
+Passes = tuple[tuple[int, int, float], ...]  # the columns that an edge passes, if any: from x to x, at which height
 
 
 class Placed(NamedTuple):
     """A layout: the corners of the boxes, the columns that each edge passes, and the size of the whole."""
 
-    corners: list[tuple[float, float]]
-    passes: Sequence[Passes]
+    corners: tuple[tuple[float, float], ...]
+    passes: tuple[Passes, ...]
     width: float
     height: float
 
@@ -47,7 +48,8 @@ def columns(inputs: Sequence[Sequence[int]]) -> list[int]:
     return found
 
 
-def place(sizes: Sequence[tuple[float, float]], columns: Sequence[int], edges: Sequence[Edge]) -> Placed:
+@lru_cache  # similar views share a layout
+def place(sizes: tuple[tuple[float, float], ...], columns: tuple[int, ...], edges: tuple[Edge, ...]) -> Placed:
     """Lay out boxes of these sizes in these columns, with edges that run from lower columns to higher ones."""
     before, after = ([list[int]() for _ in sizes] for _ in range(2))
     for source, target, _ in edges:
@@ -68,15 +70,15 @@ def place(sizes: Sequence[tuple[float, float]], columns: Sequence[int], edges: S
     crossing = Counter(column for source, target, _ in edges for column in range(columns[source], columns[target]))
     gaps = (width + 30 + min(6 * math.sqrt(crossing[column]), 80) for column, width in enumerate(widths))
     lefts = list(accumulate(gaps, initial=MARGIN))
-    corners = [
-        (round(lefts[column] + (widths[column] - width) / 2, 1), round(ys[box] - height / 2, 1))
-        for box, ((width, height), column) in enumerate(zip(sizes, columns, strict=True))
-    ]
+    corners = tuple(
+        (round(lefts[column] + (widths[column] - width) / 2, 1), round(y - height / 2, 1))
+        for (width, height), column, y in zip(sizes, columns, ys, strict=True)
+    )
     ends = [(round(left), round(left + width)) for left, width in zip(lefts, widths, strict=False)]
-    passes = []
-    for (source, target, _), level in zip(edges, levels, strict=True):
-        passed = ends[columns[source] + 1 : columns[target]]
-        passes.append([(passed[0][0], passed[-1][1], level)] if passed else [])
+    passed = (ends[columns[source] + 1 : columns[target]] for source, target, _ in edges)
+    passes = tuple(
+        ((some[0][0], some[-1][1], level),) if some else () for some, level in zip(passed, levels, strict=True)
+    )
     return Placed(corners, passes, lefts[-2] + widths[-1] + MARGIN, bottom + MARGIN)
 
 

@@ -11,7 +11,8 @@ from micrograd.draw import shell
 from micrograd.draw.graph import formulas
 from micrograd.draw.graph.card import Shape
 from micrograd.draw.graph.drawn import LIMIT, DrawnGraph
-from micrograd.draw.graph.fold import Folded, all_names, given_names
+from micrograd.draw.graph.fold import Folded, all_names
+from micrograd.draw.graph.layout import Placed
 from micrograd.draw.graph.svg import STYLE, counted
 from micrograd.draw.graph.views import View, Views
 from micrograd.draw.text import label, number, real
@@ -26,17 +27,15 @@ PARTS = ("parts", "numbers", "words", "steps", "examples", "views", "drawing", "
 def page(root: Value, learning_rate: float = 0.1, limit: float = LIMIT) -> str:
     """The page of the graph that leads to `root`; the reader's steps begin with the learning rate."""
     learning_rate = positive("learning_rate", learning_rate)
-    graph = DrawnGraph(root, limit)
+    folded = Folded(root, limit)
+    graph, names = folded.graph, all_names(folded)
     for x in map(innermost, graph.values):
         if math.isnan(real(x)) and x == x:
             raise TypeError(f"a page computes with floats, and {number(x)} cannot become one: draw it with save_svg")
-    folded = Folded(graph)
-    given = given_names(folded)
-    names = all_names(folded, given)
-    numbered = [name if re.fullmatch(r"v\d+", name) else known for name, known in zip(names, given, strict=True)]
+    numbered = [name if re.fullmatch(r"v\d+", name) else given for name, given in zip(names, folded.names, strict=True)]
     views = Views(folded, numbered, deep=True)
     operations, functions = _operations(graph)
-    shapes: dict[Shape, int] = {}
+    shapes, places = dict[Shape, int](), dict[Placed, int]()
     code = f"const FUNCTIONS = [{','.join(functions)}];"
     data = {
         "first": graph.first,
@@ -49,8 +48,8 @@ def page(root: Value, learning_rate: float = 0.1, limit: float = LIMIT) -> str:
         "names": names,
         "trained": _trained(folded),
         "stacks": [stack.members for stack in folded.stacks],
-        "views": [_view(view, shapes) for view in views.views],
-        "places": views.places,
+        "views": [_view(view, places, shapes) for view in views.views],
+        "places": list(places),
         "shapes": list(shapes),
     }
     content = json.dumps(data, separators=(",", ":"), allow_nan=False, check_circular=False)
@@ -120,8 +119,8 @@ def _passed(value: Value, grad: Any) -> list[Any]:
     return [0.0 if operand in value._prev[:i] else operand.grad for i, operand in enumerate(value._prev)]
 
 
-def _view(view: View, shapes: dict[Shape, int]) -> list[Any]:
-    """A view without its layout, for JSON. An edge that stands for one input has the fields of that."""
+def _view(view: View, places: dict[Placed, int], shapes: dict[Shape, int]) -> list[Any]:
+    """A view for JSON, with the number of its layout. An edge that stands for one input has the fields of that."""
     items = [[shapes.setdefault(item.shape, len(shapes)), *item[3:]] for item in view.items]
     edges = [[*edge[:3], len(edge.inputs), *(edge.inputs[0] if len(edge.inputs) == 1 else ())] for edge in view.edges]
-    return [view.title, view.place, items, edges]
+    return [view.title, places.setdefault(view.placed, len(places)), items, edges]

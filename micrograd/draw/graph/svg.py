@@ -7,10 +7,10 @@ from typing import Any
 
 from micrograd.draw.graph.card import SIZES, Slot
 from micrograd.draw.graph.drawn import LIMIT, DrawnGraph
-from micrograd.draw.graph.fold import Folded, given_names
+from micrograd.draw.graph.fold import Folded
 from micrograd.draw.graph.views import Edge, Item, Views
 from micrograd.draw.shell import read, themed
-from micrograd.draw.text import CONTROLS, EMS, label, number, real, width
+from micrograd.draw.text import CONTROLS, label, number, real
 from micrograd.engine import Value
 
 SIZE_RULES = "".join(f".{look}{{font-size:{size:g}px}}\n" for look, size in SIZES.items())
@@ -28,18 +28,12 @@ def to_svg(root: Value, *, folded: bool = True, limit: float = LIMIT) -> str:
 
     Raises TypeError if `root` is not a Value, and ValueError if the graph is beyond the limit.
     """
-    views = drawn(root, limit, folded=folded)
-    graph, (*_, width, height) = views.graph, views.places[0]
+    views = Views(Folded(root, limit, folds=folded), deep=False)
+    graph, (*_, width, height) = views.graph, views.views[0].placed
     size = f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}"'
     title = _escaped(f"The graph that leads to {label(root) or 'a Value'}: {counted(graph)}")
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} class="micrograd" role="img"><title>{title}</title>'
     return f"{head}<style>{themed('.micrograd', STYLE)}</style>\n{''.join([*_edges(views), *_items(views)])}</svg>\n"
-
-
-def drawn(root: Value, limit: float, *, folded: bool = True) -> Views:
-    """The views of a still drawing: only the first, the whole, is shown."""
-    cards = Folded(DrawnGraph(root, limit), folds=folded)
-    return Views(cards, given_names(cards), deep=False)
 
 
 def counted(graph: DrawnGraph) -> str:
@@ -61,7 +55,7 @@ def lines(views: Views) -> Iterable[tuple[Edge, str, str]]:
 
 
 def _edges(views: Views) -> Iterable[str]:
-    view, placed = views.views[0], views.places[0]
+    view, placed = views.views[0], views.views[0].placed
     for (edge, kind, thickness), passes in zip(lines(views), placed.passes, strict=True):
         (x, y), shape = placed.corners[edge.source], view.items[edge.source].shape
         x, y = x + shape.width, y + shape.middle
@@ -78,7 +72,8 @@ def _edges(views: Views) -> Iterable[str]:
 
 
 def _items(views: Views) -> Iterable[str]:
-    for item, (x, y) in zip(views.views[0].items, views.places[0].corners, strict=True):
+    view = views.views[0]
+    for item, (x, y) in zip(view.items, view.placed.corners, strict=True):
         shape = item.shape
         yield f'<g class="{item.kind}" transform="translate({x:g} {y:g})"><title>{_escaped(tip(views, item))}</title>'
         for shift in (6, 3, 0) if shape.stacked else (0,):
@@ -107,8 +102,6 @@ def _slot(views: Views, item: Item, slot: Slot) -> str:
     text, sign = written(views, item, slot)
     look = f"{slot.look} {sign}".rstrip()
     end = ' text-anchor="end"' * (slot.anchor == "end")
-    if not EMS.keys() >= set(text):  # the width of some characters is not known in every font: force it
-        end += f' textLength="{width(text) * SIZES[slot.look]:.4g}" lengthAdjust="spacingAndGlyphs"'
     return f'<text class="{look}" x="{slot.x:g}" y="{slot.y:g}"{end}>{_escaped(text)}</text>'
 
 

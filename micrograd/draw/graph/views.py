@@ -44,32 +44,32 @@ class Edge(NamedTuple):
 
 @dataclass(slots=True)
 class View:
-    """Some items and the edges between them; `place` is the number of its layout."""
+    """Some items and the edges between them, and their layout."""
 
     title: str
     parent: "View | None"  # around it; the whole has none
     members: list[int]
     items: list[Item] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
-    place: int = 0
+    placed: layout.Placed = field(init=False)
     where: dict[int, int] = field(default_factory=dict)  # the item of a card, or its stub
 
 
 class Views:
-    """All views of a folded graph, first the whole graph, and their layouts. Similar views share a layout.
+    """All views of a folded graph, first the whole graph.
 
-    `names` has what is shown as the name of each Value. If `deep`, groups and neurons have views of their contents, and
-    neurons show the gradients of their weights; if not, there may be no gradients to show.
+    `names` has what is shown as the name of each Value, by default those of the folded graph. If `deep`, groups and
+    neurons have views of their contents, and neurons show the gradients of their weights; if not, there may be no
+    gradients to show.
     """
 
-    def __init__(self, folded: Folded, names: Sequence[str], *, deep: bool) -> None:
+    def __init__(self, folded: Folded, names: Sequence[str] = (), *, deep: bool) -> None:
         self.graph = graph = folded.graph
-        self.folded, self.names = folded, names
+        self.folded, self.names = folded, names or folded.names
         self.cards = list(folded.cards)
         self.views = [View("", None, list(range(len(self.cards))))]
         self.grad = deep or graph.has_gradients()
         self._deep, self._most = deep, MOST if folded.folds else len(self.cards)
-        self._layouts: dict[Any, int] = {}  # the number of each, by the arguments of `layout.place`
         self._columns = layout.columns([[x.card for x in card.inputs] for card in self.cards])
         self._takers: list[list[tuple[int, Input]]] = [[] for _ in self.cards]
         for i, card in enumerate(self.cards):
@@ -77,7 +77,6 @@ class Views:
                 self._takers[x.card].append((i, x))
         for view in self.views:  # which grows meanwhile
             self._arrange(view)
-        self.places = [layout.place(*arguments) for arguments in self._layouts]
 
     # The contents of a view
 
@@ -98,8 +97,7 @@ class Views:
         sizes = tuple(item.shape.outer for item in view.items)
         first = min(item.column for item in view.items)  # -1 if there are stubs on the left
         columns = tuple(item.column - first for item in view.items)
-        ends = tuple(edge[:3] for edge in view.edges)
-        view.place = self._layouts.setdefault((sizes, columns, ends), len(self._layouts))
+        view.placed = layout.place(sizes, columns, tuple(edge[:3] for edge in view.edges))
 
     def _in_column(self, cards: list[int], *, alone: bool) -> list[tuple[list[int], str]]:
         """The cards of a column in groups: one card each or, if that is too many, by kind with titles, or in runs.

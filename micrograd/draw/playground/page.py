@@ -17,8 +17,7 @@ from typing import Any
 from micrograd.compiler import compile
 from micrograd.core.errors import shown
 from micrograd.draw import shell
-from micrograd.draw.graph.drawn import DrawnGraph
-from micrograd.draw.graph.fold import Folded, all_names, given_names
+from micrograd.draw.graph.fold import Folded, all_names
 from micrograd.draw.network import CARDS, described, layers_of, names, units_and_outputs
 from micrograd.draw.playground.lesson import DATA_SETS, checked
 from micrograd.draw.text import finite_rows, real
@@ -175,8 +174,7 @@ def _inputs(model: Any, layers: Any, x: Any) -> list[str]:
     n = min(len(layers[0][0].w), CARDS) if layers else 0
     labelled = (Value(float(number), label=re.sub(r"\W", "", path)) for path, number in leaves("x", x))  # x01: x[0][1]
     values = units_and_outputs(model, layers, unflatten(labelled, shape_of(x)))[:n]
-    graphs = [Folded(DrawnGraph(value)) for value in values]
-    return [all_names(graph, given_names(graph), f"x{i}")[-1] for i, graph in enumerate(graphs)]
+    return [all_names(Folded(value), f"x{i}")[-1] for i, value in enumerate(values)]
 
 
 def _module(source: str) -> str:

@@ -5,15 +5,14 @@ import pytest
 from micrograd import Value, mean, nn
 from micrograd import sum as total
 from micrograd.draw import network
-from micrograd.draw.graph.drawn import DrawnGraph
-from micrograd.draw.graph.fold import Folded, all_names, given_names
+from micrograd.draw.graph.fold import Folded, all_names
 
 # Names
 
 
 def names_in(root):
-    folded = Folded(DrawnGraph(root))
-    return dict(zip(folded.graph.values, all_names(folded, given_names(folded)), strict=True))
+    folded = Folded(root)
+    return dict(zip(folded.graph.values, all_names(folded), strict=True))
 
 
 def test_neurons_weights_and_inputs_have_the_names_that_the_drawing_of_the_model_has():
@@ -57,14 +56,14 @@ def test_two_values_never_share_a_name_but_in_examples():
 def test_a_chain_of_additions_folds_as_a_sum_does(n):
     model = nn.MLP(2, [3, 1], rng=1)
     squares = [(model([float(i), 1.0]) - 1.0) ** 2 for i in range(n)]
-    chain = Folded(DrawnGraph(sum(squares) * 0.25))
-    node = Folded(DrawnGraph(total(squares) * 0.25))
+    chain = Folded(sum(squares) * 0.25)
+    node = Folded(total(squares) * 0.25)
     assert [card.title for card in chain.cards] == [card.title for card in node.cards]
     assert [card.title for card in chain.cards][-2:] == [f"sum of {n}", "× 0.25"]
     assert len(chain.cards[-2].parts) == n - 1
     [members] = [stack.members for stack in chain.stacks]
     assert len(members) == n  # and what else is added to them stands beside it
-    titles = [card.title for card in Folded(DrawnGraph(sum(squares) + model.layers[0].neurons[0].w[0].exp())).cards]
+    titles = [card.title for card in Folded(sum(squares) + model.layers[0].neurons[0].w[0].exp()).cards]
     assert {f"sum of {n}", "exp", "+"} <= {*titles}
     assert titles.count("+") == 1
 
@@ -79,4 +78,4 @@ def test_a_chain_of_additions_folds_as_a_sum_does(n):
     lambda x: [h := nn.Neuron(2, rng=1)([x, 1.0]), nn.Neuron(1, rng=1)([h])],  # a residual
 ])  # fmt: skip
 def test_other_chains_are_drawn_as_they_are(terms):
-    assert not Folded(DrawnGraph(sum(terms(Value(0.5))))).stacks
+    assert not Folded(sum(terms(Value(0.5)))).stacks

@@ -38,7 +38,7 @@ def cards(root):
 
 def sides(word):
     """Where a text begins and ends."""
-    length = float(word.get("textLength") or text.width(word.text or "") * shape.SIZES[word.get("class").split()[0]])
+    length = text.width(word.text or "") * shape.SIZES[word.get("class").split()[0]]
     at = float(word.get("x"))
     return (at - length, at) if word.get("text-anchor") else (at, at + length)
 
