@@ -5,12 +5,10 @@ from itertools import chain
 from typing import Any
 
 from micrograd.engine import Value
-from micrograd.nn import MLP, Layer, Neuron, walk
+from micrograd.nn import MLP, Layer, Module, Neuron, walk
 from micrograd.support.trees import flat
 
 CARDS = 16  # the most cards in a column of the playground; further units are counted below it
-
-Unit = tuple[str, Any]  # the name of an input, and None; or of a neuron, and its Neuron
 
 
 def layers_of(model: Any) -> list[list[Neuron]]:
@@ -26,37 +24,28 @@ def layers_of(model: Any) -> list[list[Neuron]]:
     return found if is_all and not any(weight._prev for weight in weights) else []
 
 
-def columns(model: Any, inputs: Sequence[str] = ()) -> list[list[Unit]]:
-    """The units of the inputs, with names for the first ones, and of each layer of a model; [] if it has none."""
-    layers = layers_of(model)
-    others = map("x{}".format, range(len(inputs), len(layers[0][0].w))) if layers else ()
-    found: list[list[Unit]] = [[(name, None) for name in (*inputs, *others)]] if layers else []
-    for k, neurons in enumerate(layers, 1):
-        name = "out" if k == len(layers) else f"h{k}"
-        found.append([(name + f"[{i}]" * (len(neurons) > 1), neuron) for i, neuron in enumerate(neurons)])
-    return found
+def described(model: Any, inputs: Sequence[str] = ()) -> dict[str, Any]:
+    """A network for the scripts of pages, as `layers_of` finds it; `inputs` are names for the first of its inputs.
 
-
-def names(model: Any) -> list[str]:
-    """The name of each parameter: in an MLP, a Layer or a Neuron, like `h1[0].w0`; in other models, its path."""
-    known: dict[int, str] = {}
-    for name, neuron in chain(*columns(model)[1:]):
-        known |= {id(w): f"{name}.w{k}" for k, w in enumerate(neuron.w)} | {id(neuron.b): f"{name}.b"}
-    return [known.get(id(parameter), path) for path, parameter in model.named_parameters()]
-
-
-def described(model: Any, inputs: Sequence[str]) -> dict[str, Any]:
-    """The network for the scripts of pages: names by column; for each card its name, weights, bias and column.
-
-    Weights and bias are indices in `model.parameters()`; the bias of an input is -1.
+    `columns` has the names of its units; `units`, for each that has a card, the name, weights, bias and column. Weights
+    and bias are indices in `model.parameters()`; the bias of an input is -1. `names` has the name of each parameter: in
+    a neuron, one like `h1[0].w0`; elsewhere, its path.
     """
-    every, place = columns(model, inputs), {id(parameter): i for i, parameter in enumerate(model.parameters())}
-    units = [
-        [name, [place[id(w)] for w in neuron.w] if neuron else [], place[id(neuron.b)] if neuron else -1, k]
-        for k, column in enumerate(every)
-        for name, neuron in column[:CARDS]
-    ]
-    return {"columns": [[name for name, _ in column] for column in every], "units": units}
+    layers, at = layers_of(model), {id(parameter): i for i, parameter in enumerate(model.parameters())}
+    is_module = isinstance(model, Module)
+    names = [path for path, _ in model.named_parameters()] if is_module else list(map("p{}".format, range(len(at))))
+    columns = [[*inputs, *map("x{}".format, range(len(inputs), len(layers[0][0].w)))]] if layers else []
+    units = [[name, [], -1, 0] for column in columns for name in column[:CARDS]]
+    for k, neurons in enumerate(layers, 1):
+        layer = "out" if k == len(layers) else f"h{k}"
+        columns.append([layer + f"[{i}]" * (len(neurons) > 1) for i in range(len(neurons))])
+        for i, (name, neuron) in enumerate(zip(columns[k], neurons, strict=True)):
+            weights, bias = [at[id(w)] for w in neuron.w], at[id(neuron.b)]
+            names[bias] = f"{name}.b"
+            for j, weight in enumerate(weights):
+                names[weight] = f"{name}.w{j}"
+            units += [[name, weights, bias, k]] * (i < CARDS)
+    return {"columns": columns, "units": units, "names": names}
 
 
 def units_and_outputs(model: Any, layers: Sequence[Sequence[Neuron]], x: Any) -> list[Any]:

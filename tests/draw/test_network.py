@@ -6,7 +6,7 @@ import pytest
 
 from micrograd import Value, nn
 from micrograd.draw.graph.svg import to_svg
-from micrograd.draw.network import at_zero, columns, names
+from micrograd.draw.network import at_zero, described
 
 
 class Wrapped(nn.Module):
@@ -25,7 +25,7 @@ MLP = nn.MLP(3, [2, 1], rng=1)
     (nn.Layer(1, 3, "relu", rng=1), ["x0", "out[0] out[1] out[2]"]), (nn.Neuron(2, rng=1), ["x0 x1", "out"]),
 ])  # fmt: skip
 def test_a_model_of_layers_has_a_picture_of_its_units_at_inputs_of_0(model, units):
-    assert [" ".join(name for name, _ in column) for column in columns(model)] == units
+    assert list(map(" ".join, described(model)["columns"])) == units
     picture = model._repr_mimebundle_()["image/svg+xml"]
     assert picture == to_svg(at_zero(model))
     shown = re.findall(r'class="label"[^>]*>([^<]*)<', picture)
@@ -35,7 +35,7 @@ def test_a_model_of_layers_has_a_picture_of_its_units_at_inputs_of_0(model, unit
 
 def test_the_parameters_are_named_after_their_units():
     hidden = [f"h1[{i}].{w}" for i in range(2) for w in ("w0", "w1", "w2", "b")]
-    assert names(MLP) == [*hidden, "out.w0", "out.w1", "out.b"]
+    assert described(MLP)["names"] == [*hidden, "out.w0", "out.w1", "out.b"]
 
 
 def test_several_outputs_lead_to_one_card():

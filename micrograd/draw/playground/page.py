@@ -18,7 +18,7 @@ from micrograd.compiler import compile
 from micrograd.core.errors import shown
 from micrograd.draw import shell
 from micrograd.draw.graph.fold import Folded, all_names
-from micrograd.draw.network import CARDS, described, layers_of, names, units_and_outputs
+from micrograd.draw.network import CARDS, described, layers_of, units_and_outputs
 from micrograd.draw.playground.lesson import DATA_SETS, checked
 from micrograd.draw.text import finite_rows, real
 from micrograd.engine import Value
@@ -151,8 +151,7 @@ def _trained(model: Any, loss: Any, table: Any, optimizer: Any, *, is_only: bool
         kinds = "an Optimizer, or a function that makes one" if is_only else "a function that makes one for each model"
         remedy = "such as functools.partial(optim.SGD, learning_rate=0.1)"
         raise TypeError(f"optimizer is {shown(optimizer)}: expected {kinds}, {remedy}")
-    is_module, (x, y) = isinstance(model, Module), table[0]
-    named = names(model) if is_module else [f"p{i}" for i in range(len(parameters))]
+    x, y = table[0]
     fast = compile(lambda x, y: loss(model(x), y), (x, y), parameters=parameters, backend="python")
     layers = layers_of(model)
     units = compile(partial(units_and_outputs, model, layers), (x,), parameters=parameters, backend="python")
@@ -161,7 +160,6 @@ def _trained(model: Any, loss: Any, table: Any, optimizer: Any, *, is_only: bool
         "outputs": len(flat(model(x))),
         **described(model, _inputs(model, layers, x)),
         "starts": _starts(model, parameters),
-        "names": named,
         "file": _file(model),
         "optimizer": type(rule).__name__,
         "rate": rule.learning_rate,

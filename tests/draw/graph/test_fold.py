@@ -18,7 +18,7 @@ def names_in(root):
 def test_neurons_weights_and_inputs_have_the_names_that_the_drawing_of_the_model_has():
     model = nn.MLP(2, [3, 2, 1], rng=1)
     found = names_in(mean((model([a, 1.0]) - 1.0) ** 2 for a in (0.0, 1.0)))
-    assert [found[parameter] for parameter in model.parameters()] == network.names(model)
+    assert [found[parameter] for parameter in model.parameters()] == network.described(model)["names"]
     assert {"x0", "x1", "h1[2]", "h1[2].z", "h2[1]", "out", "out − 1", "(out − 1)²", "mean"} <= set(found.values())
     assert list(found.values()).count("h1[2]") == 2  # one for each example
 

@@ -12,7 +12,7 @@ import pytest
 from micrograd import Value, dot, logsumexp, maximum, mean, nn, scalar, take, viz, where
 from micrograd import sum as total
 from micrograd.draw.graph.formulas import TEXTBOOK
-from micrograd.draw.network import names
+from micrograd.draw.network import described
 from tests.draw.graphs import expression, hostile, loss, network, neuron, recurrence, ten_thousand
 from tests.operations import OPERATIONS
 
@@ -634,7 +634,7 @@ def test_a_step_moves_all_weights_against_their_gradients_as_python_does(visit):
     tab = visit(root)
     model = nn.MLP(2, [4, 1], rng=1)
     parameters = model.parameters()
-    assert tab.evaluate("[...trained].map(nameOf)") == names(model)
+    assert tab.evaluate("[...trained].map(nameOf)") == described(model)["names"]
     assert [values[i].data for i in tab.evaluate("[...trained]")] == [parameter.data for parameter in parameters]
     tab.uncheck("#ask")
     tab.fill("#rate", "0.05")

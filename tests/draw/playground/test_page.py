@@ -164,7 +164,7 @@ def test_each_combination_of_choices_trains_as_fit_does_in_a_page_that_is_not_la
 
 def plane_in_node(tmp_path, model, loss, opened, ys=YS):
     """The lines between classes in the square from -1 to 1, the map of the last card, and the margins or map of all."""
-    cards = sum(map(len, network.columns(model)))
+    cards = sum(map(len, network.described(model)["columns"]))
     return in_worker(tmp_path, playground.page(model, loss, XS, ys), f"plane({cards}, {opened})")
 
 
@@ -620,7 +620,7 @@ def test_data_sets_come_at_a_click_with_noise_and_as_many_points_as_wanted(shown
 
 def test_units_show_what_they_see_and_their_weights(shown):
     model = model_of()
-    name, _ = network.columns(model)[1][1]
+    name = network.described(model)["columns"][1][1]
     tab = shown(model)
     unit = tab.locator(".unit").nth(3)
     unit.hover()
@@ -663,7 +663,7 @@ def test_around_a_unit_that_is_off_and_a_weight_that_is_held_the_others_learn_as
         held.grad = 0.0
         optimizer.step()
     expected = numbers_of(model)
-    names = [*network.names(model)]
+    names = network.described(model)["names"]
     own = [i for i, name in enumerate(names) if name.startswith("h1[1]") or name == "out.w1"]
     assert [expected[i] for i in own] == [first[i] for i in own]
     off = [0.0 if name == "out.w1" else x for name, x in zip(names, expected, strict=True)]
