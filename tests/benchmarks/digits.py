@@ -13,7 +13,7 @@ from typing import Any
 from tests.benchmarks.arrays import pytorch_mlp
 from tests.benchmarks.data import digits, orders, set_weights, weights
 from tests.benchmarks.harness import Benchmark, Contestant, Measure, from_first_step, timed
-from tests.benchmarks.values import cross_entropy, descend, mean, scalar_engine, their_mlp, their_value, zero_grad
+from tests.benchmarks.values import Descent, cross_entropy, mean, scalar_engine, their_mlp, their_value
 
 SIZES = (64, 32, 10)
 MOST = 0.25  # the largest of the weights at the start
@@ -84,17 +84,17 @@ def learn_theirs() -> Measure:
     """An epoch in micrograd 0.1.0."""
     their_value()  # adds exp and log to it
     model: Any = their_mlp(SIZES, MOST)
-    parameters = model.parameters()
+    optimizer = Descent(model.parameters(), LEARNING_RATE)
     xs, ys = digits(FEW)
 
     def epoch() -> float:
-        set_weights(parameters, SIZES, MOST)
+        set_weights(optimizer.parameters, SIZES, MOST)
         total = 0.0
         for batch in batches(orders(FEW, 1)[0]):
             loss = mean([cross_entropy(model(xs[i]), ys[i]) for i in batch])
-            zero_grad(parameters)
+            optimizer.zero_grad()
             loss.backward()
-            descend(parameters, LEARNING_RATE)
+            optimizer.step()
             total += loss.data * len(batch)
         return total / FEW
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.benchmarks.data import RATE, set_weights
-from tests.benchmarks.harness import Contestant, Measure, installed, training
+from tests.benchmarks.harness import Contestant, Measure, installed, optimized
 
 
 def scalar_engine(prepare: Callable[..., Measure], *arguments: Any) -> Contestant:
@@ -72,29 +72,23 @@ def their_mlp(sizes: Sequence[int], most: float = 1.0) -> Any:
     return model
 
 
+class Descent:
+    """Gradient descent by a fixed rate, with the methods of our optimizers."""
+
+    def __init__(self, parameters: Sequence[Any], rate: float = RATE) -> None:
+        self.parameters, self.rate = parameters, rate
+
+    def zero_grad(self) -> None:
+        for p in self.parameters:
+            p.grad = 0
+
+    def step(self) -> None:
+        for p in self.parameters:
+            p.data -= self.rate * p.grad
+
+
 def their_training(
     gradient: Callable[[], float], parameters: Sequence[Any], set_parameters: Callable[[], None]
 ) -> Measure:
     """A step of gradient descent."""
-
-    def step() -> float:
-        zero_grad(parameters)
-        loss = gradient()
-        descend(parameters, RATE)
-        return loss
-
-    def restart() -> None:
-        set_parameters()
-        zero_grad(parameters)
-
-    return training("step", step, gradient, restart)
-
-
-def descend(parameters: Sequence[Any], rate: float) -> None:
-    for p in parameters:
-        p.data -= rate * p.grad
-
-
-def zero_grad(parameters: Sequence[Any]) -> None:
-    for p in parameters:
-        p.grad = 0
+    return optimized("step", gradient, Descent(parameters), set_parameters, list)

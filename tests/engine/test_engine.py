@@ -186,34 +186,22 @@ class TestNumericalStability:
 
 
 class TestBackward:
-    def test_a_second_call_doubles_the_gradients_of_the_leaves(self):
-        x = Value(3.0)
-        inner = x * x
-        loss = inner * 2
-        loss.backward()
-        loss.backward()
-        assert (x.grad, inner.grad, loss.grad) == (24.0, 2.0, 1.0)
-
-    def test_two_losses_that_share_a_subgraph_give_the_sum(self):
+    def test_a_second_call_and_a_second_loss_of_the_same_nodes_add_to_the_gradients_of_the_leaves_alone(self):
         x = Value(3.0)
         shared = x * x
         first, second = shared * 2, shared * 5
-        first.backward()
-        assert shared.grad == 2.0
-        second.backward()
-        assert (x.grad, shared.grad, first.grad) == (12.0 + 30.0, 5.0, 1.0)
+        for loss, grads in (first, (12.0, 2.0, 1.0)), (first, (24.0, 2.0, 1.0)), (second, (54.0, 5.0, 1.0)):
+            loss.backward()
+            assert (x.grad, shared.grad, loss.grad) == grads
 
-    def test_on_a_leaf_it_adds_to_it(self):
+    def test_it_takes_the_gradient_of_the_result_which_may_be_a_leaf(self):
         x = Value(3.0)
         x.backward()
         x.backward(0.5)
         assert x.grad == 1.5
-
-    def test_it_takes_the_gradient_of_the_result(self):
-        x = Value(3.0)
         (x * x).backward(0.5)
         (x * x).backward(grad=np.float64(2.0))
-        assert x.grad == 3.0 + 12.0
+        assert x.grad == 1.5 + 3.0 + 12.0
         assert type(x.grad) is float
 
     def test_the_work_does_not_grow_with_the_number_of_paths(self):

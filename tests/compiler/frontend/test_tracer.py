@@ -202,13 +202,17 @@ def test_a_question_for_the_number_is_answered_at_the_users_line_with_the_remedy
     assert [remedy for remedy in remedies if remedy not in str(error.value)] == []
 
 
-def test_a_lookup_is_an_error_even_if_the_function_catches_it():
+@pytest.mark.parametrize(("ask", "message"), [
+    (lambda x: x if x > 2.0 else -x, r"`\(lambda x: x if x > 2\.0 else -x, .*: this needs the number itself"),
+    (lambda x: {0: 1.0}[x] * x, "take"),
+])  # fmt: skip
+def test_a_question_for_the_number_is_an_error_even_if_the_function_catches_that(ask, message):
     def function(x):
-        with suppress(TraceError):
-            return {0: 1.0}[x] * x
-        return x * 3.0
+        with suppress(Exception):
+            return ask(x)
+        return 3.0 * x
 
-    with pytest.raises(TraceError, match="take"):
+    with pytest.raises(TraceError, match=message):
         micrograd.compile(function, (1.0,), backend="python")
 
 
