@@ -16,7 +16,7 @@ from itertools import accumulate, chain, islice, repeat
 from operator import add
 from typing import Any, NamedTuple
 
-from micrograd.compiler.frontend.rows import SUMS, Row, RowSum, RowSymbol
+from micrograd.compiler.frontend.rows import SUMS, Row, RowSymbol
 from micrograd.compiler.frontend.tracer import Argument, Slice, Symbol, Trace
 from micrograd.core.errors import PACKAGE
 from micrograd.core.gradients import Order, hooks
@@ -265,7 +265,7 @@ class _Body:
             outputs=[trace.id(grads[self.x[j]]) for j in varying],
             sums=sums,
             rows=[
-                (Slice("g", at, 1, len(row.values)), row.data.sum(grads[row]).line)
+                (Slice("g", at, 1, len(row.values)), row.data.sum(grads[row]).id)
                 for at, row in zip(starts, rows, strict=False)
             ],
             forward=forward,
@@ -292,7 +292,7 @@ class _Body:
             value.grad += seed
         for node in reversed(self.nodes):
             node._backward(node.grad)
-        found = {value: value.grad for value in values if type(value.grad) in (Symbol, RowSum)}
+        found = {value: value.grad for value in values if type(value.grad) in (Symbol, RowSymbol)}
         rows.keep = kept  # first: a Row keeps what it kept under these
         for value, grad in zip(self.captured, before, strict=True):
             value.grad = grad

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import chain, repeat
 from operator import add, is_
-from typing import Any, NamedTuple
+from typing import Any
 
 from micrograd import reductions, scalar
 from micrograd.compiler.frontend.operations import CONDITIONS
@@ -40,31 +40,55 @@ sums; in the last backward pass, all, even the numbers that `take` sends to sing
 
 
 class RowSymbol:
-    """A traced row: the result of a line of a trace that has several numbers."""
+    """A traced row: the result of a line of a trace that has several numbers; or a sum of products, not yet recorded.
 
-    __slots__ = ("id", "trace")
+    `products` is a list with two lines for each product, its factor and a row; or a pair of rows, whose products are
+    added up in a dot.
+    """
 
-    def __init__(self, trace: Trace, id: int) -> None:
-        self.trace, self.id = trace, id
+    __slots__ = ("_line", "products", "trace")
 
-    def __mul__(self, other: Any) -> Any:
+    def __init__(self, trace: Trace, line: int, products: Any = ()) -> None:
+        self.trace, self._line, self.products = trace, line, products
+
+    @property
+    def id(self) -> int:
+        """The line of the trace."""
+        return self.trace.row("combination", tuple(self.products)) if self.products else self._line
+
+    def __mul__(self, other: Any) -> "RowSymbol":
         if type(other) is RowSymbol:
-            return RowProducts(self, other)
-        return RowSum(self.trace, [self.trace.id(other), self.id])
+            return RowSymbol(self.trace, -1, (self.id, other.id))
+        return RowSymbol(self.trace, -1, [self.trace.id(other), self.id])
 
     __rmul__ = __mul__
 
-    def __radd__(self, start: Any) -> "RowSum":
-        return start + self * 1.0  # type: ignore[no-any-return]
+    def __iadd__(self, other: Any) -> "RowSymbol":
+        self.products += self.sum(other).products  # in place, as a list that grows
+        return self
 
-    def sum(self, terms: Any) -> "RowSum":
+    def __radd__(self, start: Any) -> Any:
+        trace, products, is_start = self.trace, self.products, type(start) is int and start == 0
+        if products and type(products) is tuple:
+            return Symbol(trace, trace.row("dot", (trace.nothing if is_start else trace.id(start), *products)))
+        total = self.sum(self)
+        if not is_start:
+            total.products[:0] = self.sum(start).products
+        return total
+
+    def sum(self, terms: Any) -> "RowSymbol":
         """The terms as a sum of rows of this size: they are one already, a row, or a number for all values."""
-        if type(terms) is RowSum:
-            return terms
         if type(terms) is RowSymbol:
-            return terms * 1.0  # type: ignore[no-any-return]
-        trace = self.trace
-        return RowSum(trace, [trace.id(terms), trace.stack((trace.id(1.0),) * trace.size(self.id))])
+            return terms if terms.products else terms * 1.0
+        trace, row = self.trace, self.products[1] if self.products else self.id
+        return RowSymbol(trace, -1, [trace.id(terms), trace.stack((trace.id(1.0),) * trace.size(row))])
+
+    def unless(self, condition: Symbol) -> "RowSymbol":
+        """The sum, but 0 where the condition holds, even if the sum is infinite or NaN there."""
+        trace, n = self.trace, self.trace.size(self.products[1])
+        each = [trace.row("*", pair, n) for pair in zip(self.products[::2], self.products[1::2], strict=True)]
+        rows = [trace.row("where", (condition.id, trace.id(0.0), product), n) for product in each]
+        return RowSymbol(trace, -1, [line for row in rows for line in (trace.id(1.0), row)])
 
     def total(self) -> Symbol:
         """The sum of the numbers; for a stack, a chain of additions, in which products are found later."""
@@ -101,50 +125,7 @@ for _op, _name in MAPS.items():
 RowSymbol.__rand__ = _map("and", swapped=True)  # type: ignore[attr-defined]
 
 
-class RowSum:
-    """A sum of rows that each have a factor. `lines` has the factor and the row of each; `line` records their sum."""
-
-    __slots__ = ("lines", "trace")
-
-    def __init__(self, trace: Trace, lines: list[int]) -> None:
-        self.trace, self.lines = trace, lines
-
-    def __iadd__(self, other: Any) -> "RowSum":
-        other = other if type(other) is RowSum else RowSymbol(self.trace, self.lines[1]).sum(other)
-        self.lines += other.lines  # in place, as a list that grows
-        return self
-
-    def __radd__(self, start: Any) -> "RowSum":
-        if type(start) is not int:
-            self.lines[:0] = RowSymbol(self.trace, self.lines[1]).sum(start).lines
-        return self
-
-    @property
-    def line(self) -> int:
-        """The line of the trace."""
-        return self.trace.row("combination", tuple(self.lines))
-
-    def unless(self, condition: Symbol) -> "RowSum":
-        """The sum, but 0 where the condition holds, even if the sum is infinite or NaN there."""
-        trace, n = self.trace, self.trace.size(self.lines[1])
-        products = [trace.row("*", pair, n) for pair in zip(self.lines[::2], self.lines[1::2], strict=True)]
-        rows = [trace.row("where", (condition.id, trace.id(0.0), each), n) for each in products]
-        return RowSum(trace, [line for row in rows for line in (trace.id(1.0), row)])
-
-
 scalar.ZEROS[RowSymbol] = 0
-
-
-class RowProducts(NamedTuple):
-    """The products of two rows, until it is known what they are added to."""
-
-    ws: RowSymbol
-    xs: RowSymbol
-
-    def __radd__(self, start: Any) -> Symbol:
-        trace = self.ws.trace
-        line = trace.nothing if type(start) is int and start == 0 else trace.id(start)
-        return Symbol(trace, trace.row("dot", (line, self.ws.id, self.xs.id)))
 
 
 class Row(Value):
@@ -191,7 +172,7 @@ class Row(Value):
 
     def _send(self, grad: Any) -> None:
         """Pass a gradient on to the values: a number for each, or one for all."""
-        each = grad.trace.unstack(grad.line, len(self.values)) if type(grad) is RowSum else repeat(grad)
+        each = grad.items() if type(grad) is RowSymbol else repeat(grad)
         for value, gradient in zip(self.values, each, strict=False):
             value.grad += gradient
 
@@ -273,7 +254,7 @@ class Rows:
     def added(self) -> list[tuple[Slice, int]]:
         """The slices of the parameters' gradients to which rows are added, and the lines of these rows."""
         rows = [(place, row) for row in self._slices.values() if (place := row.place) and place.base < self.n_trained]
-        sums = [(place, row.data.sum(row.grad).line) for place, row in rows if type(row.grad) is not int]
+        sums = [(place, row.data.sum(row.grad).id) for place, row in rows if type(row.grad) is not int]
         return sorted([*sums, *[(place, line) for place, row in rows for line in row.scatters]])
 
 
