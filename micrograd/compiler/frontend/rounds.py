@@ -98,7 +98,7 @@ def have_own_closures(nodes: Sequence[Value]) -> bool:
 def looped(trace: Trace, step: Step, state: Any, xs: Sequence[Any], until: Until | None) -> tuple[Any, Any]:
     """What scan() returns, computed by a loop, or else by rounds traced one by one."""
     if until:
-        step, state = _until(step, state, until), [_is_over(until, state), state]
+        step, state = _until(step, state, until)
     before, found = trace.refused, None
     try:
         found = _looped(trace, step, state, xs, may_end=until is not None)
@@ -138,10 +138,14 @@ def _filled(tree: Any, values: Iterator[Any]) -> Any:
     return replaced(lambda leaf: None if leaf is None else next(values), tree)
 
 
-def _until(step: Step, first: Any, until: Until) -> Step:
-    """A step for rounds that all run: once `until` holds, they compute from the first state, and nothing uses their
-    results. A number in front of the state is 1 from then on.
+def _until(step: Step, first: Any, until: Until) -> tuple[Step, Any]:
+    """A step and a state for rounds that all run: once `until` holds, they compute from the first state, and nothing
+    uses their results. A number in front of the state is 1 from then on.
     """
+
+    def with_end(state: Any) -> list[Any]:
+        over: Any = until(state)  # a number ends a loop unless it is 0
+        return [where(over, 1.0, 0.0), state]
 
     def its(pair: Any, x: Any) -> tuple[Any, Any]:
         over, state = pair
@@ -150,15 +154,9 @@ def _until(step: Step, first: Any, until: Until) -> Step:
             return _filled(tree, (where(over, a, b) for a, b in zip(_leaves(tree), _leaves(other), strict=True)))
 
         found, y = step(chosen(first, state), x)
-        following = chosen(state, found)
-        return [_is_over(until, following), following], y
+        return with_end(chosen(state, found)), y
 
-    return its
-
-
-def _is_over(until: Until, state: Any) -> Any:
-    over: Any = until(state)  # a number ends a loop unless it is 0
-    return where(over, 1.0, 0.0)
+    return its, with_end(first)
 
 
 class _Body:
@@ -217,15 +215,14 @@ class _Body:
         following, over = self.lines[: len(state)], state[0] if may_end else -1
         loop = Scan(self.n, state, _ids(self.x), following, self.outputs, self.sums, over=over)
         line = self._record(loop, [[each.data for each in row] for row in (self.first, *self.columns)])
-        sent: dict[int, Any] = {}  # the gradients of the results
+        sent: list[Any] = [0] * loop.size  # the gradients of the results
 
         def _backward(_: Any) -> None:
             self.backward(line, sent)
-            sent.clear()
+            sent[:] = [0] * loop.size
 
-        used = (*self.first, *chain(*self.columns), *self.captured)
-        prev = dict.fromkeys(value for value in used if not value._is_constant)
-        node = self.results[0]._node(RowSymbol(trace, line), tuple(prev), "scan", _backward)
+        used = [value for value in chain(self.first, *self.columns, self.captured) if not value._is_constant]
+        node = self.results[0]._node(RowSymbol(trace, line), tuple(used), "scan", _backward)
 
         def result(i: int, number: Symbol) -> Value:
             def _backward(grad: Any) -> None:
@@ -235,14 +232,14 @@ class _Body:
 
         return map(result, range(loop.size), trace.unstack(line, loop.size))
 
-    def backward(self, forward: int, sent: dict[int, Any]) -> None:
+    def backward(self, forward: int, sent: Sequence[Any]) -> None:
         """Record the loop for the gradients, from the gradients sent to the forward loop's results; pass its row on."""
         trace, loop = self.trace, self.trace.loops[forward]
-        ys = {j: [sent.get(i, 0) for i in loop.of_output(j)] for j in range(len(loop.outputs))}
+        ys = {j: [sent[i] for i in loop.of_output(j)] for j in range(len(loop.outputs))}
         ys = {j: y for j, y in ys.items() if any(type(grad) is not int for grad in y)}  # something uses them
         state = _symbols(trace, "s", len(loop.state))
         xs = dict(zip(ys, _symbols(trace, "x", len(ys)), strict=True))
-        of_sums = [sent.get(i, 0) for i in loop.added]
+        of_sums = [sent[i] for i in loop.added]
         grads = self._gradients([*state, *of_sums, *[xs.get(j, 0) for j in range(len(loop.outputs))]])
         rows = [each for each in self.captured if isinstance(each, Row) and each in grads]
         numbers = [each for each in self.captured if not isinstance(each, Row) and each in grads]
@@ -256,7 +253,7 @@ class _Body:
                 grads[row] = row.data.sum(grads[row]).unless(over)
         sums += [trace.id(trace.leaf("g", i) + grads[each]) for i, each in enumerate(numbers, len(sums))]
         starts = accumulate([len(row.values) for row in rows], initial=len(sums))
-        again = self.columns if loop.is_parallel else []
+        again = [[each.data for each in column] for column in self.columns] if loop.is_parallel else []
         back = Scan(
             rounds=loop.rounds,
             state=[each.id for each in state],
@@ -271,8 +268,7 @@ class _Body:
             forward=forward,
             over=loop.over,
         )
-        first = [sent.get(i, 0) for i in range(len(state))]
-        line = self._record(back, [first, *[[each.data for each in column] for column in again], *ys.values()])
+        line = self._record(back, [sent[: len(state)], *again, *ys.values()])
         items = islice(trace.unstack(line, back.size), len(loop.sums), None)
         for value, item in zip((*self.first, *numbers), items, strict=False):
             value.grad += item
