@@ -25,19 +25,18 @@ LARGE = 1 << 15  # numbers: from here on, copying them takes longer than using a
 
 
 class Slot:
-    """A buffer for the numbers of an argument or a result: each call overwrites them.
+    """A buffer, `view`, for the numbers of an argument or a result: each call overwrites them.
 
-    It is the beginning of `room`. If an argument has many numbers, C may read them from the caller's array instead, for
-    one call: then the pointer at the index `at` of `pointers` leads there.
+    If an argument has many numbers, C may read them from the caller's array instead, for one call: then the pointer at
+    the index `at` of `pointers` leads there.
     """
 
     pointers: Any = None
     at = 0
 
-    def __init__(self, shape: Shape, room: memoryview, precision: Precision) -> None:
-        n = size(shape)
-        self.shape, self.view, self._precision, self.is_regular = shape, room[:n], precision, is_regular(shape)
-        self._fill = struct.Struct(f"={n}d").pack_into
+    def __init__(self, shape: Shape, view: memoryview, precision: Precision) -> None:
+        self.shape, self.view, self._precision, self.is_regular = shape, view, precision, is_regular(shape)
+        self._fill = struct.Struct(f"={len(view)}d").pack_into
         self._plain: tuple[type, ...] = ()  # the types that need no conversion
         if precision == DOUBLE and len(shape) < 2 and self.is_regular:
             self._plain = (list,) if shape else (float, int)
@@ -90,7 +89,7 @@ class Example:
     def __init__(self, code: Code, kind: CallSpec, returns_gradients: bool) -> None:
         graph, precision = code.graph, code.precision
         self.shapes = graph.shapes
-        rooms = [memoryview(precision.zeros(size(shape) or 1)) for shape in self.shapes]  # no buffer may be empty
+        rooms = [memoryview(precision.zeros(size(shape))) for shape in self.shapes]
         self._slots = [Slot(shape, room, precision) for shape, room in zip(self.shapes, rooms, strict=True)]
         packed = Batch(self.shapes, 1, rooms, precision, (0,) * len(rooms), False)
         results = memoryview(precision.zeros(sum(graph.results(kind))))

@@ -200,7 +200,7 @@ class Compiled(Function):
             raise TypeError(f"the function uses no Values, so an objective would have no unknowns: {remedy}")
         packed, n, precision = self._packed(batches, kind="backward"), len(self.parameters), self.precision
         numbers, gradients = memoryview(precision.zeros(len(self.leaves))), precision.zeros(len(self.leaves))
-        slot, results, zeros, turn = Slot((n,), numbers, precision), precision.zeros(packed.n), gradients[:], Lock()
+        slot, results, zeros, turn = Slot((n,), numbers[:n], precision), precision.zeros(packed.n), gradients[:], Lock()
         call: Any = self._code[packed.shapes].call("backward", packed, results, gradients, 1.0 / packed.n)
 
         def fun(vector: Any) -> tuple[float, Any]:

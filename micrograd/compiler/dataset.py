@@ -31,12 +31,10 @@ NO_LISTS = (Mapping, MappingView, Set, str, bytes, bytearray)
 class ShapeError(ValueError):
     """Arguments whose shape is not what the function takes."""
 
-    def __init__(self, came: Any, expected: Any, why: str = "all examples must have the shape of the first") -> None:
-        super().__init__(came, expected, why)  # with which it is unpickled, as from a process of a pool
 
-    def __str__(self) -> str:
-        came, expected, why = self.args
-        return f"got arguments of shape {trees.described(came)}, expected {trees.described(expected)}: {why}"
+def shape_error(came: Any, expected: Any, why: str = "all examples must have the shape of the first") -> ShapeError:
+    """The error for arguments of a shape that is not the expected one."""
+    return ShapeError(f"got arguments of shape {trees.described(came)}, expected {trees.described(expected)}: {why}")
 
 
 class TracedError(TypeError):
@@ -92,8 +90,7 @@ class Batch:
             if isinstance(axis, array):
                 axes[k] = array("q", map(axis.__getitem__, indices))
             elif axis == 0 and is_range:
-                part = buffers[k][size(shape) * indices[0] : size(shape) * (indices[-1] + 1)]
-                buffers[k] = part or self.precision.zeros(1)
+                buffers[k] = buffers[k][size(shape) * indices[0] : size(shape) * (indices[-1] + 1)]
             elif axis == 0:
                 axes[k] = array("q", indices)
         return replace(self, n=len(indices), buffers=buffers, axes=tuple(axes))
@@ -218,7 +215,7 @@ def _column(batch: Any, axis: Any, precision: Precision) -> tuple[Shape, int, An
     examples: Any = batch if is_list and not is_shared else _plain(batch, precision)
     if is_array(examples):
         n, *shape = (1, *examples.shape) if is_shared else examples.shape
-        return tuple(shape), n, examples.reshape(-1) if examples.size else precision.zeros(1)  # no buffer may be empty
+        return tuple(shape), n, examples.reshape(-1)
     if not is_shared and (isinstance(examples, (*NO_LISTS, Batch)) or not validation.is_sized(examples)):
         raise TypeError(f"expected a list or an array of examples, not {shown(batch)}")
     examples = [examples] if is_shared else examples if is_list else list(examples)
@@ -227,7 +224,7 @@ def _column(batch: Any, axis: Any, precision: Precision) -> tuple[Shape, int, An
     doubles = array("d", examples if are_numbers else ())
     for example in () if are_numbers else examples:  # one by one, so that an error names the shape of an example
         _extend(doubles, example, shape_of_each)
-    return shape_of_each, len(examples), precision.array(doubles) or precision.zeros(1)
+    return shape_of_each, len(examples), precision.array(doubles)
 
 
 def address(numbers: Any) -> int:
@@ -301,7 +298,7 @@ def _extend(numbers: "array[float]", tree: Any, shape: Shape) -> None:
         if isinstance(tree, NO_LISTS):
             raise TypeError(f"expected a number, or a list or an array of numbers, not {shown(tree)}")
     if (came := shape_of(tree)) != shape:
-        raise ShapeError(came, shape)
+        raise shape_error(came, shape)
     if is_array(tree):
         return numbers.frombytes(tree.tobytes())
     found = trees.flat(tree)

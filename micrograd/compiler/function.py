@@ -15,7 +15,7 @@ from typing import Any
 
 from micrograd import scalar
 from micrograd.compiler.calls import FAILURES, Code, Example
-from micrograd.compiler.dataset import Batch, Buckets, ShapeError, Shapes, TracedError, bucket_by_shape, pack
+from micrograd.compiler.dataset import Batch, Buckets, Shapes, TracedError, bucket_by_shape, pack, shape_error
 from micrograd.compiler.dtype import DOUBLE
 from micrograd.compiler.frontend.graph import CallSpec, Graph, traced
 from micrograd.compiler.frontend.interpret import failure
@@ -165,7 +165,7 @@ class Function:
             came = f"the function returns a list of shape {graph.output_shape}, but a gradient needs a single Value"
             if self._first_graph().is_differentiable:
                 remedy = "give arguments like the example's, such as x[0] for a number"
-                raise ShapeError(packed.shapes, self._shapes, f"{came}: {remedy}")
+                raise shape_error(packed.shapes, self._shapes, f"{came}: {remedy}")
             raise TypeError(f"{came}: return its mean, for instance")
         return packed
 
@@ -219,7 +219,7 @@ class Function:
             is_batch = all(shapes) and tuple([shape[1:] for shape in shapes]) == self._shapes
             hint = "for a batch of examples, call map, as in fast.map(xs, ys); " if is_batch else ""
             why = f"{hint}there is no key {error}" if isinstance(error, KeyError) else f"{hint}{error}"
-            raise ShapeError(shapes, self._shapes, why) from error
+            raise shape_error(shapes, self._shapes, why) from error
 
     def _keep(self, shapes: Shapes, graph: Graph) -> None:
         """Keep the graph for these shapes. Its functions are built at their first calls."""

@@ -4,12 +4,12 @@ import pickle
 
 import pytest
 
-from micrograd.compiler.dataset import ShapeError
+from micrograd.compiler.dataset import shape_error
 from micrograd.compiler.stepping import NotFinite
 from micrograd.training.history import Diverged, Failure, History
 
 FAILURE = Failure(1.5, "the loss is nan", "the loss is nan in epoch 2")
-ERRORS = [Diverged("nan"), NotFinite("the loss is inf"), ShapeError((1,), (2,)), ShapeError((1,), (2,), "call map")]
+ERRORS = [Diverged("nan"), NotFinite("the loss is inf"), shape_error((1,), (2,)), shape_error((1,), (2,), "call map")]
 
 
 @pytest.mark.parametrize(("history", "shown"), [
