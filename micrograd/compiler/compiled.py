@@ -117,7 +117,9 @@ class Compiled(Function):
         if out is None:
             return self._unflattened(packed.shapes, packed.n, self._values(packed))
         check_out(out, (packed.n, *self._code[packed.shapes].graph.output_shape), self.precision.code)
-        if packed.shares_memory(out):
+        import numpy as np  # here, since only users of arrays need it
+
+        if any(np.may_share_memory(out, buffer) for buffer in packed.buffers):
             out.reshape(-1)[:] = self._values(packed)
         else:
             self._values(packed, out=out.reshape(-1))

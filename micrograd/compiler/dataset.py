@@ -78,11 +78,6 @@ class Batch:
         buffers = [array(self.precision.code, buffer.tobytes()) for buffer in self.buffers]
         return Batch, (self.shapes, self.n, buffers, self.precision, self.axes, self.as_arrays, self.typical)
 
-    def shares_memory(self, out: Any) -> bool:
-        """Whether it shares memory with this array."""
-        start = address(out)
-        return any(-buffer.nbytes < address(buffer) - start < out.nbytes for buffer in self.buffers)
-
     def chosen(self, indices: Sequence[int]) -> "Batch":
         """The examples with these indices: a range of them where they lie, others by their rows."""
         buffers, axes, is_range = list(self.buffers), list(self.axes), isinstance(indices, range)

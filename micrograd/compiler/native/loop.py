@@ -122,13 +122,11 @@ class NativeLoop:
         self._prepare()
         if sampler is not self._bound[0]:
             self._bind(sampler)
-        rng = sampler.rng
-        if rng is not None:
-            if rng is not random and type(rng) is not random.Random:  # C does not know how it shuffles
-                sampler.next()
-                rng, rates = None, rates[: sampler.left]
-            elif len(rates) <= sampler.left:  # no epoch begins
-                rng = None
+        rng = sampler.rng if len(rates) > sampler.left else None  # no epoch begins
+        if rng is not None and rng is not random and type(rng) is not random.Random:  # C does not know how it shuffles
+            sampler.next()
+            rng, rates = None, rates[: sampler.left]
+        if sampler.rng is not None:
             self._arguments.order = address(sampler.order)
         self._arguments.position = sampler.position
         losses = self._run(rates, rng)
@@ -188,11 +186,7 @@ class NativeLoop:
             try:
                 done = self._train(self._address)
             finally:  # also on a Ctrl-C, which Python notices when C has taken the steps
-                try:  # not in a function, which a Ctrl-C could interrupt as it begins
-                    self._follow()
-                except KeyboardInterrupt:
-                    self._follow()
-                    raise
+                self._follow()
         return self._losses[:done]
 
     def _follow(self) -> None:
