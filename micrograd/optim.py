@@ -5,7 +5,7 @@ optimizer states its rule once, for one parameter: a step applies it to all, and
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -106,7 +106,7 @@ class Optimizer:
         if self.clip_grad_norm is not None:
             scale = clip_scale(_norm(grads), self.clip_grad_norm)
             grads = [grad * scale for grad in grads]
-        check_moments(self)
+        check_moments(self, vars(self))
         rule = self._beside(data[0]).rule()
         changed = list(map(rule, data, grads, *[getattr(self, name) for name in self.moments]))
         check_result(self, changed[0])  # checking one is enough: they all come from the same rule
@@ -144,12 +144,11 @@ class Optimizer:
         if not isinstance(state, dict) or state.keys() != expected or state["optimizer"] != kind:
             raise ValueError(f"not the state_dict() of {kind}: expected a dict of {', '.join(expected)}")
         options = self._checked({name: state[name] for name in self._options})
-        moments = {}
-        for name, least in self.moments.items():
-            numbers, n = state[name], len(self.parameters)
-            if not isinstance(numbers, list) or len(numbers) != n:
-                raise ValueError(f"{name} is {shown(numbers)}: expected a list of {n} numbers, one for each parameter")
-            moments[name] = [number(f"{name}[{i}]", x, least, finite=False) for i, x in enumerate(numbers)]
+        check_moments(self, state)
+        moments = {
+            name: [number(f"{name}[{i}]", x, least, finite=False) for i, x in enumerate(state[name])]
+            for name, least in self.moments.items()
+        }
         vars(self).update(options, steps=count("steps", state["steps"], least=0), **moments)
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -310,11 +309,11 @@ def _norm(grads: list[Any]) -> Any:
     return scalar.sqrt(scalar.total([grad * grad for grad in grads]))
 
 
-def check_moments(optimizer: Any) -> None:
-    """Raise ValueError unless the optimizer has one number of each moment for each parameter."""
+def check_moments(optimizer: Any, moments: Mapping[str, Any]) -> None:
+    """Raise ValueError unless there is a number of each moment for each parameter of the optimizer."""
     for name in optimizer.moments:
-        numbers: Any = getattr(optimizer, name, None)
-        n, expected = len(numbers) if hasattr(numbers, "__len__") else "no", len(optimizer.parameters)
+        numbers, expected = moments.get(name), len(optimizer.parameters)
+        n = len(numbers) if hasattr(numbers, "__len__") else "no"
         if n != expected:
             raise ValueError(f"{name} has {n} numbers: expected {expected}, one for each parameter")
 

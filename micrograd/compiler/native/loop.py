@@ -104,8 +104,8 @@ class NativeLoop:
         """Take over what was assigned to the optimizer: moments, in whose place it then shows the ones here; and
         options, with which its rule is traced again.
         """
-        check_moments(self._optimizer)
         attributes, ours = vars(self._optimizer), self._moments
+        check_moments(self._optimizer, attributes)
         assigned = {name: list(attributes[name]) for name, moment in ours.items() if attributes[name] is not moment}
         for name, numbers in assigned.items():  # all are read before any is changed
             ours[name].set(self._function.precision.array(numbers, "moment"))
