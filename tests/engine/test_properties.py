@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 from micrograd import Value
-from tests.helpers import assert_close, graphs, numbers, random_examples, run, value_and_gradient
+from tests.helpers import assert_close, graphs, random_examples, run, value_and_gradient
 from tests.operations import OPERATIONS
 
 
@@ -39,20 +39,6 @@ def test_gradients_agree_with_pytorch(graph):
     total.backward()
     assert value == pytest.approx(total.item(), rel=1e-9, abs=1e-9)
     assert_close(gradient, [tensor.grad.item() for tensor in tensors], 1e-9)
-
-
-@given(graphs(), numbers)
-@random_examples(60)
-def test_backward_is_linear_in_the_gradient_of_the_result(graph, factor):
-    leaves, steps = graph
-    values = [Value(x) for x in leaves]
-    total = run(values, steps)
-    total.backward()
-    once = [v.grad for v in values]
-    total.backward()
-    assert_close([v.grad for v in values], [2 * g for g in once], 1e-9)
-    total.backward(factor)
-    assert_close([v.grad for v in values], [(2 + factor) * g for g in once], 1e-9)
 
 
 @given(st.sampled_from([operation for operation in OPERATIONS if operation.arity == 1]), st.floats())

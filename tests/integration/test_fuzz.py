@@ -9,15 +9,6 @@ from tests.helpers import needs_compiler
 pytestmark = needs_compiler
 
 
-@pytest.mark.long
-def test_rolled_loops_give_what_straight_code_does_with_and_without_optimization(monkeypatch, capsys):
-    ways = loops.ways()[:4]
-    monkeypatch.setattr(loops, "ways", lambda: ways)
-    monkeypatch.setattr("sys.argv", ["loops", "--programs", "1"])
-    assert loops.main() == 0
-    assert capsys.readouterr().out == f"1 programs agree: {ways}\n"
-
-
 def test_gcc_is_kept_from_taking_copies_for_aligned():
     assert loops.differences(loops.generate(0, 9), loops.ways()[2:3]) == []  # without that, a crash of gcc 12's code
 

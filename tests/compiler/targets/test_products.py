@@ -66,13 +66,6 @@ def test_products_work_on_any_processor_in_any_precision(monkeypatch, own_cache,
     assert result == pytest.approx(expected, rel=1e-3 if precision == "single" else 1e-9, abs=1e-6)
 
 
-def test_each_thread_has_its_own_block(threads_pay):
-    function, example, parameters = CASES["a network"]
-    arguments = examples(example, 300)
-    one = gradients(function, example, parameters, arguments, "c")
-    assert_close(gradients(function, example, parameters, arguments, Backend("c", threads=3)), one)
-
-
 @pytest.mark.parametrize("special", [math.inf, math.nan])
 def test_infinities_and_nan_reach_the_same_gradients_as_in_python(special):
     rows = matrix(16, 16)
