@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 VECTOR_BYTES = 64  # the widest
 REMEDY = 'give precision="double"'
 LARGEST = (2 - 2**-23) * 2.0**127  # number in single precision
-SMALLEST = 2.0**-150  # number that is rounded to 0
 
 
 class Precision(NamedTuple):
@@ -32,12 +31,9 @@ class Precision(NamedTuple):
         return VECTOR_BYTES // self.size
 
     def literal(self, number: float) -> str:
-        """A literal in C with every bit of a number; where a compiler would warn of rounding, it is rounded here."""
+        """A literal in C with every bit of a number."""
         if number != number:
             return "NAN"
-        if self == SINGLE:
-            number = math.copysign(math.inf, number) if abs(number) > LARGEST else number
-            number = math.copysign(0.0, number) if abs(number) <= SMALLEST else number
         text = "INFINITY" if math.isinf(number) else f"{abs(float(number))!r}{self.suffix}"
         return f"(-{text})" if number < 0 else f"-{text}" if math.copysign(1.0, number) < 0 else text
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from micrograd._version import __version__
 from micrograd.compiler.dataset import Batch, address
@@ -62,15 +62,16 @@ class NativeCode:
         self.options, self.precision = options, options.precision
         self._shared = [axis is None for axis in options.axes(len(graph.shapes))]
         self._programs: dict[tuple[CallSpec, bool], Program] = {}  # by whether many examples are computed at once
-        self._libraries: dict[tuple[CallSpec, int], Library] = {}  # by how many vectors of examples are
+        self._libraries: dict[tuple[CallSpec, int], Callable[[], Library]] = {}  # by how many vectors of examples are
+        self.pack_into = struct.Struct(f"={graph.n_parameters}{self.precision.code}").pack_into  # parameters
 
     def call(
         self, kind: CallSpec, packed: Batch, results: Any, gradients: Any = None, seed: float = 1.0
     ) -> "NativeCall":
         """A call like that of `PythonCode.call`, on buffers in the precision."""
-        return NativeCall(self.library(kind, packed.typical or packed.n), packed, results, gradients, seed)
+        return NativeCall(self, self.library(kind, packed.typical or packed.n), packed, results, gradients, seed)
 
-    def library(self, kind: CallSpec, n: float, uses: float = math.inf, *, early: bool = False) -> "Library":
+    def library(self, kind: CallSpec, n: float, uses: float = math.inf, *, early: bool = False) -> Any:
         """The library for a kind of call with n examples, which it computes in tiles or one by one. If there are only a
         few `uses`, in all these calls together, the compiler may hurry. `early` says that it need not be loaded yet.
         The cache finds it by its graph, so the passes, which often take longer than tracing, are needed only once.
@@ -96,11 +97,8 @@ class NativeCode:
                 )  # fmt: skip
 
             built = partial(build, text, key)
-            self._libraries[kind, tile] = Library(graph, precision, ahead(built) if early else built)
-        library = self._libraries[kind, tile]
-        if not early:
-            library.load()
-        return library
+            self._libraries[kind, tile] = cache(partial(loaded, ahead(built) if early else built))
+        return None if early else self._libraries[kind, tile]()
 
     def _program(self, kind: CallSpec, for_many: bool) -> Program:
         """The program of libraries that differ in the size of a tile: its passes take longer than printing it."""
@@ -141,24 +139,17 @@ def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
     return 0 if n <= FEW_EXAMPLES else min(TILES, key=lambda size: math.ceil(n / (size * lanes)) * (size + A_TILE))
 
 
-class Library:
-    """The library for a kind of call, which `built` returns.
+class Library(NamedTuple):
+    """The generated function in a library, and how many bytes a call of it needs for temporaries."""
 
-    Once it is loaded, `run` is the generated function, and `room` how many bytes a call needs for temporaries.
-    """
+    run: Any
+    room: int
 
-    def __init__(self, graph: Graph, precision: Precision, built: Callable[[], ctypes.CDLL]) -> None:
-        self.graph, self.precision, self._built = graph, precision, built
-        self.pack_into = struct.Struct(f"={graph.n_parameters}{precision.code}").pack_into  # parameters
-        self.run: Any = None
 
-    def load(self) -> None:
-        """Load it, unless it is loaded. Raises CompilerError if it cannot be built."""
-        if not self.run:
-            library = self._built()
-            self.room = ctypes.c_int64.in_dll(library, "room").value
-            self.run = RUN(("run", library))
-            self._built = lambda: library  # so that the text is freed
+def loaded(built: Callable[[], ctypes.CDLL]) -> Library:
+    """What is needed of the library that is built. Raises CompilerError if it cannot be."""
+    library = built()
+    return Library(RUN(("run", library)), ctypes.c_int64.in_dll(library, "room").value)
 
 
 class NativeCall:
@@ -167,8 +158,10 @@ class NativeCall:
     It adds to the gradients, if there are any, and overwrites the results.
     """
 
-    def __init__(self, library: Library, packed: Batch, results: Any, gradients: Any, seed: float) -> None:
-        self.library, work = library, allocated(None, library.room)
+    def __init__(
+        self, code: NativeCode, library: Library, packed: Batch, results: Any, gradients: Any, seed: float
+    ) -> None:
+        self.code, self.library, work = code, library, allocated(None, library.room)
         self._used = packed, results, gradients, work
         self._in_place: Any = ()  # the parameters, if C reads them where they are: a buffer, or () if there are none
         self._fill: Any = None  # otherwise, it packs them into the call's own buffer, and `_in_place` is None
@@ -187,15 +180,15 @@ class NativeCall:
         Raises OverflowError if a result in single precision is then infinite or NaN.
         """
         if parameters is not self._in_place:
-            if type(parameters) is memoryview and parameters.format == self.library.precision.code:
+            if type(parameters) is memoryview and parameters.format == self.code.precision.code:
                 self._arguments.p, self._in_place = address(parameters), parameters
             else:
                 if self._in_place is not None:
-                    own = self.library.precision.zeros(self.library.graph.n_parameters)
-                    self._fill = partial(self.library.pack_into, own, 0)
+                    own = self.code.precision.zeros(self.code.graph.n_parameters)
+                    self._fill = partial(self.code.pack_into, own, 0)
                     self._arguments.p, self._in_place = address(own), None
                 self._fill(*parameters)
-        if (failed := self._go()) and self.library.precision != DOUBLE and not self.library.graph.trace.ieee:
+        if (failed := self._go()) and self.code.precision != DOUBLE and not self.code.graph.trace.ieee:
             _, results, gradients, _ = self._used
             if not all(map(math.isfinite, chain(results, gradients or ()))):
                 raise OverflowError(f"an intermediate number is beyond the range of single precision: {REMEDY}")
