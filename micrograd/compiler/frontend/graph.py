@@ -146,19 +146,19 @@ def _trace(
     trace = graph.trace
     with symbols(index, partial(trace.leaf, "p"), finds=finds) as table:
         rows = Rows(trace, table, n_trained)
-        with closing(rows), hooked(rows=rows):
+        with closing(trace), hooked(rows=rows):
             inputs, values = _results(graph, function, partial(looped, trace) if loops else None)
             if trace.loops and escapes(trace, map(_number, values)):
                 return None
             operands = tuple([value for value in values if isinstance(value, Value)])
-            rows.keep = ALL if graph.is_differentiable else NOTHING
+            trace.keeps = ALL if graph.is_differentiable else NOTHING
             nodes, leaves = order_of(operands)
             _check_symbolic(nodes)
             is_own = have_own_closures(nodes)
             if not is_own:
-                rows.keep = NOTHING
+                trace.keeps = NOTHING
                 nodes, leaves = order_of(operands)  # Rows lead to their values now
-            for change in (_merge_equal, partial(join_products, trace, operands)) if rows.keep else ():
+            for change in (_merge_equal, partial(join_products, trace, operands)) if trace.keeps else ():
                 if change(nodes):
                     nodes, leaves = order_of(operands)
             graph.has_where = "where" in {node._op for node in nodes}
@@ -227,7 +227,7 @@ def _differentiate(graph: Graph, result: Any, nodes: Sequence[Value], inputs: Se
         for node in reversed(nodes)
         if type(node.data) is type(node.grad) is Symbol and node.data.id not in trace.constants
     }
-    graph.scales_with_seed = bool(rows.keep and not begun) or _scales_with_seed(graph)
+    graph.scales_with_seed = bool(trace.keeps and not begun) or _scales_with_seed(graph)
 
 
 def _scales_with_seed(graph: Graph) -> bool:

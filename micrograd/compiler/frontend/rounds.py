@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from micrograd.compiler.frontend.rows import SUMS, Row, RowSymbol
 from micrograd.compiler.frontend.tracer import Argument, Slice, Symbol, Trace
 from micrograd.core.errors import PACKAGE
-from micrograd.core.gradients import Order, hooks
+from micrograd.core.gradients import Order
 from micrograd.engine import Value, promote
 from micrograd.loops import Step, Until, in_turn
 from micrograd.reductions import where
@@ -279,9 +279,9 @@ class _Body:
 
     def _gradients(self, seeds: Sequence[Any]) -> dict[Value, Any]:
         """What the closures of the round add to the gradients of its inputs and of Values from outside, if anything."""
-        values, rows = (*self.nodes, *self.inputs, *self.captured), hooks.rows
-        before, kept = [value.grad for value in self.captured], rows.keep
-        rows.keep = SUMS
+        trace, values = self.trace, (*self.nodes, *self.inputs, *self.captured)
+        before, kept = [value.grad for value in self.captured], trace.keeps
+        trace.keeps = SUMS
         for value in values:
             value.grad = 0
         for value, seed in zip(self.results, seeds, strict=True):
@@ -289,7 +289,7 @@ class _Body:
         for node in reversed(self.nodes):
             node._backward(node.grad)
         found = {value: value.grad for value in values if type(value.grad) in (Symbol, RowSymbol)}
-        rows.keep = kept  # first: a Row keeps what it kept under these
+        trace.keeps = kept  # first: a Row keeps what it kept under these
         for value, grad in zip(self.captured, before, strict=True):
             value.grad = grad
         return found

@@ -35,8 +35,8 @@ SHORTEST_SUM = 4  # products in a dot: with 3, tracing 100 bodies in space takes
 """With 8, a GPT of numbers, whose heads have 4, takes 1.1 times as long to compile."""
 SHORTEST_ROW = 3  # values: a shorter row saves next to nothing
 NOTHING, SUMS, ALL = range(3)
-"""What Rows keep of the gradients sent to them: usually nothing, since closures may read gradients midway; in a loop,
-sums; in the last backward pass, all, even the numbers that `take` sends to single values of a slice."""
+"""What a trace `keeps` of the gradients sent to Rows: usually nothing, since closures may read gradients midway; in a
+loop, sums; in the last backward pass, all, even the numbers that `take` sends to single values of a slice."""
 
 
 class RowSymbol:
@@ -131,16 +131,16 @@ scalar.ZEROS[RowSymbol] = 0
 class Row(Value):
     """Several Values as one operand. `place` is their slice of the parameters, if they are one.
 
-    It adds up the gradients sent to it, or passes them on at once, depending on what its `rows` keep. `scatters` has a
-    line for each number that was sent to only one of its values.
+    It adds up the gradients sent to it, or passes them on at once, depending on what its trace `keeps`. `scatters` has
+    a line for each number that was sent to only one of its values.
     """
 
-    __slots__ = ("_sum", "place", "rows", "scatters", "values")
+    __slots__ = ("_sum", "place", "scatters", "values")
 
     data, _node = Node.data, NODE._node  # its number is in the slot; operations on it make Nodes
 
-    def __init__(self, rows: "Rows", line: int, values: tuple[Value, ...], place: Slice | None = None) -> None:
-        self.rows, self.data, self.values, self.place = rows, RowSymbol(rows.trace, line), values, place
+    def __init__(self, trace: Trace, line: int, values: tuple[Value, ...], place: Slice | None = None) -> None:
+        self.data, self.values, self.place = RowSymbol(trace, line), values, place
         self._sum: Any = 0
         self.scatters: list[int] = []
         self._op, self.label, self._is_constant = "row", "", False
@@ -148,7 +148,7 @@ class Row(Value):
     @property
     def _prev(self) -> tuple[Value, ...]:
         """What it passes its gradient on to."""
-        return () if self.place and self.rows.keep else self.values
+        return () if self.place and self.data.trace.keeps else self.values
 
     @_prev.setter
     def _prev(self, values: tuple[Value, ...]) -> None:
@@ -161,7 +161,7 @@ class Row(Value):
 
     @grad.setter
     def grad(self, total: Any) -> None:
-        if type(total) is int or self.rows.keep:
+        if type(total) is int or self.data.trace.keeps:
             self._sum = total
         else:
             self._send(total)
@@ -179,7 +179,7 @@ class Row(Value):
     def send_at(self, index: Any, grad: Any) -> None:
         """Send a gradient to the value at this index."""
         trace = self.data.trace
-        if self.place and self.rows.keep == ALL:
+        if self.place and trace.keeps == ALL:
             self.scatters.append(trace.row("scatter", (index.id, trace.id(grad), self.data.id)))
         else:
             positions = RowSymbol(trace, trace.stack(tuple(map(trace.id, range(len(self.values))))))
@@ -187,11 +187,10 @@ class Row(Value):
 
 
 class Rows:
-    """The Rows of a trace, of Values in the table and of computed ones. They `keep` NOTHING, SUMS or ALL."""
+    """The Rows of a trace, of Values in the table and of computed ones."""
 
     def __init__(self, trace: Trace, table: Table, n_trained: int) -> None:
-        self.trace, self.keep = trace, NOTHING
-        self.table, self.n_trained = table, n_trained
+        self.trace, self.table, self.n_trained = trace, table, n_trained
         self._slices: dict[tuple[Value, ...], Row] = {}
         self._stacks: dict[tuple[int, ...], Row] = {}  # by their lines
 
@@ -226,7 +225,7 @@ class Rows:
             its = [table.index.get(value, 0) for value in values]
             place = Slice("p", its[0], (its[-1] - its[0]) // max(len(its) - 1, 1), len(its))
             if place.step > 0 and its == [*place.indices] and len({i < self.n_trained for i in its}) == 1:
-                row = self._slices[values] = Row(self, self.trace.slice(*place), values, place)
+                row = self._slices[values] = Row(self.trace, self.trace.slice(*place), values, place)
         is_assigned = table.assigned and not table.assigned.keys().isdisjoint(values)
         return None if is_assigned else row
 
@@ -242,14 +241,8 @@ class Rows:
             is_varying = trace.constants.keys().isdisjoint(lines) and not any(value._level for value in values)
             if not is_varying or not CONDITIONS.isdisjoint([trace.ops[line] for line in lines]):
                 return None
-            row = self._stacks[lines] = Row(self, trace.stack(lines), values)
+            row = self._stacks[lines] = Row(trace, trace.stack(lines), values)
         return row
-
-    def close(self) -> None:
-        """End the trace, and forget the Rows: each refers to this object."""
-        self.trace.close()
-        self._slices.clear()
-        self._stacks.clear()
 
     def added(self) -> list[tuple[Slice, int]]:
         """The slices of the parameters' gradients to which rows are added, and the lines of these rows."""
