@@ -24,7 +24,7 @@ function update() {
 function said(item, [, , , , kind, of, room]) {
   if (kind === "text") return item.texts[of];
   if (of < 0) return kind === "grad" && step <= n ? "" : kind; // a word, such as w0
-  const i = shown(item.values[of], item.inner);
+  const i = shown(item.values[of]);
   if (kind === "data") return isKnown(i) ? datum(i, room) : "";
   const x = gradient(i);
   return x === undefined ? "" : text(x, room);
@@ -33,7 +33,7 @@ function said(item, [, , , , kind, of, room]) {
 function dress(item, isActive, isPicked) {
   item.share.textContent = "";
   if (item.isOpen) return;
-  const isChosen = isPicked || (item.values.length && shown(item.values[0], item.inner) === chosen),
+  const isChosen = isPicked || (item.values.length && shown(item.values[0]) === chosen),
     heard = [];
   item.drawn.setAttribute("class", `card ${item.kind}${isActive ? " now" : ""}${isChosen ? " chosen" : ""}`);
   item.slots.forEach((slot, k) => {
@@ -45,28 +45,27 @@ function dress(item, isActive, isPicked) {
     if (word.textContent !== words) word.textContent = words;
     if (words && (kind === "text" || of === 0)) heard.push(kind === "grad" ? `gradient ${words}` : words);
   });
-  item.tip.textContent = item.values.length ? graph.names[shown(item.values[0], item.inner)] : ""; // a label may be cut
+  item.tip.textContent = item.values.length ? graph.names[shown(item.values[0])] : ""; // a label may be cut
   item.drawn.setAttribute("aria-label", heard.join(", ") || "a Value");
 }
 
 // What an edge carries: its weight, or backward, the gradient that it passes on; NaN if that is not a single number.
-function amount(edge, inner) {
+function amount(edge) {
   if (edge.count > 1) return NaN;
-  if (step > n) return C[shown(edge.user, inner)][edge.place];
-  return edge.weight === null ? NaN : V[shown(edge.weight, inner)];
+  if (step > n) return C[shown(edge.user)][edge.place];
+  return edge.weight === null ? NaN : V[shown(edge.weight)];
 }
 
 function connect(view) {
   const back = step > n,
     shares = new Map(); // what is passed on at this step, by the card that gets it
-  const amounts = view.edges.map(edge => amount(edge, view.items[edge.target].inner));
+  const amounts = view.edges.map(amount);
   const largest = Math.max(...amounts.map(Math.abs).filter(Number.isFinite), 0);
   view.edges.forEach((edge, k) => {
-    const { inner } = view.items[edge.target],
-      isOne = edge.count === 1,
-      user = isOne ? shown(edge.user, inner) : -1,
+    const isOne = edge.count === 1,
+      user = isOne ? shown(edge.user) : -1,
       x = amounts[k];
-    const goesBack = back && !(isOne && constants.has(shown(edge.value, inner))), // a constant gets no gradient
+    const goesBack = back && !(isOne && constants.has(shown(edge.value))), // a constant gets no gradient
       waits = back && (!goesBack || (isOne && !hasPassed(user))),
       isNow = isOne && user === told() && step !== n + 1;
     const kind = waits ? " waiting" : x < 0 ? " down" : x > 0 ? " up" : "",

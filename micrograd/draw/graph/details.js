@@ -69,7 +69,7 @@ function relations(i) {
     item = cardOf(i);
   if (isRaised()) return parts;
   if (item && item.values.length + item.more.length > 1) {
-    const members = [...new Set([...item.values, ...item.more])].slice(0, ROWS).map(k => shown(k, item.inner));
+    const members = [...new Set([...item.values, ...item.more])].slice(0, ROWS).map(shown);
     const cells = k => [nameOf(k), datum(k), gradientText(k)];
     parts.push(linked("On this card", ["name", "data", "gradient"], members, cells));
   }

@@ -15,8 +15,8 @@ function render() {
   const attributes = { width: scale * width, height: scale * height, viewBox: `0 0 ${width} ${height}` };
   frame.replaceChildren(svg("svg", { ...attributes, role: "group", "aria-label": "The graph" }, ...picture(view)));
   at("fold-all").hidden = !opened.length;
-  const inner = [...new Set(drawn.flatMap(view => view.items.flatMap(item => item.inner)))];
-  at("examples").replaceChildren(...inner.map(s => chooser(stacks[s])));
+  const visible = drawn.flatMap(view => view.items.map(item => item.values[0]));
+  at("examples").replaceChildren(...innermostFirst.filter(({ places }) => visible.some(i => places.has(i))).map(chooser));
   update();
 }
 
@@ -167,7 +167,7 @@ function draw(item) {
 
 // Picked once, a card shows its details; picked again, it unfolds.
 function pick(item, byKey) {
-  const i = item.values.length ? shown(item.values[0], item.inner) : -1;
+  const i = item.values.length ? shown(item.values[0]) : -1;
   if (item.opens >= 0 && (i < 0 || i === chosen)) return unfold(item);
   if (i < 0) return;
   choose(i);

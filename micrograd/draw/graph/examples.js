@@ -11,12 +11,11 @@ const stacks = graph.stacks.map(members => {
   return { members, places, examples, chosen: 0 };
 });
 
+const innermostFirst = [...stacks].reverse();
+
 // The Value of the chosen example in the place of one of the first example.
-function shown(i, inner) {
-  for (const s of inner) {
-    const place = stacks[s].places.get(i);
-    if (place !== undefined) i = stacks[s].members[stacks[s].chosen][place];
-  }
+function shown(i) {
+  for (const { members, places, chosen } of innermostFirst) i = members[chosen][places.get(i)] ?? i;
   return i;
 }
 

@@ -45,7 +45,7 @@ class Card:
     title: str
     inputs: list[Input] = field(default_factory=list)
     bias: int | None = None
-    stacks: tuple[int, ...] = ()  # the stacks that show one example of it at a time, innermost first
+    stacked: bool = False  # whether it shows one of several examples at a time
 
 
 class Folded:
@@ -64,12 +64,10 @@ class Folded:
         self.stacks = stacks(graph) if folds else []
         self.stacked = {stack.node for stack in self.stacks}
         self.twins: dict[int, int] = {}
-        self._around = defaultdict[int, list[int]](list)  # the stacks around a Value of a first example
-        for k, (_, (first, *others)) in enumerate(self.stacks):
-            for i in first:
-                self._around[i].append(k)
+        for _, (first, *others) in self.stacks:
             for other in others:
                 self.twins.update(zip(other, first, strict=True))
+        self._repeated = {*self.twins.values()}
         self._card_of: dict[int, int] = {}  # the card of a Value
         shown = [i for i in range(graph.first, len(graph.values)) if i not in self.twins]
         neurons = {i: neuron for i in shown if folds and (neuron := self._neuron(i))}
@@ -79,8 +77,7 @@ class Folded:
             card = neurons.get(i) or self._operation(i)
             card.inputs = [x._replace(card=self._source(x.source)) for x in card.inputs]
             self._add(card)
-        if not self.cards:
-            self._source(len(graph.values) - 1)  # a leaf alone
+        self._source(len(graph.values) - 1)  # if it is a leaf alone
         self.names = [label(value) for value in graph.values]
         self._name_neurons()
         for i, twin in self.twins.items():
@@ -92,7 +89,7 @@ class Folded:
         found = []
         for i in card.parts:
             inputs = [x._replace(card=numbers[x.source]) for x in self._operands(i)]
-            found.append(Card(i, [i], self.graph.title(i), inputs, stacks=card.stacks))
+            found.append(Card(i, [i], self.graph.title(i), inputs, stacked=card.stacked))
         return found
 
     def _operands(self, i: int) -> list[Input]:
@@ -164,7 +161,7 @@ class Folded:
         return self._card_of[i]
 
     def _add(self, card: Card) -> None:
-        card.stacks = tuple(reversed(self._around[card.head]))
+        card.stacked = card.head in self._repeated
         self._card_of[card.head] = len(self.cards)
         self.cards.append(card)
 

@@ -10,7 +10,7 @@ const hasPassed = i => i >= reached() && !isRaised();
 const now = () => (step === 0 ? -1 : step <= n ? first + step - 1 : Math.min(root, reached()));
 const isDone = i => i === now() || (step > n ? hasPassed(i) : isKnown(i));
 // The Value that stands where this step's does in the chosen example; and the one of the two that the words are about.
-const there = () => shown(standIn(now(), false), [...stacks.keys()].reverse());
+const there = () => shown(standIn(now(), false));
 const told = () => (isDone(there()) ? there() : now());
 const share = (user, i) => operands(user).reduce((sum, k, place) => (k === i ? sum + C[user][place] : sum), 0);
 

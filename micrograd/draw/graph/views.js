@@ -15,11 +15,11 @@ const views = graph.views.map(([title, place, items, edges]) => {
 let drawn = [], // the visible views: the whole graph, and what is unfolded in it
   opened = []; // the unfolded cards, the latest last
 
-function unpack([shape, kind, texts, values, opens, parts, inner], x, y) {
+function unpack([shape, kind, texts, values, opens, parts], x, y) {
   const [width, height, , slots, divider, isStacked] = graph.shapes[shape];
   const more = parts.filter(i => !values.includes(i)),
     isStub = kind === "stub";
-  return { x, y, width, height, divider, isStacked, slots, kind, texts, values, more, opens, isStub, inner };
+  return { x, y, width, height, divider, isStacked, slots, kind, texts, values, more, opens, isStub };
 }
 
 // The item of each Value in a view.

@@ -30,7 +30,6 @@ class Item(NamedTuple):
     values: Sequence[int] = ()  # the Values whose numbers it shows
     opens: int = -1  # the view of its contents
     parts: Sequence[int] = ()  # the Values in its card
-    stacks: Sequence[int] = ()  # the stacks that its card is in
 
 
 class Edge(NamedTuple):
@@ -140,14 +139,14 @@ class Views:
         form = shape(
             inputs=len(card.inputs), weights=len(weights), bias=bool(bias), header=lines, labelled=bool(name),
             grad=self.grad and card.head not in self.graph.constants, weight_grads=self._deep,
-            stacked=bool(card.stacks),
+            stacked=card.stacked,
         )  # fmt: skip
         is_root = card.head == len(self.graph.values) - 1
         kind = "leaf" if not card.title else "root" if is_root else "node"
         can_unfold = self._deep and 2 < len(card.parts) <= MOST and card.head not in self.folded.stacked
         opens = self._unfold(view, number) if can_unfold else -1
         values = [card.head, *weights, *bias]
-        return Item([number], column, form, kind, texts, values, opens, card.parts, card.stacks)
+        return Item([number], column, form, kind, texts, values, opens, card.parts)
 
     def _open(self, title: str, parent: View, members: list[int]) -> int:
         self.views.append(View(title, parent, members))
