@@ -20,8 +20,7 @@ def layers_of(model: Any) -> list[list[Neuron]]:
     layers = part.layers if isinstance(part, MLP) else [part] if isinstance(part, Layer) else []
     found = [[part]] if isinstance(part, Neuron) else [layer.neurons for layer in layers]
     weights = [weight for neuron in chain(*found) for weight in (*neuron.w, neuron.b)]
-    is_all = bool(found) and len(weights) == len([*model.parameters()])
-    return found if is_all and not any(weight._prev for weight in weights) else []
+    return found if sorted(map(id, weights)) == sorted(map(id, model.parameters())) else []
 
 
 def described(model: Any, inputs: Sequence[str] = ()) -> dict[str, Any]:

@@ -62,12 +62,11 @@ def shape(
     heads = weight_grads and rows > 0
     left = (COLUMN + GRADS * heads) if rows else 0.0
     slots: list[Slot] = []
-    y = 15.0 if header else 2.0
-    if header:
-        slots.append(Slot(left + PAD, y, "start", "label" if labelled else "title", "text", int(not labelled)))
+    y = 15.0 + 14 * (header - 1) if header else 2.0
     if labelled:
-        y += 14 * (header - 1)
-        x, anchor = (left + PAD, "start") if header == 2 else (left + MAIN - PAD, "end")
+        slots.append(Slot(left + PAD, 15, "start", "label", "text", 0))
+    if header:
+        x, anchor = (left + MAIN - PAD, "end") if labelled and header == 1 else (left + PAD, "start")
         slots.append(Slot(x, y, anchor, "title", "text", 1))
     y += 17
     slots.append(Slot(left + PAD, y, "start", "data", "data", 0, 9))

@@ -23,30 +23,33 @@ from micrograd.engine import Value
 MAX_OPERANDS = 16  # of an operation with formulas
 
 
-def operation(value: Value) -> tuple[str, str, list[str]]:
-    """The operation that made a Value: its JavaScript, its formula, and the formulas of its derivatives.
+def operations(values: Sequence[Value]) -> tuple[list[int], list[tuple[str, list[Any]]]]:
+    """The operation that made each Value, as a number, and what `operation` says of each operation, once."""
+    keys = [(operation_of(value), str(value._op), len(value._prev), repr(_constants(value))) for value in values]
+    known = dict(zip(keys, values, strict=True))
+    numbers = {key: i for i, key in enumerate(known)}
+    return [numbers[key] for key in keys], list(map(operation, known.values()))
+
+
+def operation(value: Value) -> tuple[str, list[Any]]:
+    """The operation that made a Value: its JavaScript; its name, its formula, and the formulas of its derivatives.
 
     The JavaScript is two functions: the result for operands v, and their gradients for the gradient g of the result;
     of a user's own, it is `null`. Formulas have `{0}`, `{1}`, ... for the operands, and `{y}` for the result.
     """
-    op, n = operation_of(value), len(value._prev)
+    op, n, name = operation_of(value), len(value._prev), str(value._op)
     if not op:
-        return "null", "", []
+        return "null", [name, "", []]
     with closing(Trace()) as trace:
         result, gradients = _traced(trace, value, trace.leaf("seed"))
         code = f"[v=>{_function(trace, [result])},(v,g)=>{_function(trace, gradients)}]"
     if n > MAX_OPERANDS or op == "cross_entropy":  # whose gradients are too long to read
-        return code, "", []
+        return code, [name, "", []]
     if op in TEXTBOOK:
-        return code, *TEXTBOOK[op](range(n))
+        return code, [name, *TEXTBOOK[op](range(n))]
     with closing(Trace(keeps_composed=True)) as trace:
         result, gradients = _traced(trace, value, 1)
-    return code, _expression(trace, result)[0], [_expression(trace, line, result)[0] for line in gradients]
-
-
-def key(value: Value) -> tuple[Any, ...]:
-    """A key that is equal for Values made by the same operation with the same constants."""
-    return operation_of(value), str(value._op), len(value._prev), *((k, repr(x)) for k, x in _constants(value).items())
+    return code, [name, _expression(trace, result)[0], [_expression(trace, line, result)[0] for line in gradients]]
 
 
 def _constants(value: Value) -> dict[Any, Any]:

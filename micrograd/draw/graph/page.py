@@ -34,16 +34,17 @@ def page(root: Value, learning_rate: float = 0.1, limit: float = LIMIT) -> str:
             raise TypeError(f"a page computes with floats, and {number(x)} cannot become one: draw it with save_svg")
     numbered = [name if re.fullmatch(r"v\d+", name) else given for name, given in zip(names, folded.names, strict=True)]
     views = Views(folded, numbered, deep=True)
-    operations, functions = _operations(graph)
+    numbers, operations = formulas.operations(graph.values[graph.first :])
     shapes, places = dict[Shape, int](), dict[Placed, int]()
-    code = f"const FUNCTIONS = [{','.join(functions)}];"
+    code = f"const FUNCTIONS = [{','.join(code for code, _ in operations)}];"
     data = {
         "first": graph.first,
         "data": [_number(value.data) for value in graph.values],
         "operands": graph.operands[graph.first :],
         "constants": sorted(graph.constants),
         "exact": {i: number(value) for i, value in enumerate(graph.values) if type(innermost(value)) is not float},
-        **operations,
+        "ops": numbers,
+        "operations": [texts for _, texts in operations],
         **_gradients(graph),
         "names": names,
         "trained": _trained(folded),
@@ -79,19 +80,6 @@ def _trained(folded: Folded) -> list[int]:
     taken = (i for k, op in enumerate(graph.operations) if op == "take" for i in graph.operands[k])
     weights, rows = (dict.fromkeys(i for i in found if i in leaves) for found in (cards, taken))
     return list(weights | rows if weights else leaves)
-
-
-def _operations(graph: DrawnGraph) -> tuple[dict[str, Any], list[str]]:
-    """The operation of each node, and of each such operation, once, its name, its formulas and its JavaScript."""
-    known: dict[tuple[Any, ...], int] = {}
-    ops, shown, functions = [], list[list[Any]](), []
-    for value in graph.values[graph.first :]:
-        ops.append(known.setdefault(formulas.key(value), len(known)))
-        if len(known) > len(shown):
-            code, *texts = formulas.operation(value)
-            shown.append([str(value._op), *texts])
-            functions.append(code)
-    return {"ops": ops, "operations": shown}, functions
 
 
 def _gradients(graph: DrawnGraph) -> dict[str, Any]:

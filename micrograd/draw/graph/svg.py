@@ -12,6 +12,7 @@ from micrograd.draw.graph.views import Edge, Item, Views
 from micrograd.draw.shell import read, themed
 from micrograd.draw.text import CONTROLS, label, number, real
 from micrograd.engine import Value
+from micrograd.support import validation
 
 SIZE_RULES = "".join(f".{look}{{font-size:{size:g}px}}\n" for look, size in SIZES.items())
 TIP = 40  # the most Values in a tooltip
@@ -38,8 +39,8 @@ def to_svg(root: Value, *, folded: bool = True, limit: float = LIMIT) -> str:
 
 def counted(graph: DrawnGraph) -> str:
     """How much is in a graph."""
-    n, operations = len(graph.values), len(graph.values) - graph.first
-    return f"{n:,} Value{'s' * (n != 1)}, {operations:,} operation{'s' * (operations != 1)}"
+    n = len(graph.values)
+    return f"{validation.counted(n, 'Value')}, {validation.counted(n - graph.first, 'operation')}"
 
 
 def lines(views: Views) -> Iterable[tuple[Edge, str, str]]:
@@ -81,7 +82,11 @@ def _items(views: Views) -> Iterable[str]:
             yield f'<rect class="box" x="{shift}" y="{shift}" {size} rx="6"/>'
         if shape.divider:
             yield f'<path class="rule" d="M{shape.divider:g} 5v{shape.height - 10:g}"/>'
-        yield from (_slot(views, item, slot) for slot in shape.slots)
+        for slot in shape.slots:
+            text, sign = written(views, item, slot)
+            look = f"{slot.look} {sign}".rstrip()
+            end = ' text-anchor="end"' * (slot.anchor == "end")
+            yield f'<text class="{look}" x="{slot.x:g}" y="{slot.y:g}"{end}>{_escaped(text)}</text>'
         yield "</g>\n"
 
 
@@ -95,14 +100,6 @@ def written(views: Views, item: Item, slot: Slot) -> tuple[str, str]:
     text = number(value.data if slot.kind == "data" else value.grad, slot.room)
     sign = "" if text == "nan" else "minus" if text.startswith("−") else "plus"
     return text, sign * (slot.look in ("weight", "grad"))
-
-
-def _slot(views: Views, item: Item, slot: Slot) -> str:
-    """One text of a card as SVG."""
-    text, sign = written(views, item, slot)
-    look = f"{slot.look} {sign}".rstrip()
-    end = ' text-anchor="end"' * (slot.anchor == "end")
-    return f'<text class="{look}" x="{slot.x:g}" y="{slot.y:g}"{end}>{_escaped(text)}</text>'
 
 
 def tip(views: Views, item: Item) -> str:

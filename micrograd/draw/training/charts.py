@@ -35,7 +35,8 @@ def sparkline(numbers: Sequence[float], width: int = 60, encoding: str | None = 
         BLOCKS.encode(encoding or "ascii")
     except UnicodeEncodeError:
         steps = ASCII
-    return "".join(steps[round(top * share(scaled(m), low, high))] if math.isfinite(m) else "x" for m in means)
+    spread = high - low or 1.0
+    return "".join(steps[round(top * (scaled(m) - low) / spread)] if math.isfinite(m) else "x" for m in means)
 
 
 def text(x: float, y: float, words: str, look: str = "", anchor: str = "") -> str:
@@ -64,7 +65,7 @@ def curves(history: History, caption: str, epochs: float) -> str:
         return LEFT + (RIGHT - LEFT) * epoch / epochs
 
     def y(loss: float) -> float:
-        return BOTTOM - (BOTTOM - TOP) * share(scaled(loss), low, high)
+        return BOTTOM - (BOTTOM - TOP) * (scaled(loss) - low) / (high - low)
 
     parts = [text(LEFT, 18, signed(caption))]
     for row in _powers(low, high) if logarithmic else _ticks(low, high, 5):
@@ -161,8 +162,3 @@ def widened(low: float, high: float, margin: float, least: float) -> tuple[float
     """The ends of an axis with a margin on each side: a part of the extent, or at least `least` if that is 0."""
     by = margin * (high - low) or max(least, 1e-4 * abs(low))  # enough for different texts along the axis
     return low - by, high + by
-
-
-def share(number: float, low: float, high: float) -> float:
-    """The position of a number between low (0) and high (1); 0 if they are equal."""
-    return (number - low) / (high - low) if high > low else 0.0
