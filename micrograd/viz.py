@@ -15,8 +15,7 @@ from micrograd.draw import dot
 from micrograd.draw.dot import draw_graph
 from micrograd.draw.graph.drawn import LIMIT
 from micrograd.draw.graph.svg import to_svg
-from micrograd.draw.training.boundary import plot_boundary
-from micrograd.draw.training.charts import plot_history, sparkline
+from micrograd.draw.training.charts import plot_boundary, plot_history, sparkline
 from micrograd.engine import Value
 from micrograd.support.files import replace
 

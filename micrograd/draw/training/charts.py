@@ -1,13 +1,16 @@
-"""Loss curves of a training run: as text for a terminal, as SVG and as matplotlib plots."""
+"""Drawings of a training run: loss curves, as text for a terminal and as SVG, and matplotlib's plots."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import Any
 
-from micrograd.draw.shell import COLOURS
-from micrograd.draw.text import number, signed
+from micrograd.draw.shell import CLASSES, COLOURS
+from micrograd.draw.text import finite_rows, number, real, signed
+from micrograd.engine import Value
+from micrograd.support.trees import flat
+from micrograd.support.validation import examples
 from micrograd.training.history import History
 
 BLOCKS, ASCII = "▁▂▃▄▅▆▇█", "_.:-=+*#"
@@ -15,6 +18,9 @@ MAX_STRETCHES = 300  # of a curve, each drawn by its lowest and its highest poin
 WIDTH, HEIGHT = 640, 240  # of a chart
 LEFT, RIGHT, TOP, BOTTOM = 63, 496, 36, 204  # the sides of its frame, around which there are numbers and names
 LINE = 15  # from one line of text to the next
+MARGIN = 0.15  # around the examples in the plot of a boundary, as a part of their extent
+FINE = 160  # points along each side of its grid
+MARKERS = "os^DvP"  # colour alone never tells a class
 
 
 def sparkline(numbers: Sequence[float], width: int = 60, encoding: str | None = "utf-8") -> str:
@@ -58,7 +64,7 @@ def curves(history: History, caption: str, epochs: float) -> str:
     logarithmic = min(finite, default=0.0) > 0
     scaled = math.log10 if logarithmic else float
     low, high = (scaled(bound(finite, default=1.0)) for bound in (min, max))
-    low, high = widened(low, high, margin=0.05, least=0.5)
+    low, high = _widened(low, high, margin=0.05, least=0.5)
     epochs = max(epochs, history.failure.epoch if history.failure else 0, 1)
 
     def x(epoch: float) -> float:
@@ -102,7 +108,7 @@ def plot_history(history: History, ax: Any = None) -> Any:
     The line has a gap where a loss is infinite or NaN. `ax` are the `matplotlib.axes.Axes` to draw in and return, by
     default a new figure's. The colours are for a light or a dark background, as theirs is.
     """
-    ax, theme = axes(ax)
+    ax, theme = _axes(ax)
     losses, validation = history.losses, history.validation_losses
     ax.plot(range(1, len(losses) + 1), losses, color=COLOURS["plus"][theme], label="loss")
     if validation:
@@ -116,7 +122,50 @@ def plot_history(history: History, ax: Any = None) -> Any:
     return ax
 
 
-def axes(ax: Any) -> tuple[Any, bool]:
+def plot_boundary(
+    model: Callable[[Any], Any], xs: Sequence[Any], ys: Sequence[Any], ax: Any = None, *, at: float | None = None
+) -> Any:
+    """Plot the output of a model of two inputs with matplotlib: a shade for each class, and lines between them.
+
+    `model` is a function of two inputs with one output, or one for each class: then the largest gives the class. `xs`
+    and `ys` are the examples to draw and their classes: any two numbers for a model with one output, else 0, 1, ...
+    The plot goes into `ax`, returned as by `plot_history`. `at` is where a single output changes its class; by default
+    0.5 if all outputs are from 0 to 1, as probabilities are, else 0, as for logits.
+
+    Raises ValueError if an example is not two finite inputs with a number as target. Errors of the model at a point of
+    the plot are passed on.
+    """
+    expected = "a decision boundary needs examples with two finite inputs and a number as their target"
+    rows = finite_rows(list(zip(*examples(xs, ys), strict=True)), expected, size=3)
+    points, targets = [row[:2] for row in rows], [target for *_, target in rows]
+    ax, theme = _axes(ax)
+    (left, right), (bottom, top) = (_widened(min(a), max(a), MARGIN, least=1.0) for a in zip(*points, strict=True))
+    shares = [i / (FINE - 1) for i in range(FINE)]
+    across = [left * (1 - share) + right * share for share in shares]
+    up = [bottom * (1 - share) + top * share for share in shares]
+    outputs = _outputs(model, [(x, y) for y, x in product(up, across)])
+    if at is None:
+        at = 0.5 if all(0 <= number <= 1 for output in outputs for number in output) else 0.0
+    for k, lead in enumerate(_leads(outputs, at)):
+        rows = [lead[start : start + FINE] for start in range(0, len(lead), FINE)]
+        low, high = (bound((x for x in lead if math.isfinite(x)), default=0.0) for bound in (min, max))
+        if high > 0:
+            ax.contourf(across, up, rows, levels=[0.0, high], colors=[CLASSES[k % len(CLASSES)][2 + theme]])
+        if low < 0 < high:
+            ax.contour(across, up, rows, levels=[0.0], colors=COLOURS["ink"][theme], linewidths=1.2)
+    for i, target in enumerate(sorted(set(targets))):
+        kind = int(target) if len(outputs[0]) > 1 else i
+        ax.scatter(
+            *zip(*(point for point, its in zip(points, targets, strict=True) if its == target), strict=True),
+            color=CLASSES[kind % len(CLASSES)][theme], marker=MARKERS[kind % len(MARKERS)],
+            edgecolors=COLOURS["paper"][theme], linewidths=0.8, s=40, label=number(target), zorder=3,
+        )  # fmt: skip
+    ax.set(xlim=(left, right), ylim=(bottom, top), xlabel="x0", ylabel="x1")
+    ax.legend(title="target")
+    return ax
+
+
+def _axes(ax: Any) -> tuple[Any, bool]:
     """These axes, or a new figure's, and whether they are dark."""
     if ax is None:
         from matplotlib import pyplot
@@ -124,6 +173,24 @@ def axes(ax: Any) -> tuple[Any, bool]:
         _, ax = pyplot.subplots(layout="constrained")  # which leaves room for every label
     red, green, blue, alpha = ax.get_facecolor()
     return ax, alpha * (1 - 0.299 * red - 0.587 * green - 0.114 * blue) > 0.5  # as it looks on white paper
+
+
+def _outputs(model: Callable[[Any], Any], points: Sequence[Sequence[float]]) -> list[list[float]]:
+    """The model's outputs at each point, by compiled code if it can be compiled."""
+    from micrograd.compiler.compiled import compile  # not at the top: it takes long to load
+
+    try:
+        outputs = compile(model, ([0.0, 0.0],), backend="python").map(points)
+    except (ArithmeticError, TypeError, ValueError):  # it cannot be compiled
+        outputs = [model([Value(x) for x in point]) for point in points]
+    return [list(map(real, flat(output))) for output in outputs]
+
+
+def _leads(outputs: Sequence[Sequence[float]], at: float) -> list[list[float]]:
+    """How far each class leads all others at each point; a single output leads by how far it is above or below `at`."""
+    scores = [[at, *output] if len(output) == 1 else output for output in outputs]
+    classes = range(len(scores[0]))
+    return [[score[k] - max(score[i] for i in classes if i != k) for score in scores] for k in classes]
 
 
 def _strokes(numbers: Sequence[float]) -> list[list[tuple[int, float]]]:
@@ -158,7 +225,7 @@ def _ticks(low: float, high: float, most: int) -> list[float]:
     return [i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
-def widened(low: float, high: float, margin: float, least: float) -> tuple[float, float]:
+def _widened(low: float, high: float, margin: float, least: float) -> tuple[float, float]:
     """The ends of an axis with a margin on each side: a part of the extent, or at least `least` if that is 0."""
     by = margin * (high - low) or max(least, 1e-4 * abs(low))  # enough for different texts along the axis
     return low - by, high + by
