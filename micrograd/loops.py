@@ -3,10 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from micrograd.core.errors import require_ordered, shown
+from micrograd.core.errors import shown
 from micrograd.core.gradients import hooks
-from micrograd.support.arrays import by_rows
-from micrograd.support.validation import count
+from micrograd.support.validation import by_position, count
 
 __all__ = ["scan"]
 
@@ -64,11 +63,8 @@ def in_turn(step: Step, state: Any, xs: Sequence[Any], until: Until | None = Non
 
 def _each(xs: Any, length: int | None) -> list[Any]:
     """What the step takes in each iteration, besides the state."""
-    rows = list(map(by_rows, xs.values() if isinstance(xs, dict) else [xs] if xs is not None else []))
-    for row in rows:
-        require_ordered("xs", row)
-        if not hasattr(row, "__len__"):
-            raise TypeError(f"xs is {shown(row)}, whose length is not known: expected a list or an array")
+    given = xs.values() if isinstance(xs, dict) else [xs] if xs is not None else []
+    rows = [by_position("xs", each) for each in given]
     lengths = {*map(len, rows)} | ({count("length", length, 0)} if length is not None else set())
     if len(lengths) != 1:
         raise ValueError(f"scan() needs one number of iterations, but got {sorted(lengths) or 'neither xs nor length'}")

@@ -38,7 +38,7 @@ ROUNDS = "scan.. needs one number of iterations, but got "
     (None, {"xs": [1, 2], "length": 3}, ValueError, rf"{ROUNDS}\[2, 3\]"),
     (None, {"xs": {"a": [1], "b": [1, 2]}}, ValueError, rf"{ROUNDS}\[1, 2\]"),
     (None, {"xs": {1, 2}}, TypeError, "xs is of type set"),
-    (None, {"xs": iter([1, 2])}, TypeError, "whose length is not known: expected a list"),
+    (None, {"xs": iter([1, 2])}, TypeError, "xs is of type list_iterator: expected a list"),
     (None, {"length": -1}, ValueError, "length is -1: expected an int, 0 or greater"),
     (None, {"length": 2.0}, ValueError, "length is 2.0: expected an int, 0 or greater"),
     *[(lambda s, x, y=y: y, {"length": 3}, TypeError, "must return a pair") for y in (5, [1, 2], (1, 2, 3))],
