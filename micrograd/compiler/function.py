@@ -56,7 +56,11 @@ class Function:
         validation.require_attributes("function", function, ["__call__"], "a function of Values")
         self.options = options
         self._finds_parameters = parameters is None
-        self.parameters = _parameters_of(function) if parameters is None else unique_leaves(parameters)
+        if parameters is None:
+            own = getattr(function, "parameters", None)
+            own = own() if callable(own) else ()
+            parameters = [each for each in own if isinstance(each, Value) and is_free(each)]
+        self.parameters = unique_leaves(parameters)
         self.leaves = [*self.parameters]
         require_floats([*self.leaves, *(promote(*flat(example_args)) if scalar.REGISTERED else ())])
         self._entries = Entries(function) if options.sparse else None
@@ -298,12 +302,6 @@ def _becomes_c(backend: Backend, *, is_required: bool = False) -> bool:
         warn_once(f"compiled to Python instead of C{doubles}: {error}")
         return False
     return True
-
-
-def _parameters_of(function: Any) -> list[Value]:
-    """The function's own `parameters()`, each once, if it has that method."""
-    own = function.parameters() if callable(getattr(function, "parameters", None)) else ()
-    return list({id(each): each for each in own if isinstance(each, Value) and is_free(each)}.values())
 
 
 def require_floats(leaves: Iterable[Value]) -> None:

@@ -19,14 +19,14 @@ import pytest
 
 import micrograd
 from micrograd import Backend, Value, dot, losses, nn, scalar
-from micrograd.compiler import CompilerError
+from micrograd.compiler import CompilerError, dataset, session
 from micrograd.compiler.frontend import redirect
-from micrograd.compiler.native import toolchain
+from micrograd.compiler.native import loop, toolchain
 from micrograd.compiler.native.loop import Moments
 from micrograd.compiler.stepping import Sampler
 from micrograd.data import moons
 from micrograd.optim import SGD, Adam, AdamW, Optimizer
-from tests.helpers import has_compiler, in_threads, needs_compiler
+from tests.helpers import ctrl_c_at_each_moment, has_compiler, in_threads, needs_compiler
 from tests.trainings import Given, close
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -455,6 +455,31 @@ def test_moments_stay_as_they_are_while_the_rule_does_not_change_them(c_line):
                 loss = step([1.0, 2.0, 3.0], [2.0, 1.0, 0.5])
                 found.append(pytest.approx([loss, *line.optimizer.velocity]))
     assert found[8:] == [each.expected for each in found[:8]]
+
+
+def test_a_step_that_ctrl_c_stops_is_taken_or_not_and_the_next_steps_are_as_usual(c_line):
+    """The first step of a block, after an option has been set."""
+    line, start = c_line, c_line.optimizer.state_dict()
+
+    def states(ctrl_c):
+        """The states after each of three steps, of which Ctrl-C may stop the first, and after the block."""
+        for parameter in line.parameters:
+            parameter.data, parameter.grad = 0.5, 0.0
+        line.optimizer.load_state_dict(start)
+        with line.block as step:
+            line.optimizer.momentum = 0.5
+            begun = line.state()
+            with ctrl_c:
+                step(*BATCH)
+            found = [line.state()]
+            for _ in range(2):
+                step(*BATCH)
+                found.append(line.state())
+        return begun, [*found, line.state()]
+
+    begun, taken = states(nullcontext())
+    for ctrl_c in ctrl_c_at_each_moment(session.__name__, dataset.__name__, loop.__name__, toolchain.__name__):
+        assert states(ctrl_c)[1] in (taken, [begun, *taken[:2], taken[1]])
 
 
 def losses_of(line, y):

@@ -173,7 +173,7 @@ class NativeLoop:
         Where no examples are bound, the gradients are given, and the losses are 0. `rng` shuffles the examples for each
         new epoch.
         """
-        n, arguments = len(rates), self._arguments
+        n, arguments, attributes = len(rates), self._arguments, vars(self._optimizer)
         self._train = self._train or TRAIN(("train", self._wait()))
         if n > len(self._rates):
             buffers = array("d", rates), array("d", rates)
@@ -186,15 +186,11 @@ class NativeLoop:
             try:
                 done = self._train(self._address)
             finally:  # also on a Ctrl-C, which Python notices when C has taken the steps
-                self._follow()
+                attributes["steps"] = arguments.taken
+                are_turned = arguments.p != self._first
+                for pair, before in self._pairs:  # the buffers with the latest numbers come first
+                    pair[:] = before[::-1] if are_turned else before
         return self._losses[:done]
-
-    def _follow(self) -> None:
-        """Count the steps that C has taken, and put the buffers with the latest numbers first."""
-        vars(self._optimizer)["steps"] = self._arguments.taken
-        are_turned = self._arguments.p != self._first
-        for pair, before in self._pairs:
-            pair[:] = before[::-1] if are_turned else before
 
 
 def ranges_of(indices: Sequence[int]) -> "array[int]":
