@@ -12,11 +12,11 @@ import shlex
 import sys
 import tempfile
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 from shutil import which
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -46,32 +46,23 @@ BITS, MARGIN = (36, 39, 42, 45), 16
 class Place(NamedTuple):
     """A number in an array; for each loop around, the outermost first, its round times a stride is added to `base`.
 
-    The arrays are "x", the input; "w", the parameters; "c", constants; "m", the results of earlier nests; "r", all
-    results from the last one back; "s", cells that are written again and again.
+    The arrays are those of `run`, of "m" the results of earlier nests; and "r", all results from the last one back.
     """
 
     array: str
     base: int
     strides: tuple[int, ...]
 
+    def index(self, rounds: Sequence[int]) -> int:
+        return self.base + sum(i * stride for i, stride in zip(rounds, self.strides, strict=True))
 
-class Line(NamedTuple):
-    """What is computed from two leaves and two other numbers, and goes to the end of "m" or into a cell."""
+    def read(self, memory: Any, rounds: Sequence[int], further: int = 0) -> Any:
+        if self.array == "r":
+            return memory.m[-1 - (self.base % 3 + further) % len(memory.m)]
+        array = getattr(memory, self.array)
+        number = array[(self.index(rounds) + further) % (memory.before if self.array == "m" else len(array))]
+        return number.tanh() if self.array == "s" else number  # so that no cell grows by itself
 
-    kind: str
-    leaves: tuple[Place, Place]
-    others: tuple[Place, Place]
-    cell: Place
-
-
-class Loop(NamedTuple):
-    """What is done for so many rounds."""
-
-    rounds: int
-    body: "tuple[Line | Loop, ...]"
-
-
-Program = tuple[Line | Loop, ...]
 
 KINDS: dict[str, Callable[..., Any]] = {
     "product": lambda u, v, a, b: u * a, "difference": lambda u, v, a, b: 0.5 * a - u * b,
@@ -88,7 +79,53 @@ DOT = "dot"
 """A fused sum of products of neighbours, forwards or backwards, which goes to the end of "m"."""
 
 
-def generate(seed: int, index: int) -> Program:
+class Line(NamedTuple):
+    """What is computed from two leaves and two other numbers, and goes to the end of "m" or into a cell."""
+
+    kind: str
+    leaves: tuple[Place, Place]
+    others: tuple[Place, Place]
+    cell: Place
+
+    def __call__(self, memory: Any, *rounds: int) -> None:
+        if self.kind == DOT:
+            n, direction = 4 + self.leaves[1].base % 8, 1 - self.leaves[1].base % 2 * 2
+            rows = [
+                [place.read(memory, rounds, direction * i) for i in range(n)]
+                for place in (self.leaves[0], self.others[0])
+            ]
+            memory.m.append(micrograd.dot(*rows))
+            return
+        operands = [place.read(memory, rounds) for place in (*self.leaves, *self.others)]
+        if self.kind in KINDS:
+            memory.m.append(KINDS[self.kind](*operands))
+        else:
+            k = self.cell.index(rounds) % CELLS
+            memory.s[k] = CELL_KINDS[self.kind](memory.s[k], *operands)
+
+
+class Loop(NamedTuple):
+    """What is done for so many rounds."""
+
+    rounds: int
+    body: "tuple[Line | Loop, ...]"
+
+    def __call__(self, memory: Any, *rounds: int) -> None:
+        for i in range(self.rounds):
+            for step in self.body:
+                step(memory, *rounds, i)
+
+
+Program = Sequence[Callable[[Any], None]]
+"""Nests, one after the other, each a function of the arrays."""
+
+
+def lines(step: Line | Loop) -> list[Line]:
+    """The lines of a nest."""
+    return [step] if isinstance(step, Line) else [line for inner in step.body for line in lines(inner)]
+
+
+def generate(seed: int, index: int) -> tuple[Loop, ...]:
     """The program of that number."""
     rng = random.Random(f"loops {seed} {index}")
 
@@ -101,75 +138,37 @@ def generate(seed: int, index: int) -> Program:
         least = sum(min(0, (n - 1) * stride) for n, stride in zip(rounds, strides, strict=True))
         return Place(rng.choice(arrays), rng.randrange(12) - least, tuple(strides))
 
-    def body(rounds: tuple[int, ...]) -> Program:
+    def loop(rounds: tuple[int, ...]) -> Loop:
         steps: list[Line | Loop] = []
         for _ in range(rng.choice((1, 1, 2))):
             if len(rounds) < rng.choice((2, 2, 3, 4)):
-                n = rng.choice(ROUNDS)
-                steps.append(Loop(n, body((*rounds, n))))
+                steps.append(loop((*rounds, rng.choice(ROUNDS))))
             else:
                 kind = rng.choice((*KINDS, *CELL_KINDS, *CELL_KINDS, DOT))
                 leaves, others = (tuple(place(arrays, rounds) for _ in range(2)) for arrays in ("xwwc", "mmxxrs"))
                 steps.append(Line(kind, leaves, others, place("s", rounds)))  # type: ignore[arg-type]
-        return tuple(steps)
+        return Loop(rounds[-1], tuple(steps))
+
+    def count(step: Line | Loop) -> int:
+        return step.rounds * sum(map(count, step.body)) if isinstance(step, Loop) else 1
 
     def nest() -> Loop:
         while True:
-            n = rng.choice(ROUNDS)
-            found = Loop(n, body((n,)))
-            if FEWEST <= sum(1 for _ in islice(unrolled((found,)), MOST + 1)) <= MOST:
+            found = loop((rng.choice(ROUNDS),))
+            if FEWEST <= count(found) <= MOST:
                 return found
 
     return tuple(nest() for _ in range(rng.randint(1, 3)))
 
 
 def run(program: Program, x: Sequence[Any], w: Sequence[Any], c: Sequence[float]) -> Any:
-    """A number that depends on all results, and on what is left in the cells."""
-    m: list[Any] = list(x)
-    s: list[Any] = [0.5 * number for number in (*x, *w)][:CELLS]
-    arrays = {"x": x, "w": w, "c": c, "m": m, "s": s}
-
-    def read(place: Place, rounds: tuple[int, ...], further: int = 0) -> Any:
-        if place.array == "r":
-            return m[-1 - (place.base % 3 + further) % len(m)]
-        array = arrays[place.array]
-        number = array[(index(place, rounds) + further) % (before if place.array == "m" else len(array))]
-        return number.tanh() if place.array == "s" else number  # so that no cell grows by itself
-
-    def line(kind: str, leaves: tuple[Place, Place], others: tuple[Place, Place], cell: Place, *rounds: int) -> None:
-        if kind == DOT:
-            n, direction = 4 + leaves[1].base % 8, 1 - leaves[1].base % 2 * 2
-            rows = [[read(place, rounds, direction * i) for i in range(n)] for place in (leaves[0], others[0])]
-            m.append(micrograd.dot(*rows))
-            return
-        operands = [read(place, rounds) for place in (*leaves, *others)]
-        if kind in KINDS:
-            m.append(KINDS[kind](*operands))
-        else:
-            k = index(cell, rounds) % CELLS
-            s[k] = CELL_KINDS[kind](s[k], *operands)
-
+    """A number that depends on all results, `m`, and on what is left in the cells, `s`."""
+    memory = SimpleNamespace(x=x, w=w, c=c, m=list(x), s=[0.5 * number for number in (*x, *w)][:CELLS])
     for nest in program:
-        before = len(m)
-        for step, *rounds in unrolled((nest,)):
-            line(*step, *rounds)
-    weights = [c[i % len(c)] for i in range(len(m))]
-    return micrograd.dot(m, weights) + micrograd.mean([number * number for number in s])
-
-
-def unrolled(program: Program, *rounds: int) -> Iterator[tuple[Any, ...]]:
-    """The lines in the order in which they are carried out, each with the rounds of the loops around."""
-    for step in program:
-        if isinstance(step, Loop):
-            for i in range(step.rounds):
-                yield from unrolled(step.body, *rounds, i)
-        else:
-            yield (step, *rounds)
-
-
-def index(place: Place, rounds: Sequence[int]) -> int:
-    """Where a place is in these rounds."""
-    return place.base + sum(i * stride for i, stride in zip(rounds, place.strides, strict=False))
+        memory.before = len(memory.m)
+        nest(memory)
+    weights = [c[i % len(c)] for i in range(len(memory.m))]
+    return micrograd.dot(memory.m, weights) + micrograd.mean([number * number for number in memory.s])
 
 
 class Way(NamedTuple):
