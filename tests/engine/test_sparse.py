@@ -190,31 +190,24 @@ def test_other_positions_and_precision():
         assert single(2.0, x).toarray().tolist() == [[4.0, 2.0, 0.0], [0.0, 6.0, 4.0]]
 
 
-def test_what_is_decided_at_a_call_is_in_the_pattern(backend):
-    def f(x):
-        return [where(x[0] > 0, x[0] * x[1], 1.0), x[1].relu(), x[1].detach() * x[0]]
-
-    fast = micrograd.compile(jacobian(f), ([1.0, 2.0],), backend=backend, sparse=True)
-    assert fast.pattern == ([0, 0, 1, 2], [0, 1, 1, 0])
-    assert fast([1.0, 2.0]).toarray().tolist() == [[2.0, 1.0], [0.0, 1.0], [2.0, 0.0]]
-    assert fast([-1.0, -2.0]).toarray().tolist() == [[0.0, 0.0], [0.0, 0.0], [-2.0, 0.0]]
+def vanishing(x):
+    return [x[0] * 0.0 * x[1] ** 2 * x[2]]
 
 
-def test_what_is_zero_for_all_numbers_is_not_in_the_pattern():
-    def f(x):
-        return [x[0] - x[0] + x[1], x[0] * 0.0 * x[1] + x[1]]
-
-    x = [2.0, 3.0]
-    exact = micrograd.compile(jacobian(f), (x,), sparse=True, backend="python")
-    assert exact.pattern == ([0, 1], [1, 1])
-    assert exact(x).toarray().tolist() == [[0.0, 1.0], [0.0, 1.0]]
-
-    def g(x):
-        return [x[0] * 0.0 * x[1] ** 2 * x[2]]
-
-    for finite, columns in ((False, [1, 2]), (True, [])):  # infinity * 0.0 is not 0.0
-        fast = micrograd.compile(jacobian(g), ([1.0, 2.0, 3.0],), finite=finite, sparse=True, backend="python")
-        assert fast.pattern[1] == columns
+@pytest.mark.parametrize(("f", "finite", "pattern", "matrices"), [
+    (lambda x: [where(x[0] > 0, x[0] * x[1], 1.0), x[1].relu(), x[1].detach() * x[0]], False,
+     ([0, 0, 1, 2], [0, 1, 1, 0]),
+     {(1, 2, 3): [[2, 1, 0], [0, 1, 0], [2, 0, 0]], (-1, -2, 3): [[0, 0, 0], [0, 0, 0], [-2, 0, 0]]}),
+    (lambda x: [x[0] - x[0] + x[1], x[0] * 0.0 * x[1] + x[1]], False, ([0, 1], [1, 1]), {(2, 3, 4): [[0, 1, 0]] * 2}),
+    (vanishing, False, ([0, 0], [1, 2]), {}),  # infinity * 0.0 is not 0.0
+    (vanishing, True, ([], []), {}),
+])  # fmt: skip
+def test_what_is_decided_at_a_call_is_in_the_pattern_and_what_is_zero_for_all_numbers_is_not(
+    f, finite, pattern, matrices, backend
+):
+    fast = micrograd.compile(jacobian(f), ([1.0, 2.0, 3.0],), finite=finite, backend=backend, sparse=True)
+    assert fast.pattern == pattern
+    assert {x: fast([*x]).toarray().tolist() for x in matrices} == matrices
 
 
 @pytest.mark.parametrize(("function", "x", "matrix"), [

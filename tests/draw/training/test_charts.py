@@ -24,22 +24,15 @@ NUMBERS = [
 # A line of text
 
 
-def test_a_sparkline_is_logarithmic_where_it_can_be():
-    assert sparkline([1000.0, 100.0, 10.0, 1.0]) == "█▆▃▁"
-    assert sparkline([3.0, 2.0, 1.0, 0.0]) == "█▆▃▁"
-    assert sparkline([0.0, -7.0]) == "█▁"
-    assert sparkline([2.0, 2.0]) == "▁▁"
-    assert sparkline([]) == ""
-
-
-def test_of_many_numbers_a_sparkline_shows_means():
-    assert sparkline([0, 0, 7, 7, 0, 7, 0, 7], width=4) == "▁█▅▅"
-    assert len(sparkline(range(1001))) == 60
-
-
-def test_what_is_not_finite_is_an_x_and_changes_nothing_else():
-    assert sparkline([4.0, math.nan, 2.0, math.inf, 1.0]) == "█x▅x▁"
-    assert sparkline([math.nan]) == "x"
+@pytest.mark.parametrize(("numbers", "width", "line"), [
+    ([1000.0, 100.0, 10.0, 1.0], 60, "█▆▃▁"), ([3.0, 2.0, 1.0, 0.0], 60, "█▆▃▁"), ([0.0, -7.0], 60, "█▁"),
+    ([2.0, 2.0], 60, "▁▁"), ([], 60, ""), ([0, 0, 7, 7, 0, 7, 0, 7], 4, "▁█▅▅"), ([1.0] * 1001, 60, "▁" * 60),
+    ([4.0, math.nan, 2.0, math.inf, 1.0], 60, "█x▅x▁"), ([math.nan], 60, "x"),
+])  # fmt: skip
+def test_a_sparkline_is_logarithmic_where_it_can_be_of_means_if_they_are_many_and_an_x_is_not_finite(
+    numbers, width, line
+):
+    assert sparkline(numbers, width=width) == line
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "gbk", "ascii", "latin-1", None])
