@@ -7,7 +7,7 @@ through the protocols that these share. An array that C can read is used where i
 import ctypes
 import math
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, MappingView, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, MappingView, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from numbers import Real
@@ -159,7 +159,14 @@ def pack(batches: Sequence[Any], precision: Precision = DOUBLE, axes: Axes | Non
         return packed
     if len(batches) != (n := len(axes)):
         raise ValueError(f"the function takes {validation.counted(n, 'argument')}, not {len(batches)}")
-    columns = [_named(k, _column, *column, precision) for k, column in enumerate(zip(batches, axes, strict=True), 1)]
+    columns = []
+    for k, (batch, axis) in enumerate(zip(batches, axes, strict=True), 1):
+        try:
+            columns.append(_column(batch, axis, precision))
+        except (TypeError, OverflowError) as error:
+            found = trees.leaves("", batch[0] if isinstance(batch, tuple) and len(batch) == 1 else batch)
+            place = next((f" (at {path})" for path, x in found if path and not isinstance(x, Real)), "")
+            raise type(error)(f"argument {k}: {error}{place}") from None
     shapes, rows, buffers = zip(*columns, strict=True) if columns else ((), (), ())
     axes = tuple(map(_indices, range(n), axes, rows))
     lengths = [of if axis == 0 else len(axis) for axis, of in zip(axes, rows, strict=True) if axis is not None] or [1]
@@ -189,16 +196,6 @@ def _indices(k: int, axis: Any, rows: int) -> "int | array[int] | None":
                 came = f"in_axes[{k}] has the index {i}, but argument {k + 1}"
                 raise IndexError(f"{came} has {rows} rows, counted from 0")
     return array("q", indices.astype("q").tobytes() if of_numpy else indices)
-
-
-def _named(k: int, function: Callable[..., Any], batch: Any, *args: Any) -> Any:
-    """The function's result for the k-th argument. An error names it, and the place of anything but a number."""
-    try:
-        return function(batch, *args)
-    except (TypeError, OverflowError) as error:
-        found = trees.leaves("", batch[0] if isinstance(batch, tuple) and len(batch) == 1 else batch)
-        place = next((f" (at {path})" for path, x in found if path and not isinstance(x, Real)), "")
-        raise type(error)(f"argument {k}: {error}{place}") from None
 
 
 def _column(batch: Any, axis: Any, precision: Precision) -> tuple[Shape, int, Any]:

@@ -42,8 +42,12 @@ class Training:
 
     def __init__(self, function: Function, optimizer: Optimizer, engine: Engine | None = None) -> None:
         check_rule(optimizer)
-        self.function, self._optimizer = function, optimizer
-        self._parameters, self._indices = optimizer.parameters, _indices(function, optimizer)
+        self.function, self._optimizer, self._parameters = function, optimizer, optimizer.parameters
+        place = dict(zip(function.parameters, range(len(function.parameters)), strict=True))
+        if missing := [parameter for parameter in optimizer.parameters if parameter not in place]:
+            came = f"the optimizer changes {shown(missing[0])}, but this is not a parameter of the compiled function"
+            raise ValueError(f"{came}: give compile all parameters that the optimizer changes")
+        self._indices = [place[parameter] for parameter in optimizer.parameters]
         self._engine = engine or Engine(function.parameters, optimizer, lambda *of: function(*mapped(Value, of)))
         self._turn = threading.RLock()  # of the thread that takes a step
         self._block: ExitStack | None = None
@@ -137,13 +141,3 @@ class Training:
             raise ValueError("the optimizer was given other parameters during training: start another block for them")
         if is_held("frozen", now):
             raise RuntimeError("a step would change frozen parameters: leave the block of frozen() first")
-
-
-def _indices(function: Function, optimizer: Optimizer) -> list[int]:
-    """The positions of the optimizer's parameters among the function's. Raises ValueError if one is missing there."""
-    position = dict(zip(function.parameters, range(len(function.parameters)), strict=True))
-    try:
-        return [*map(position.__getitem__, optimizer.parameters)]
-    except KeyError as error:
-        came = f"the optimizer changes {shown(error.args[0])}, but this is not a parameter of the compiled function"
-        raise ValueError(f"{came}: give compile all parameters that the optimizer changes") from None

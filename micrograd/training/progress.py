@@ -31,10 +31,6 @@ class Progress(AbstractContextManager["Progress"]):
         if self.terminal:
             self._write("\n")
 
-    def begin(self) -> None:
-        """Begin to measure the speed, now that everything is compiled."""
-        self.begun = time.monotonic()
-
     def step(self, sampler: Sampler, loss: float, rate: float, has_ended: bool) -> None:
         """Report where the training is after some steps. `loss` is the mean in an epoch that has not ended.
 

@@ -119,15 +119,13 @@ def _candidates(cc: str | None) -> list[tuple[str, ...]]:
     """The commands to try, in order. `$CC` is a path, even one with spaces, or words; without it, the usual ones."""
     if cc:
         return [(cc,) if os.path.isfile(cc) else tuple(cc.split())]
-    found = [(name,) for name in ("cc", "gcc", "clang") if not _opens_a_dialog(name)]
+    # On a Mac without Apple's developer tools, these programs would only offer to install them.
+    is_bare = sys.platform == "darwin" and not _output("xcode-select", "-p")
+    names = [name for name in ("cc", "gcc", "clang") if not (is_bare and shutil.which(name) == f"/usr/bin/{name}")]
     ziglang = [(sys.executable, "-m", "ziglang", "cc")] if importlib.util.find_spec("ziglang") else []
     # On Windows, other compilers often lack headers, or build for another system.
+    found = [(name,) for name in names]
     return [*ziglang, *found] if sys.platform == "win32" else [*found, *ziglang]
-
-
-def _opens_a_dialog(name: str) -> bool:
-    """Whether a command would only offer to install Apple's developer tools, as on a Mac without them."""
-    return sys.platform == "darwin" and shutil.which(name) == f"/usr/bin/{name}" and not _output("xcode-select", "-p")
 
 
 def _output(*command: str) -> str | None:
