@@ -241,21 +241,6 @@ def test_a_damaged_library_is_built_anew(own_cache, fake, content):
     assert [built(), calls(), built(), calls()] == [42, 2, 42, 2]
 
 
-def open_to_a_group(cache, monkeypatch):
-    cache.mkdir(parents=True)
-    cache.chmod(0o770)
-
-
-def another_user(cache, monkeypatch):
-    cache.mkdir(parents=True, mode=0o700)
-    monkeypatch.setattr(os, "getuid", lambda: 12345)
-
-
-def a_file(cache, monkeypatch):
-    cache.parent.mkdir()
-    cache.write_text("mine")
-
-
 def no_home(cache, monkeypatch):
     def home():
         raise RuntimeError("Could not determine home directory.")
@@ -277,7 +262,10 @@ def read_only(cache, monkeypatch):
 
 
 NO_CACHE = [
-    (open_to_a_group, "others can write to it"), (another_user, "owned by someone else"), (a_file, "exists"),
+    (lambda cache, patch: [cache.mkdir(parents=True), cache.chmod(0o770)], "others can write to it"),
+    (lambda cache, patch: [cache.mkdir(0o700, True), patch.setattr(os, "getuid", lambda: 12345)],
+     "owned by someone else"),
+    (lambda cache, patch: [cache.parent.mkdir(), cache.write_text("mine")], "exists"),
     (no_home, "home directory"), (read_only, "Permission denied"),
 ]  # fmt: skip
 
