@@ -42,22 +42,16 @@ def same(found, expected):
     np.testing.assert_array_equal(np.signbit(found[known]), np.signbit(expected[known]))
 
 
-@pytest.mark.parametrize("name", UNARY)
-def test_functions_are_those_of_numpy(backend, name):
-    function, of_numpy = UNARY[name]
-    fast = micrograd.compile(function, (0.5,), backend=backend, errors="ieee")
+@pytest.mark.parametrize("name", [*UNARY, *BINARY])
+def test_functions_and_operations_are_those_of_numpy(backend, name):
+    function, of_numpy = UNARY[name] if name in UNARY else (BINARY[name], BINARY[name])
+    points = [*itertools.product(NUMBERS, repeat=1 if name in UNARY else 2)]
+    fast = micrograd.compile(function, (0.5, 1.0)[: len(points[0])], backend=backend, errors="ieee")
+    columns = [*zip(*points, strict=True)]
     with np.errstate(all="ignore"):
-        expected = of_numpy(np.array(NUMBERS))
-    same(fast.map(NUMBERS), expected)
-    same([fast(x) for x in NUMBERS], expected)
-
-
-@pytest.mark.parametrize("name", BINARY)
-def test_operations_are_those_of_numpy(backend, name):
-    fast = micrograd.compile(BINARY[name], (1.0, 1.0), backend=backend, errors="ieee")
-    xs, ys = map(np.array, zip(*itertools.product(NUMBERS, NUMBERS), strict=True))
-    with np.errstate(all="ignore"):
-        same(fast.map(xs, ys), BINARY[name](xs, ys))
+        expected = of_numpy(*map(np.array, columns))
+    same(fast.map(*columns), expected)
+    same([fast(*point) for point in points], expected)
 
 
 SMOOTH = [

@@ -10,7 +10,7 @@ from mpmath import iv, mp, mpf
 
 import micrograd
 from micrograd import Value, grad, gradcheck, hessian, hvp, jacobian, losses, nn, optim, scalar, viz, where
-from tests.helpers import every_point
+from tests.helpers import eager, every_point
 from tests.operations import OPERATIONS
 
 DIGITS = 50
@@ -37,14 +37,6 @@ def kinds(no_kinds):
     scalar.register(Decimal, OF_DECIMALS)
 
 
-def values_and_gradients(operation, numbers):
-    """The operation's value for numbers of a kind, and its derivatives."""
-    xs = [Value(x) for x in numbers]
-    result = operation.apply(*xs)
-    result.backward()
-    return result.data, [x.grad for x in xs]
-
-
 # Fifty digits
 
 
@@ -52,7 +44,7 @@ def values_and_gradients(operation, numbers):
 def test_values_and_gradients_have_fifty_digits(operation, point):
     with mp.workdps(DIGITS):
         numbers = [mpf(x) + mpf(x) / 3 * (operation.smooth(*(x * 4 / 3 for x in point))) for x in point]
-        value, gradients = values_and_gradients(operation, numbers)
+        value, gradients = eager(lambda xs: operation.apply(*xs), numbers)
         exact = operation.gradient(*numbers)
         pairs = [(value, operation.value(*numbers)), *zip(gradients, exact if len(point) > 1 else [exact], strict=True)]
         for ours, right in pairs:
@@ -91,7 +83,8 @@ def test_intervals_contain_the_value_and_the_derivatives(operation):
         if not operation.smooth(*point):
             continue
         width = RNG.choice([0.0, 1e-9, 1e-3])
-        value, gradients = values_and_gradients(operation, [iv.mpf([x - width, x + width]) for x in point])
+        intervals = [iv.mpf([x - width, x + width]) for x in point]
+        value, gradients = eager(lambda xs: operation.apply(*xs), intervals)
         exact = operation.gradient(*map(mpf, point))
         rights = [operation.value(*map(mpf, point)), *(exact if len(point) > 1 else [exact])]
         assert all(right in iv.mpf(found) for found, right in zip([value, *gradients], rights, strict=True))

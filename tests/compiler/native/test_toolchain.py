@@ -212,17 +212,12 @@ def test_a_compiler_that_only_claims_success_is_found_out(own_cache, fake, done)
     assert list(own_cache.iterdir()) == []
 
 
-def test_a_library_is_compiled_once(own_cache, fake):
+def test_a_library_is_compiled_once_for_each_text_compiler_flag_and_processor(own_cache, fake, monkeypatch):
     calls = fake('exec $REAL "$@"')
     assert [built(), built(), calls()] == [42, 42, 1]
     assert [built(43), calls()] == [43, 2]
     assert len(list(own_cache.iterdir())) == len(files(own_cache)) == 2
     assert stat.S_IMODE(own_cache.stat().st_mode) == 0o700
-
-
-def test_another_compiler_or_flag_or_processor_builds_anew(own_cache, fake, monkeypatch):
-    fake('exec $REAL "$@"')
-    built()
     calls = fake('exec $REAL "$@"', name="another-cc")
     assert [built(), calls()] == [42, 1]
     monkeypatch.setattr(toolchain, "FLAGS", [*toolchain.FLAGS, "-O1"])
