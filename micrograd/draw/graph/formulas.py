@@ -106,7 +106,7 @@ def _function(trace: Trace, results: Sequence[int]) -> str:
 
 # Formulas
 
-COMPARED = {"==": "=", "!=": "≠", "<=": "≤", ">=": "≥"}
+SYMBOLS = SIGNS | {"==": "=", "!=": "≠", "<=": "≤", ">=": "≥"}
 LEVELS = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "neg": 2, "**": 3}  # how tightly an operation binds its operands
 
 
@@ -138,5 +138,5 @@ def _expression(trace: Trace, line: int, result: int | None = None) -> tuple[str
         is_chain = trace.ops[operands[2]] == "where"  # whose last case is the one for all others
         return f"{inner(1, 1)} if {inner(0, 0)}, {inner(2, 0) if is_chain else f'otherwise {inner(2, 1)}'}", level
     if op in LEVELS or op in CONDITIONS:
-        return f"{inner(0, max(level, 1))} {(SIGNS | COMPARED).get(op, op)} {inner(1, level + (op in '-/%'))}", level
+        return f"{inner(0, max(level, 1))} {SYMBOLS.get(op, op)} {inner(1, level + (op in '-/%'))}", level
     return f"{op}({', '.join(inner(i, 0) for i in range(len(operands)))})", 4

@@ -29,9 +29,6 @@ def page(root: Value, learning_rate: float = 0.1, limit: float = LIMIT) -> str:
     learning_rate = positive("learning_rate", learning_rate)
     folded = Folded(root, limit)
     graph, names = folded.graph, all_names(folded)
-    for x in map(innermost, graph.values):
-        if math.isnan(real(x)) and x == x:
-            raise TypeError(f"a page computes with floats, and {number(x)} cannot become one: draw it with save_svg")
     numbered = [name if re.fullmatch(r"v\d+", name) else given for name, given in zip(names, folded.names, strict=True)]
     views = Views(folded, numbered, deep=True)
     numbers, operations = formulas.operations(graph.values[graph.first :])
@@ -68,8 +65,10 @@ def page(root: Value, learning_rate: float = 0.1, limit: float = LIMIT) -> str:
 
 
 def _number(x: Any) -> float | str:
-    """A number for JSON: an infinity or NaN as a string, other kinds of numbers as the nearest float."""
-    return x if math.isfinite(x := real(x)) else str(x)
+    """A number for JSON: the nearest float, or an infinity or NaN as a string. Raises TypeError for anything else."""
+    if math.isnan(found := real(x)) and (x := innermost(x)) == x:
+        raise TypeError(f"a page computes with floats, and {number(x)} cannot become one: draw it with save_svg")
+    return found if math.isfinite(found) else str(found)
 
 
 def _trained(folded: Folded) -> list[int]:

@@ -422,9 +422,8 @@
   function save() {
     const { parameters } = states[now.model].answer;
     if (!parameters.every(Number.isFinite)) return notice("Some parameters are not finite: press Reset before you save.");
-    // In the file of a model, a number other than the version says which parameter is there.
-    const filled = (key, part) => (typeof part === "number" && key !== "version" ? parameters[part] : part);
-    const file = `${JSON.stringify(models[now.model].file, filled)}\n`;
+    let filled = 0; // of the zeros in the file of a model, each in the place of a parameter
+    const file = `${JSON.stringify(models[now.model].file, (_, part) => (part === 0 ? parameters[filled++] : part))}\n`;
     const address = URL.createObjectURL(new Blob([file], { type: "application/json" }));
     html("a", { href: address, download: "model.json" }).click();
     setTimeout(() => URL.revokeObjectURL(address), 1000);

@@ -4,7 +4,6 @@ This JavaScript and worker.js are part of the data in the page, and page.js make
 """
 
 import base64
-import copy
 import json
 import re
 import zlib
@@ -197,12 +196,8 @@ def _starts(model: Any, parameters: list[Value]) -> list[float | None]:
 
 
 def _file(model: Any) -> Any:
-    """What `nn.save` would write, or the state dict if it cannot, with the index of each parameter as its number."""
+    """What `nn.save` would write, or the state dict if it cannot, with a 0 in place of each parameter."""
     try:
-        numbered = copy.deepcopy(model)
-        for i, parameter in enumerate(numbered.parameters()):
-            parameter.data = float(i)
-        return document(numbered)
-    except (AttributeError, TypeError, ValueError, RecursionError):
-        paths = model.named_parameters() if isinstance(model, Module) else []
-        return {name: i for i, (name, _) in enumerate(paths)}
+        return json.loads(json.dumps(document(model)), parse_float=lambda _: 0)
+    except (ValueError, OverflowError, RecursionError):
+        return {name: 0 for name, _ in model.named_parameters()} if isinstance(model, Module) else {}
