@@ -117,9 +117,10 @@ def _expression(trace: Trace, line: int, result: int | None = None) -> tuple[str
     if line in trace.leaves:
         return f"{{{trace.leaves[line][1]}}}", 4
     if line in trace.constants:
-        constant = trace.constants[line]
-        return (str(constant).lower() if isinstance(constant, bool) else number(constant, 9)), 4 if constant >= 0 else 1
+        return number(constant := trace.constants[line], 9), 4 if constant >= 0 else 1
     op, operands = trace.ops[line], trace.operands[line]
+    if op == "max":  # of a row
+        operands = trace.operands[operands[0]]
     level = LEVELS.get(op, 1 if op in CONDITIONS else 0 if op == "where" else 4)
 
     def inner(i: int, least: int) -> str:

@@ -120,6 +120,7 @@ def test_formulas_are_what_the_engine_computes(tmp_path):
     assert formulas(-x) == ["−{0}", ["−1"]]
     assert formulas(x.relu()) == ["relu({0})", ["0 if {0} ≤ 0, otherwise 1"]]
     assert formulas(maximum(x, y))[1][0] == "0 if {0} < {1}, 1 if {0} > {1}, otherwise 0.5"
+    assert formulas(maximum(x, y, x))[0] == "max({0}, {1}, {2})"
     assert formulas(dot([x], [y], 1.0)) == ["{2} + {0} × {1}", ["{1}", "{0}", "1"]]
     assert formulas(where(False, x, y)) == ["{1}", ["0", "1"]]
     assert formulas(take([x, y], 1)) == ["{0}", ["1"]]
