@@ -66,7 +66,6 @@ class Batch:
         self.pointers = (ctypes.c_void_p * (2 * len(self.buffers)))()
         self.pointers[::2] = [*map(address, self.buffers)]
         self.pointers[1::2] = [address(axis) if type(axis) is array else None for axis in self.axes]
-        self.address = ctypes.addressof(self.pointers)
 
     def __len__(self) -> int:
         return self.n

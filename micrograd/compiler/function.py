@@ -16,7 +16,7 @@ from typing import Any
 from micrograd import scalar
 from micrograd.compiler.calls import FAILURES, Code, Example
 from micrograd.compiler.dataset import Batch, Buckets, Shapes, TracedError, bucket_by_shape, pack, shape_error
-from micrograd.compiler.dtype import DOUBLE
+from micrograd.compiler.dtype import DOUBLE, named
 from micrograd.compiler.frontend.graph import CallSpec, Graph, traced
 from micrograd.compiler.frontend.interpret import failure
 from micrograd.compiler.frontend.redirect import any_block, data_buffer, is_free
@@ -72,7 +72,7 @@ class Function:
         self._prepared = defaultdict[CallSpec, list[Example]](list)  # prepared by earlier calls, and free
         self._shapes = pack([(argument,) for argument in example_args]).shapes
         self.in_c = _becomes_c(options.backend, is_required=options.backend.name == "c")
-        self.precision = options.precision if self.in_c else DOUBLE
+        self.precision = named(options.backend.precision) if self.in_c else DOUBLE
         self._keep(self._shapes, self._traced(self._shapes))
 
     @property

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from micrograd.compiler.dtype import Precision, named
+from micrograd.compiler.dtype import named
 from micrograd.core.errors import shown
 from micrograd.support import validation
 
@@ -71,11 +71,6 @@ class Options:
         validation.flag("finite", self.finite), validation.flag("sparse", self.sparse)
         if self.errors not in ("raise", "ieee"):
             raise ValueError(f"errors is {shown(self.errors)}: expected 'raise' or 'ieee'")
-
-    @property
-    def precision(self) -> Precision:
-        """The type of the numbers in generated code."""
-        return named(self.backend.precision)
 
     def axes(self, n: int) -> tuple[int | None, ...]:
         """`in_axes` for each of n arguments. Raises ValueError if they are not as `compile` says."""

@@ -126,12 +126,10 @@ class Training:
         return [total / len(batch)]
 
     def values(self) -> list[float]:
-        """The losses of the validation examples; the engine computes them if one fails or is not finite."""
+        """The losses of the validation examples; the engine computes them if one fails."""
         assert self.validation is not None
         with suppress(ArithmeticError, ValueError):
-            losses = [loss for batch in self.validation.batches for loss in self.function._values(batch).tolist()]
-            if all(map(math.isfinite, losses)):
-                return losses
+            return [loss for batch in self.validation.batches for loss in self.function._values(batch).tolist()]
         return self._engine.values()
 
     def _check_parameters(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from micrograd._version import __version__
 from micrograd.compiler.dataset import Batch, address
-from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision
+from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision, named
 from micrograd.compiler.frontend.graph import CallSpec, Graph
 from micrograd.compiler.native.toolchain import ahead, build
 from micrograd.compiler.options import Options
@@ -57,9 +57,8 @@ class NativeCode:
     """
 
     def __init__(self, graph: Graph, options: Options) -> None:
-        check_constants(graph, options.precision)
-        self.graph = graph
-        self.options, self.precision = options, options.precision
+        self.graph, self.options, self.precision = graph, options, named(options.backend.precision)
+        check_constants(graph, self.precision)
         self._shared = [axis is None for axis in options.axes(len(graph.shapes))]
         self._programs: dict[tuple[CallSpec, bool], Program] = {}  # by whether many examples are computed at once
         self._libraries: dict[tuple[CallSpec, int], Callable[[], Library]] = {}  # by how many vectors of examples are
@@ -166,7 +165,9 @@ class NativeCall:
         self._in_place: Any = ()  # the parameters, if C reads them where they are: a buffer, or () if there are none
         self._fill: Any = None  # otherwise, it packs them into the call's own buffer, and `_in_place` is None
         g = None if gradients is None else address(gradients) or address(results)  # NULL if it is empty
-        self._arguments = CallArguments(None, packed.address, None, seed, g, address(results), address(work), packed.n)
+        self._arguments = CallArguments(
+            None, ctypes.addressof(packed.pointers), None, seed, g, address(results), address(work), packed.n
+        )
         self._go: Callable[[], int] = partial(library.run, ctypes.addressof(self._arguments))
 
     @property
