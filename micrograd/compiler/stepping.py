@@ -64,7 +64,7 @@ class Loop(Protocol):
     """What takes the steps of a training run."""
 
     def take(self, sampler: Sampler, rates: Sequence[float]) -> Sequence[float]:
-        """Take steps at these learning rates, up to one that fails, and count them. Returns their losses.
+        """Take some steps at these learning rates, up to one that fails, and count them. Returns their losses.
 
         A step that fails changes nothing. If it is the first, generated code returns no losses. The engine then takes
         it, and raises NotFinite if a loss or a parameter is not finite, or whatever the model, the loss or the

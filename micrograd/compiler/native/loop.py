@@ -27,6 +27,7 @@ from micrograd.compiler.targets.c_runtime import FOR_TILES, PARTS, definitions
 from micrograd.optim import Optimizer, check_moments
 
 NO_STATE = nullcontext()  # of a generator
+MOST = 4096  # steps in a call
 TRAIN = ctypes.CFUNCTYPE(ctypes.c_int64, POINTER)  # arguments
 
 
@@ -81,12 +82,12 @@ class NativeLoop:
         (p, spare_p), (g, spare_g) = map(address, self._numbers), map(address, grads)
         self._first = p
         self._pairs = [(pair, pair[:]) for pair in (self._numbers, self._data, self._grads)]
+        self._rates, self._losses = DOUBLE.zeros(MOST), DOUBLE.zeros(MOST)
         self._arguments = LoopArguments(
-            p=p, spare_p=spare_p, g=g, spare_g=spare_g, ranges=address(ranges), n=n, n_ranges=len(ranges) // 2,
-            n_examples=1, size=1,
+            p=p, spare_p=spare_p, g=g, spare_g=spare_g, ranges=address(ranges), rates=address(self._rates),
+            losses=address(self._losses), n=n, n_ranges=len(ranges) // 2, n_examples=1, size=1,
         )  # fmt: skip
         self._address, self._ranges = ctypes.addressof(self._arguments), ranges  # to which the arguments point
-        self._rates = self._losses = array("d")
         self._bound: tuple[Any, ...] = (None,)  # the sampler of the examples, and what else the arguments point to
 
     @contextmanager
@@ -122,6 +123,7 @@ class NativeLoop:
         self._prepare()
         if sampler is not self._bound[0]:
             self._bind(sampler)
+        rates = rates[:MOST]
         rng = sampler.rng if len(rates) > sampler.left else None  # no epoch begins
         if rng is not None and rng is not random and type(rng) is not random.Random:  # C does not know how it shuffles
             sampler.next()
@@ -173,15 +175,11 @@ class NativeLoop:
         Where no examples are bound, the gradients are given, and the losses are 0. `rng` shuffles the examples for each
         new epoch.
         """
-        n, arguments, attributes = len(rates), self._arguments, vars(self._optimizer)
+        arguments, attributes = self._arguments, vars(self._optimizer)
         self._train = self._train or TRAIN(("train", self._wait()))
-        if n > len(self._rates):
-            buffers = array("d", rates), array("d", rates)
-            places = [*map(address, buffers)]  # first, so that no Ctrl-C comes between the buffers and their places
-            (self._rates, self._losses), (arguments.rates, arguments.losses) = buffers, places
         for i, rate in enumerate(rates):
             self._rates[i] = rate
-        arguments.steps, arguments.taken = n, self._optimizer.steps
+        arguments.steps, arguments.taken = len(rates), self._optimizer.steps
         with self._storage.lock, random_state(rng) if rng else NO_STATE as arguments.random:
             try:
                 done = self._train(self._address)
