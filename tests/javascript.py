@@ -23,7 +23,7 @@ def in_node(directory, script):
     path.write_text(f"{script}\nprocess.stdout.write({AS_JSON});\n", encoding="utf-8")
     done = subprocess.run([NODE, path], cwd=directory, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    return parsed(done.stdout)
+    return numbers(json.loads(done.stdout))
 
 
 def exported(directory, fast, expression, **options):
@@ -35,12 +35,8 @@ def exported(directory, fast, expression, **options):
     return in_node(directory, f"{imports}const {{ forward, parameters }} = model, results = {expression};")
 
 
-def parsed(text):
-    """The results that AS_JSON has written, with numbers as floats."""
-    return numbers(json.loads(text))
-
-
 def numbers(tree):
+    """The results that AS_JSON has written, with numbers as floats."""
     if isinstance(tree, dict):
         return {key: numbers(branch) for key, branch in tree.items()}
     if isinstance(tree, list):

@@ -35,7 +35,7 @@ for name in known_or_chosen if options.redraw else chosen or GROUPS:
     known = options.redraw and name not in chosen
     for result in results[name] if known else map(run, module.benchmarks()):
         measured.append(result)
-        print(*page.text(result), "", sep="\n", flush=True)
+        print(*page.lines(page.table(result)), "", sep="\n", flush=True)
     machines[name] = machines[name] if known else page.machine()
     groups[name] = module.__doc__.strip(), measured
 

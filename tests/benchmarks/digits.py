@@ -7,7 +7,7 @@ takes its batches from a DataLoader as in its tutorials, or by index.
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tests.benchmarks.arrays import pytorch_mlp
@@ -109,24 +109,19 @@ def pytorch(epochs: int, loads: bool) -> Measure:
 
     xs, ys = map(torch.tensor, digits(MANY))
     xs = xs.double()
-    drawn = orders(MANY, epochs)
+    data, drawn = TensorDataset(xs, ys), orders(MANY, epochs)
 
-    def loaded() -> Iterator[Iterable[Any]]:
-        order: list[int] = []
-        loader = DataLoader(TensorDataset(xs, ys), BATCH_SIZE, sampler=order)
-        for order[:] in drawn:
-            yield loader
-
-    def indexed() -> Iterator[Iterable[Any]]:
-        for order in drawn:
-            yield ((xs[batch], ys[batch]) for batch in torch.tensor(order).split(BATCH_SIZE))
+    def batches_of(order: list[int]) -> Iterable[Any]:
+        if loads:
+            return DataLoader(data, BATCH_SIZE, sampler=order)
+        return ((xs[batch], ys[batch]) for batch in torch.tensor(order).split(BATCH_SIZE))
 
     def train() -> float:
         model, parameters = pytorch_mlp(SIZES, MOST)
         optimizer = torch.optim.SGD(parameters, LEARNING_RATE, momentum=MOMENTUM)
-        for epoch in loaded() if loads else indexed():
+        for order in drawn:
             total = 0.0
-            for x, y in epoch:
+            for x, y in batches_of(order):
                 loss = cross_entropy(model(x), y)
                 optimizer.zero_grad()
                 loss.backward()

@@ -72,15 +72,11 @@ def in_brief(group: Sequence[Measured]) -> Iterator[str]:
             of_program[other.name].append(ratio)
             if ratio < 1:
                 behind.append(f"- {m.benchmark.title}: {other.name} takes {charts.times(ratio)} times as long")
-    yield from _row(["", *(f"{name} ÷ ours" for name in others)])
-    yield from _row(["---", *["---:"] * len(others)])
+    rows = [["", *(f"{name} ÷ ours" for name in others)]]
     for program, found in ratios.items():
-        yield from _row(
-            [
-                program,
-                *(" to ".join(dict.fromkeys(map(charts.times, (min(r), max(r))))) if r else "" for r in found.values()),
-            ]
-        )
+        ends = [dict.fromkeys(map(charts.times, (min(r), max(r)))) if r else () for r in found.values()]
+        rows.append([program, *map(" to ".join, ends)])
+    yield from lines(rows)
     yield "\nWe lose here:\n" if behind else "\nWe lose nowhere."
     yield from behind
 
@@ -93,14 +89,12 @@ def tables(group: Sequence[Measured]) -> Iterator[Iterator[list[str]]]:
         yield from map(table, group)
 
 
-def text(measured: Measured) -> Iterator[str]:
-    """The table for a terminal."""
-    title, *rows = table(measured)
-    yield f"{title[0]:<62}" + "".join(f" {column:>25}" for column in title[1:])
-    for name, *columns in rows:
-        yield f"  {name:<60}" + "".join(
-            f" {column:>{max(25, len(head))}}" for head, column in zip(title[1:], columns, strict=True)
-        )
+def lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """A table in Markdown."""
+    for i, row in enumerate(rows):
+        yield f"| {' | '.join(row)} |"
+        if i == 0:
+            yield f"| --- | {' | '.join(['---:'] * (len(row) - 1))} |"
 
 
 def markdown(machines: dict[str, str], groups: dict[str, tuple[str, list[Measured]]]) -> Iterator[str]:
@@ -123,11 +117,8 @@ def markdown(machines: dict[str, str], groups: dict[str, tuple[str, list[Measure
         yield f"## {name}\n\n{about}\n"
         if machines[name] != usual:
             yield f"Measured with {machines[name]}.\n"
-        for head, *rows in tables(measured):
-            yield from _row(head)
-            yield from _row(["---", *["---:"] * (len(head) - 1)])
-            for row in rows:
-                yield from _row(row)
+        for each in tables(measured):
+            yield from lines(each)
             yield ""
 
 
@@ -188,10 +179,6 @@ def recalled(text: str) -> tuple[dict[str, str], dict[str, list[Measured]]]:
 
 def _over() -> Measure:
     raise NotImplementedError("what is recalled was measured before, and cannot be measured again")
-
-
-def _row(columns: Iterable[str]) -> Iterator[str]:
-    yield f"| {' | '.join(columns)} |"
 
 
 def _version(library: str) -> str:

@@ -28,14 +28,11 @@ def names(text, section):
 def parameters(node):
     """The names that a function, or the making of an object, takes."""
     if isinstance(node, ast.ClassDef):
-        fields = [part.target.id for part in node.body if isinstance(part, ast.AnnAssign) and is_dataclass(node)]
+        is_dataclass = any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list)
+        fields = [part.target.id for part in node.body if isinstance(part, ast.AnnAssign) and is_dataclass]
         made = [name for part in node.body if getattr(part, "name", "") == "__init__" for name in parameters(part)]
         return fields + made
     return [argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)]
-
-
-def is_dataclass(node):
-    return any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list)
 
 
 def test_what_is_raised_exists():
