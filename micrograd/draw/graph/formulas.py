@@ -71,6 +71,8 @@ CALLS: dict[str, Callable[..., Any]] = {
 # The formulas of operations that the engine computes in another way, which is accurate but harder to read.
 TEXTBOOK: dict[str, Callable[[range], tuple[str, list[str]]]] = {
     "tanh": lambda places: ("tanh({0})", ["1 − {y}²"]),
+    "//": lambda places: ("floor({0} ÷ {1})", ["0", "0"]),
+    "%": lambda places: ("{0} % {1}", ["1", "−floor({0} ÷ {1})"]),
     "atan2": lambda places: ("atan2({0}, {1})", ["{1} ÷ ({1}² + {0}²)", "−({0} ÷ ({1}² + {0}²))"]),
     "logsumexp": lambda places: (
         f"log({' + '.join(map('exp({{{}}})'.format, places))})",
