@@ -116,6 +116,14 @@ def symbols(
     What this thread sets within the block is forgotten after it.
     """
     before, table = _thread.table, Table(index, {"data": data, "grad": grad}, finds)
+
+    def end() -> None:
+        _thread.table = before
+        with GRADIENT_LOCK:
+            _tables[:] = [other for other in _tables if other is not table]
+            for name in _HOOKS.keys() & vars(Value) if not _tables else ():
+                delattr(Value, name)  # which a base class has
+
     try:
         with GRADIENT_LOCK:
             _tables.append(table)
@@ -124,11 +132,11 @@ def symbols(
         _thread.table = table
         yield table
     finally:
-        _thread.table = before
-        with GRADIENT_LOCK:
-            _tables[:] = [other for other in _tables if other is not table]
-            for name in _HOOKS.keys() & vars(Value) if not _tables else ():
-                delattr(Value, name)  # which a base class has
+        try:  # not in a function, which a Ctrl-C could interrupt as it begins
+            end()
+        except KeyboardInterrupt:
+            end()
+            raise
 
 
 @contextmanager
@@ -140,25 +148,34 @@ def held(state: str, values: Sequence[Value], **buffers: Sequence[memoryview]) -
     """
     block = Block(state, values, buffers)
     before = _bits(block).tolist()
-    with GRADIENT_LOCK:
-        if state == "stored" and is_held(state, values):
-            raise ValueError(
-                "another training block in C holds a parameter of this function: leave that block first, give each "
-                "function only the parameters that its optimizer changes, or train in Python or eagerly"
-            )
-        _blocks.append(block)
-    try:
-        assign(values, "__class__", map(_class_for, map(type, values)))
-        yield block
-    finally:
+
+    def end() -> None:
         with GRADIENT_LOCK:
-            data, grads = [block.buffers.get(name, [()])[0] for name in _SLOTS]
-            changed = list(map(ne, before, _bits(block)))
-            deque(map(_SLOTS["data"].__set__, compress(values, changed), compress(data, changed)), 0)
-            deque(map(_SLOTS["grad"].__set__, values, grads), 0)
-            _blocks.remove(block)
+            if block in _blocks:
+                data, grads = [block.buffers.get(name, [()])[0] for name in _SLOTS]
+                changed = list(map(ne, before, _bits(block)))
+                deque(map(_SLOTS["data"].__set__, compress(values, changed), compress(data, changed)), 0)
+                deque(map(_SLOTS["grad"].__set__, values, grads), 0)
+                _blocks.remove(block)
             plain = block.index.keys() - chain(*[other.index for other in _blocks])
             assign(plain, "__class__", [getattr(value, "_plain_class", type(value)) for value in plain])
+
+    try:
+        with GRADIENT_LOCK:
+            if state == "stored" and is_held(state, values):
+                raise ValueError(
+                    "another training block in C holds a parameter of this function: leave that block first, give each "
+                    "function only the parameters that its optimizer changes, or train in Python or eagerly"
+                )
+            _blocks.append(block)
+            assign(values, "__class__", map(_class_for, map(type, values)))
+        yield block
+    finally:
+        try:  # not in a function, which a Ctrl-C could interrupt as it begins
+            end()
+        except KeyboardInterrupt:
+            end()
+            raise
 
 
 def _bits(block: Block) -> memoryview:
