@@ -28,8 +28,8 @@ class UpdateKernel:
 
     `trace` is the traced rule, which begins with clipping if the optimizer clips; `results` are its lines for the new
     parameter and moments. `uniform` has the lines that are the same for all parameters, and `before` has the ones that
-    other lines or the results use. `moments` are the names of the moments; those after the first `n_changed` do not
-    change. Anything else that the rule reads is constant.
+    other lines or the results use. `moments` are the names of the moments. Anything else that the rule reads is
+    constant.
 
     Raises TypeError if the rule does more than return these numbers, or is not the same for each parameter and step.
     """
@@ -47,8 +47,6 @@ class UpdateKernel:
         used = {*self.results, *[i for id in varying for i in operands[id]]}
         self.before = sorted(id for id in used & self.uniform if operands[id])
         self.moments, self.learning_rate = list(optimizer.moments), optimizer.learning_rate
-        changed = [k for k in range(len(self.moments)) if self.trace.leaves.get(self.results[1 + k]) != ("x", 2 + k)]
-        self.n_changed = max(changed, default=-1) + 1
 
     def computed(
         self, name: Callable[[int], str], templates: Mapping[str, str], *, head: bool
@@ -68,9 +66,8 @@ class UpdateKernel:
         lines = [f"const real x{i} = {place};" for i, place in enumerate([places[0], "g[i]", *places[1:]])]
         lines += self._lines("real", self.computed(name, words, head=False))
         for k, (place, id) in enumerate(zip(places, self.results, strict=True)):
-            lines.append(f"const real r{k} = {name(id)};")
-            if k <= self.n_changed:  # the others are moments that stay as they are
-                lines.append(f"next{place[1:]} = r{k};")
+            if k == 0 or self.trace.leaves.get(id) != ("x", 1 + k):  # else a moment stays as it is
+                lines += [f"const real r{k} = {name(id)};", f"next{place[1:]} = r{k};"]
                 lines += [f"failed |= r{k} - r{k} != 0;"] * (k > 0 and precision != DOUBLE)
         before = self.computed(partial(self.name, literal=DOUBLE.literal), templates(vectors=False), head=True)
         head = "".join(f"    {line}\n" for line in self._lines("double", before))
