@@ -249,7 +249,7 @@ def show(kernel: Sequence[Step]) -> str:
 
 def _lines(step: Step, depth: int) -> Iterator[str]:
     if isinstance(step, Loop):
-        yield f"for {_counter(depth)} in {_rounds(step)}:"
+        yield f"for {_counter(depth)} in {_index(step.rounds)}:"
         for inner in step.body:
             yield from (f"    {line}" for line in _lines(inner, depth + 1))
     elif isinstance(step, Switch):
@@ -284,9 +284,9 @@ def _text(value: Any) -> str:
     if isinstance(value, Call):
         operands = list(map(_text, value.operands))
         sign = general(value.op)
-        return (
-            f"({operands[0]} {sign} {operands[1]})" if sign in INFIX else f"{sign}({', '.join(map(_bare, operands))})"
-        )
+        if sign in INFIX:
+            return f"({operands[0]} {sign} {operands[1]})"
+        return f"{sign}({', '.join(map(_bare, operands))})"
     if isinstance(value, Loop):
         return f"{_text(value.body[0])} for {_counter(len(value.body[0].strides) - 1)} in {value.rounds}"
     if value.array[0] == "=":
@@ -294,7 +294,9 @@ def _text(value: Any) -> str:
     return f"{value.array}[{_index(value)}]"
 
 
-def _index(value: Ref) -> str:
+def _index(value: int | Ref) -> str:
+    if isinstance(value, int):
+        return str(value)
     factors = {1: "", -1: "-"}
     terms = [f"{factors.get(s, s)}{_counter(d)}" for d, s in enumerate(value.strides) if s and isinstance(s, int)]
     terms += [f"{list(s)}[{_counter(d)}]" for d, s in enumerate(value.strides) if not isinstance(s, int)]
@@ -303,16 +305,12 @@ def _index(value: Ref) -> str:
     return "+".join(terms).replace("+-", "-")
 
 
-def _rounds(loop: Loop) -> str:
-    return str(loop.rounds) if isinstance(loop.rounds, int) else _index(loop.rounds)
-
-
 def _sum(terms: Sequence[Term | Loop], depth: int) -> str:
     texts = []
     is_largest = start(terms).array == "=-inf"
     for term in terms:
         if isinstance(term, Loop):
-            of_all = f"({_sum(term.body, depth + 1)} for {_counter(depth)} in {_rounds(term)})"
+            of_all = f"({_sum(term.body, depth + 1)} for {_counter(depth)} in {_index(term.rounds)})"
             texts.append(f"largest{of_all}" if is_largest else f"+ sum{of_all}")
         elif is_largest:
             texts.append(_text(term.factors[0]))
