@@ -19,7 +19,7 @@ from typing import Any
 from micrograd import scalar
 from micrograd.core import errors
 from micrograd.core.errors import raise_with_context
-from micrograd.core.gradients import closure_error, has_value, topological_order
+from micrograd.core.gradients import closure_error, has_value
 from micrograd.core.levels import active_levels, normalize_leaves
 from micrograd.engine import Value
 from micrograd.support.arrays import array_of
@@ -133,7 +133,7 @@ class Sweeps:
         self._variables, self._outputs = variables, outputs
         end = Value(0.0)
         end._prev = tuple(outputs)
-        nodes, leaves = topological_order(end)
+        nodes, leaves = end._topological_order()
         self._nodes = nodes[:-1]
         normalize_leaves(leaves)
 

@@ -15,7 +15,6 @@ Order = tuple[list[Any], list[Any]]
 
 
 class _Hooks(threading.local):
-    order: Callable[[Any], Order] | None = None  # sorts graphs
     scan: Callable[..., Any] | None = None  # runs the rounds of a scan
     rows: Any = None  # makes one operand of many
 
@@ -25,12 +24,6 @@ hooks = _Hooks()
 
 def nothing(grad: Any) -> None:
     """The `_backward` of a leaf: there are no operands to pass its gradient on to."""
-
-
-def topological_order(root: Any) -> Order:
-    """The graph of a Value, sorted for a backward pass."""
-    order: Order = hooks.order(root) if hooks.order else root._topological_order()
-    return order
 
 
 @contextmanager
@@ -63,16 +56,16 @@ def closure_error(nodes: list[Any]) -> TypeError:
 
 
 @contextmanager
-def backward_pass(root: Any) -> Iterator[Iterator[Any]]:
-    """Sort the graph of `root`, set all its gradients to 0, and yield its computed nodes, `root` first.
+def backward_pass(root: Any, order: Order | None = None) -> Iterator[Iterator[Any]]:
+    """Sort the graph of `root` unless given its `order`, set all its gradients to 0, and yield its computed nodes.
 
-    At the end of the block, each leaf's old gradient is added to its new one in a single addition, so calling backward
-    twice doubles it exactly. Constants keep their old gradients. After an error in the block, all leaves do, and the
-    error names the operation whose closure failed.
+    `root` comes first. At the end of the block, each leaf's old gradient is added to its new one in a single addition,
+    so calling backward twice doubles it exactly. Constants keep their old gradients. After an error in the block, all
+    leaves do, and the error names the operation whose closure failed.
     """
     if isinstance(root.data, HasLevel):
         check_active(root._level)
-    computed, leaves = topological_order(root)
+    computed, leaves = order or root._topological_order()
     zero = scalar.zero(root.data)
     with GRADIENT_LOCK:  # threads may share leaves
         normalize_leaves(leaves)  # NumPy's numbers become Python's

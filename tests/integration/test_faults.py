@@ -52,7 +52,7 @@ def test_eight_threads_that_train_eight_networks_get_the_numbers_of_one(way):
     assert gc.isenabled()
 
 
-BLOCKS = STATES | {"hooked": lambda value: gradients.hooked(order=id), "unwatched": lambda value: collector.gc_paused()}
+BLOCKS = STATES | {"hooked": lambda value: gradients.hooked(rows=id), "unwatched": lambda value: collector.gc_paused()}
 
 
 @pytest.mark.parametrize("block", ["traced", "stored", "frozen", "hooked", "unwatched"])
@@ -62,7 +62,7 @@ def test_ctrl_c_at_each_moment_of_a_block_leaves_nothing_behind(block):
         with ctrl_c, BLOCKS[block](value):
             pass
         assert (type(value), {*vars(Value)} & {*redirect._HOOKS}) == (Value, set())
-        assert not any((redirect._blocks, redirect._tables, redirect._thread.table, gradients.hooks.order))
+        assert not any((redirect._blocks, redirect._tables, redirect._thread.table, gradients.hooks.rows))
         assert gc.isenabled()
 
 

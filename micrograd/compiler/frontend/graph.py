@@ -20,7 +20,7 @@ from micrograd.compiler.frontend.rows import ALL, NOTHING, Rows, RowSymbol, join
 from micrograd.compiler.frontend.tracer import PLAIN, Argument, Slice, Symbol, Trace, TraceError
 from micrograd.compiler.options import DEFAULTS, Options
 from micrograd.core.errors import PlainNumberError, shown, users_line
-from micrograd.core.gradients import Order, hooked
+from micrograd.core.gradients import backward_pass, hooked
 from micrograd.engine import Value
 from micrograd.support.signals import assign
 from micrograd.support.trees import Shape, flat, places, shape_of, size, unflatten
@@ -166,9 +166,7 @@ def _trace(
             graph.forward_end = len(trace.ops)
             _check_assigned(rows)
             if graph.is_differentiable:
-                order = _in_order(nodes, leaves) if is_own else nodes
-                with hooked(order=lambda _: (order, leaves)):
-                    _differentiate(graph, values[0], [*nodes, *inputs], inputs, rows)
+                _differentiate(graph, values[0], nodes, leaves, inputs, rows)
     if trace.refused:  # the function, or one of the user's closures, caught the error
         raise trace.refused
     return list(table.made.values())
@@ -180,17 +178,11 @@ def _results(graph: Graph, function: Callable[..., Any], scan: Any) -> tuple[lis
     remaining = iter(inputs)
     arguments = [unflatten(remaining, shape) for shape in graph.shapes]
     assign(inputs, "__class__", repeat(Argument))
-    with hooked(order=_order, scan=scan):
+    with hooked(scan=scan):
         result = _called(function, arguments)
     assign(inputs, "__class__", repeat(Node))  # from here on, hashed as fast as others
     graph.output_shape = shape_of(result)
     return inputs, flat(result)
-
-
-def _order(root: Value) -> Order:
-    """The order of a backward pass within the function."""
-    nodes, leaves = root._topological_order()
-    return (_in_order(nodes, leaves) if have_own_closures(nodes) else nodes), leaves
 
 
 def _check_assigned(rows: Rows) -> None:
@@ -205,8 +197,10 @@ def _check_assigned(rows: Rows) -> None:
             )
 
 
-def _differentiate(graph: Graph, result: Any, nodes: Sequence[Value], inputs: Sequence[Value], rows: Rows) -> None:
-    """Record the gradients of the result. The `nodes` have the inputs, too."""
+def _differentiate(
+    graph: Graph, result: Any, nodes: list[Value], leaves: list[Value], inputs: Sequence[Value], rows: Rows
+) -> None:
+    """Record the gradients of the result, which was computed by these nodes from these leaves."""
     trace, index, gradients = graph.trace, rows.table.index, rows.table.numbers["grad"]
     # A backward() within the function has left gradients on these: add to them.
     begun = {
@@ -215,7 +209,11 @@ def _differentiate(graph: Graph, result: Any, nodes: Sequence[Value], inputs: Se
     gradients.update(begun)
     for x in inputs:
         x.grad = 0  # what such a backward() has left on an argument is not part of the gradient
-    (result if isinstance(result, Value) else Value(result)).backward(trace.leaf("seed"))
+    root = result if isinstance(result, Value) else Value(result)
+    with backward_pass(root, (_in_order(nodes, leaves) if trace.keeps else nodes, leaves)) as ordered:
+        root.grad += trace.leaf("seed")
+        for node in ordered:
+            node._backward(node.grad)
     graph.rows = rows.added()
     graph.argument_gradients = [trace.id(x.grad) for x in inputs]
     for p, grad in gradients.items():
@@ -224,7 +222,7 @@ def _differentiate(graph: Graph, result: Any, nodes: Sequence[Value], inputs: Se
             graph.parameter_gradients[i] = trace.id(grad if p in begun else trace.leaf("g", i) + grad)
     graph.gradients = {line: trace.leaf("p", i).id for i, line in graph.parameter_gradients.items()} | {
         node.grad.id: node.data.id
-        for node in reversed(nodes)
+        for node in reversed([*nodes, *inputs])
         if type(node.data) is type(node.grad) is Symbol and node.data.id not in trace.constants
     }
     graph.scales_with_seed = bool(trace.keeps and not begun) or _scales_with_seed(graph)
