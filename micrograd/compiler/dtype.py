@@ -13,11 +13,10 @@ LARGEST = (2 - 2**-23) * 2.0**127  # number in single precision
 class Precision(NamedTuple):
     """The type of numbers in C, where it is called `real`.
 
-    It has a name for users, a code for `array` and the like, and a size in bytes; then its type in C, the integer type
-    of the same size, the suffix of functions and literals, and the binary digits that are stored after the first.
+    It has a code for `array` and the like, and a size in bytes; then its type in C, the integer type of the same size,
+    the suffix of functions and literals, and the binary digits that are stored after the first.
     """
 
-    name: str
     code: str
     size: int
     type: str
@@ -65,13 +64,13 @@ class Precision(NamedTuple):
             raise OverflowError(f"{name} is {number!r}, beyond the range of single precision, {LARGEST:.3g}: {REMEDY}")
 
 
-DOUBLE = Precision("double", "d", 8, "double", "long long", "", 52)
-SINGLE = Precision("single", "f", 4, "float", "int", "f", 23)
+DOUBLE = Precision("d", 8, "double", "long long", "", 52)
+SINGLE = Precision("f", 4, "float", "int", "f", 23)
+PRECISIONS = {"double": DOUBLE, "single": SINGLE}
 
 
 def named(name: str) -> Precision:
     """The precision of that name."""
-    for precision in (DOUBLE, SINGLE):
-        if precision.name == name:
-            return precision
-    raise ValueError(f'unknown precision {name!r}: expected "double" or "single"')
+    if name not in PRECISIONS:
+        raise ValueError(f'unknown precision {name!r}: expected "double" or "single"')
+    return PRECISIONS[name]
