@@ -68,8 +68,8 @@ function relations(i) {
   const parts = [],
     item = cardOf(i);
   if (isRaised()) return parts;
-  if (item && item.values.length + item.more.length > 1) {
-    const members = [...new Set([...item.values, ...item.more])].slice(0, ROWS).map(shown);
+  if (item?.parts.length > 1) {
+    const members = [...new Set([...item.values, ...item.parts])].slice(0, ROWS).map(shown);
     const cells = k => [nameOf(k), datum(k), gradientText(k)];
     parts.push(linked("On this card", ["name", "data", "gradient"], members, cells));
   }

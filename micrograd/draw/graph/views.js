@@ -17,9 +17,8 @@ let drawn = [], // the visible views: the whole graph, and what is unfolded in i
 
 function unpack([shape, kind, texts, values, opens, parts], x, y) {
   const [width, height, , slots, divider, isStacked] = graph.shapes[shape];
-  const more = parts.filter(i => !values.includes(i)),
-    isStub = kind === "stub";
-  return { x, y, width, height, divider, isStacked, slots, kind, texts, values, more, opens, isStub };
+  const isStub = kind === "stub";
+  return { x, y, width, height, divider, isStacked, slots, kind, texts, values, parts, opens, isStub };
 }
 
 // The item of each Value in a view.
@@ -28,7 +27,7 @@ function contents(view) {
     view.contents = new Map();
     view.items.forEach((item, k) => {
       if (item.isStub) return;
-      for (const i of [...item.values, ...item.more]) if (!view.contents.has(i)) view.contents.set(i, k);
+      for (const i of item.parts) if (!view.contents.has(i)) view.contents.set(i, k);
       if (!item.values.length && item.opens >= 0)
         for (const i of contents(views[item.opens]).keys()) view.contents.set(i, k);
     });

@@ -108,24 +108,19 @@ class Network {
     this.thickest = Math.max(2, pitch / 14);
     this.edges.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.paths = [];
-    let first = 0;
-    for (let k = 1; k < columns.length; k++) {
-      const before = Math.min(columns[k - 1].length, 16);
-      units.forEach(([, weights, , column], unit) => {
-        if (column !== k) return;
-        weights.slice(0, before).forEach((weight, i) => {
-          const [fromX, fromY] = places[first + i], [toX, toY] = places[unit], half = side / 2, bend = (fromX + wide + toX) / 2;
-          const d = `M${fromX + wide} ${fromY + half}C${bend} ${fromY + half} ${bend} ${toY + half} ${toX} ${toY + half}`;
-          const points = Array.from({ length: 33 }, (_, k) => k / 32).map((t) => [
-            (1 - t) ** 3 * (fromX + wide) + 3 * t * (1 - t) * bend + t ** 3 * toX,
-            fromY + half + (toY - fromY) * t * t * (3 - 2 * t),
-          ]);
-          const [x, y] = points[12], pin = svg("circle", { cx: x, cy: y, r: 4.5, class: "pin" });
-          this.paths.push({ path: svg("path", { d }), pin, points, weight, from: first + i, to: unit });
-        });
+    units.forEach(([, weights, , column], to) => {
+      const first = units.findIndex((other) => other[3] === column - 1); // of the units whose outputs it weights
+      weights.slice(0, 16).forEach((weight, i) => {
+        const from = first + i, [fromX, fromY] = places[from], [toX, toY] = places[to], half = side / 2, bend = (fromX + wide + toX) / 2;
+        const d = `M${fromX + wide} ${fromY + half}C${bend} ${fromY + half} ${bend} ${toY + half} ${toX} ${toY + half}`;
+        const points = Array.from({ length: 33 }, (_, k) => k / 32).map((t) => [
+          (1 - t) ** 3 * (fromX + wide) + 3 * t * (1 - t) * bend + t ** 3 * toX,
+          fromY + half + (toY - fromY) * t * t * (3 - 2 * t),
+        ]);
+        const [x, y] = points[12], pin = svg("circle", { cx: x, cy: y, r: 4.5, class: "pin" });
+        this.paths.push({ path: svg("path", { d }), pin, points, weight, from, to });
       });
-      first += before;
-    }
+    });
     this.edges.replaceChildren(...this.paths.map(({ path }) => path), ...this.paths.map(({ pin }) => pin));
     if (this.shown) this.show(...this.shown);
   }
