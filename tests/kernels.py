@@ -58,11 +58,12 @@ class Machine:
             else:
                 value = self._value(step.value, rounds)
                 array, at = place(step.target, rounds)
-                if isinstance(step, Accumulate):
-                    assert array == "g"
+                if array == "g":
+                    assert isinstance(step, Accumulate)
                     self.gradients[at] += value
-                else:
-                    self._cells[array, at] = value
+                else:  # a layer adds to its sums
+                    sums = [self._cells[array, at]] if isinstance(step, Accumulate) else []
+                    self._cells[array, at] = reduce(add, [*sums, value])
 
     def results(self, n: int) -> list[float]:
         return [self._cells["y", i] for i in range(n)]

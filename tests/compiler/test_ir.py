@@ -12,8 +12,8 @@ from micrograd.compiler import passes
 from micrograd.compiler.frontend.graph import Ends
 from micrograd.compiler.ir import Loop, Scatter, refs, span
 from micrograd.compiler.passes import length, program
-from micrograd.compiler.passes.interchange import interchanged
 from micrograd.compiler.passes.jam import jam
+from micrograd.compiler.passes.layers import with_layers
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
 from micrograd.support.trees import flat as flatten
@@ -65,7 +65,11 @@ def check(function, example, parameters=(), of=4):
     parts = [ends, graph.ends("backward"), Ends(ends.returned), graph.ends("forward")][:of]
     programs = [program(graph, part) for part in parts]
     for (lines, *added), made in zip(parts, programs, strict=True):
-        for kernel in (made.kernel, in_parts(interchanged(made.kernel)), jam(in_parts(made.kernel, totals=True))):
+        for kernel in (
+            made.kernel,
+            in_parts(with_layers(made.kernel, lanes=False)),
+            jam(in_parts(made.kernel, totals=True)),
+        ):
             computed = interpreted(made._replace(kernel=kernel), parameters, example)
             assert computed.results == pytest.approx(expected[: len(lines)], rel=1e-12, abs=1e-12)
             if any(added):

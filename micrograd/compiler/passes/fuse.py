@@ -1,11 +1,14 @@
-"""Fusion: loops near each other with the same number of rounds become one, so a number is read soon after it is set."""
+"""Fusion: loops near each other with the same number of rounds become one, so a number is read soon after it is set.
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+And fission: a loop becomes several, since some of its steps are computed in another way.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, groupby
 from typing import Any, TypeGuard
 
 from micrograd.compiler.ir import Kernel, Loop, Step, innermost, most_rounds, of_round
-from micrograd.compiler.passes.dependence import Accesses, accesses, is_flat, meet
+from micrograd.compiler.passes.dependence import Accesses, accesses, is_flat, is_parallel, meet
 
 NEAR = 8  # how many steps a loop looks back for one to join: with 1, steps of an ODE take 1.22 times as long
 FEW, MANY_ROUNDS = 2, 512
@@ -90,3 +93,24 @@ def _fit(first: Loop, second: Loop, is_next: bool) -> bool:
     if any(loop.parallel or loop.may_skip for loop in (first, second)) or len([*innermost(first)]) > MOST_STEPS:
         return False
     return is_next or is_flat((first, second))
+
+
+def divided(
+    steps: Sequence[Step], apart: Callable[[Any], bool], made: Callable[[Any, Any], Iterable[Step]],
+    around: tuple[int, ...] = (),
+) -> Kernel:  # fmt: skip
+    """The steps, but those in loops that are to be `apart` leave their loops if these are parallel: `made` returns what
+    takes the place of one, from the rounds of its loop and the step. `around` has the rounds of outer loops.
+    """
+    found: Kernel = []
+    for step in steps:
+        if not isinstance(step, Loop):
+            found.append(step)
+        elif not step.varies and any(map(apart, step.body)) and is_parallel(step, around):
+            for is_apart, its in groupby(step.body, apart):
+                body = tuple(its)
+                found += chain(*[made(step.rounds, each) for each in body]) if is_apart else [Loop(step.rounds, body)]
+        else:
+            inner = (*around, most_rounds(step.rounds, around))
+            found.append(step._replace(body=tuple(divided(step.body, apart, made, inner))))
+    return found

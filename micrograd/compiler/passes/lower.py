@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from micrograd.compiler.ir import ARRAYS, Assign, Kernel, Loop, Ref, Step, Switch, calls, refs, replace, span
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.dependence import ROW_CALLS, is_of_vectors, is_parallel
-from micrograd.compiler.passes.interchange import interchanged
 from micrograd.compiler.passes.jam import jam
 from micrograd.compiler.passes.lanes import in_lanes, with_sums
 from micrograd.compiler.passes.layers import with_layers
@@ -42,7 +41,8 @@ def lower(program: Program, kind: str, shared: Sequence[bool] = ()) -> Lowered:
         kernel, products, block = split(kernel)
         kernel = [_for_all(step, program.sizes, shared) for step in kernel] if any(shared) else kernel
     vectors = kind in ("lanes", "once")
-    layers = kernel if kind == "once" else with_layers(kernel) if vectors else interchanged(in_lanes(with_sums(kernel)))
+    kernel = kernel if vectors else in_lanes(with_sums(kernel))
+    layers = kernel if kind == "once" else with_layers(kernel, lanes=vectors)
     parts, temporaries = allocate(layers, REFERENCES, _references) if vectors else allocate(layers, LINES)
     if kind == "file":  # elsewhere, a step may set `failed`
         parts = [_needed(part, {*ARRAYS}) for part in parts]

@@ -210,16 +210,16 @@ def library_source(
         PARTS["add"] + PARTS["threads"] if threads > 1 else PARTS["one_thread"],
     ])  # fmt: skip
     body = "".join([*[part.source(name) for name, part in once.items()], writer.source("one", {"run": run})])
+    passes = PARTS["passes"]  # in haste, only for what is made for this program
     text = "\n".join([
         "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n#include <string.h>\n",
-        PARTS["no_patterns"] + PARTS["passes"] + PARTS["jobs"],
+        PARTS["no_patterns"] + passes * (not in_haste) + PARTS["jobs"],
         f"typedef {precision.type} real;\n",
         PARTS["vectors"] + PARTS["tiles"] if tile else PARTS["doubles"],
         PARTS["call"],
         PARTS["block"] if products else PARTS["no_block"],
-        definitions(body, precision, vectors=tile > 0),
-        PARTS["in_register"] if products or "layer(" in body else "",
-        PARTS["layer"] if "layer(" in body else "",
+        definitions(body + run, precision, kind),
+        passes * in_haste,
         body,
         f"#if MINE({writer.middles['run']})\n{run}#endif\n",
     ])  # fmt: skip

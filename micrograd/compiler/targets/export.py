@@ -58,7 +58,7 @@ def export_c(
         ARGUMENTS=arguments(graph, "\n     {}: argument {}"),
         RETURNED=f"{len(graph.outputs)}{of_shape(graph.output_shape)}",
     )
-    return header, f"{start}{definitions(body, precision, vectors=False)}\n{body}"
+    return header, "\n".join([start + definitions(body, precision, "file"), body])
 
 
 def _checked(stem: str) -> str:

@@ -305,12 +305,16 @@ static inline real number(M bits)
 enum { NUMBERS = BYTES / sizeof(real), VECTORS = 8 / NUMBERS };
 typedef real W __attribute__((vector_size(BYTES), aligned(sizeof(real)), may_alias));
 typedef INTEGER C __attribute__((vector_size(BYTES)));
+typedef real H __attribute__((vector_size(4 * sizeof(real)), aligned(sizeof(real)), may_alias)); /* a half, a quarter */
+typedef real Q __attribute__((vector_size(2 * sizeof(real)), aligned(sizeof(real)), may_alias));
 #define UNROLLED(n) _Pragma("GCC unroll 8") for (long k = 0; k < n; k++)
 
 static inline real total(real start, const W *sums)
 {
-    const real *const a = (const real *)sums;
-    return start + (((a[0] + a[4]) + (a[1] + a[5])) + ((a[2] + a[6]) + (a[3] + a[7])));
+    const union { W w[VECTORS]; H h[2]; } *const eight = (const void *)sums;
+    const union { H four; Q q[2]; } halves = {.four = eight->h[0] + eight->h[1]};
+    const Q two = halves.q[0] + halves.q[1];
+    return start + (two[0] + two[1]);
 }
 
 static inline real dot(real start, const real *a, const real *b, long n)

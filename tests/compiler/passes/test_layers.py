@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from micrograd import Backend, compile, nn
-from micrograd.compiler.ir import Assign, Call, Loop, Ref, Sum, Term, show
+from micrograd import Backend, Value, compile, nn
+from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Sum, Term, show
 from micrograd.compiler.passes.layers import FEWEST, with_layers
 from tests.helpers import assert_as_engine, needs_compiler
 
@@ -16,7 +16,7 @@ TANH = Assign(Ref("t1", 0, (1,)), Call("tanh", (SUM,)))
 
 
 def test_a_layer_is_added_to_the_first_terms_of_its_sums():
-    kernel = with_layers([Loop(9, (Assign(SUM, Sum((BIAS, PRODUCTS, PRODUCTS))), TANH))])
+    kernel = with_layers([Loop(9, (Assign(SUM, Sum((BIAS, PRODUCTS, PRODUCTS))), TANH))], lanes=True)
     assert [step.layer for step in kernel] == [False, True, True, False]
     assert show(kernel) == (
         "for i in 9:\n    t0[i] = p[40+50i]\n"
@@ -36,15 +36,14 @@ OTHERS = {
     "numbers alone": product((Ref("p", 0, (50, 1)),)),
     "differences": product(sign="-"),
     "several products a round": Loop(32, PRODUCTS.body * 2),
-    "loops of loops": Loop(3, (product((Ref("p", 0, (50, 1, 1)), Ref("x", 0, (0, 1, 1)))),)),
-    "a term at the end": BIAS,
+    "no loop": BIAS,
 }
 
 
 @pytest.mark.parametrize("last", OTHERS.values(), ids=OTHERS)
 def test_other_sums_stay_as_they_are(last):
     kernel = [Loop(9, (Assign(SUM, Sum((BIAS, last))),))]
-    assert with_layers(kernel) == kernel
+    assert with_layers(kernel, lanes=True) == kernel
 
 
 def test_a_result_and_a_sum_that_other_rounds_read_stay_as_they_are():
@@ -52,15 +51,54 @@ def test_a_result_and_a_sum_that_other_rounds_read_stay_as_they_are():
         [Loop(9, (Assign(Ref("y", 0, (1,)), Sum((PRODUCTS,))),))],
         [Loop(9, (Assign(SUM, Sum((PRODUCTS,))), Assign(Ref("t1", 0, (1,)), Ref("t0", 8, (-1,)))))],
     ):
-        assert with_layers(kernel) == kernel
+        assert with_layers(kernel, lanes=True) == kernel
 
 
 def test_a_layer_in_a_loop_is_a_layer_in_each_round():
     inner = Loop(
         9, (Assign(Ref("t0", 0, (9, 1)), Sum((product((Ref("p", 0, (0, 50, 1)), Ref("x", 0, (32, 0, 1)))),))),)
     )
-    (loop,) = with_layers([Loop(4, (inner,))])
+    (loop,) = with_layers([Loop(4, (inner,))], lanes=True)
     assert [step.layer for step in loop.body] == [False, True]
+
+
+A, B = Ref("x", 3, (0, 2)), Ref("p", 0, (1, 9))  # for a single example: a column of p, which all rounds share a row of
+COLUMNS, SQUARES = product((A, B), rounds=14), Term("-", (SUM._replace(array="x"),) * 2)
+NESTED = Loop(4, (product((Ref("x", 0, (0, 70, 5)), Ref("p", 0, (1, 9, 40)))),))
+LAYER = "+= sum(p[i+9j] * x[3+2j] for j in 14)"
+
+
+@pytest.mark.parametrize(("step", "expected"), [
+    (Assign(SUM, Sum((COLUMNS,))), ["= -0.0", LAYER]),
+    (Assign(SUM, Sum((SQUARES, COLUMNS))), ["= - x[i] * x[i]", LAYER]),
+    (Assign(SUM, Sum((COLUMNS, SQUARES, COLUMNS))), ["= -0.0", LAYER, "= t0[i] - x[i] * x[i]", LAYER]),
+    (Accumulate(SUM, Sum((COLUMNS, SQUARES))), [LAYER, "+= - x[i] * x[i]"]),
+])  # fmt: skip
+def test_sums_over_columns_are_layers_for_a_single_example(step, expected):
+    kernel = with_layers([Loop(9, (step,))], lanes=False)
+    assert show(kernel) == "".join(f"for i in 9:\n    t0[i] {line}\n" for line in expected)
+    assert [step.layer for step in kernel] == [line == LAYER for line in expected]
+
+
+def test_a_loop_of_layers_is_around_their_sums():
+    _, outer = with_layers([Loop(9, (Assign(SUM, Sum((NESTED,))),))], lanes=False)
+    assert show([outer]) == "for i in 4:\n    for j in 9:\n        t0[j] += sum(p[9i+j+40k] * x[70i+5k] for k in 32)\n"
+    assert outer.body[0].layer
+
+
+@needs_compiler
+@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize(("rows", "columns"), [(3, 5), (17, 1), (16, 64), (7, 75), (20, 8), (33, 9), (4, 150)])
+def test_sums_over_columns_of_any_size_give_the_engines_numbers(precision, rows, columns):
+    matrix = [Value(math.cos(i)) for i in range(rows * columns)]
+    xs = [[math.sin(7.0 * i + k) for i in range(rows)] for k in range(3)]
+
+    def loss(x):
+        sums = [sum(a * b for a, b in zip(x, matrix[j::columns], strict=True)) for j in range(columns)]
+        return sum(y * y for y in sums)
+
+    fast = compile(loss, (xs[0],), parameters=matrix, backend=Backend("c", precision=precision))
+    assert_as_engine(fast, loss, xs, tolerance=1e-12 if precision == "double" else 1e-4)
 
 
 @needs_compiler
