@@ -9,6 +9,7 @@ import sys
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -71,7 +72,7 @@ class Function:
         self._products: dict[tuple[int, ...], Function] = {}  # of a vector and the jacobian, by argnums
         self._prepared = defaultdict[CallSpec, list[Example]](list)  # prepared by earlier calls, and free
         self._shapes = pack([(argument,) for argument in example_args]).shapes
-        self.in_c = _becomes_c(options.backend, is_required=options.backend.name == "c")
+        self.in_c = _becomes_c(options.backend)
         self.precision = named(options.backend.precision) if self.in_c else DOUBLE
         self._keep(self._shapes, self._traced(self._shapes))
 
@@ -92,7 +93,7 @@ class Function:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        if self.in_c and not _becomes_c(self.options.backend):  # it was pickled on another machine
+        if self.in_c and not _becomes_c(replace(self.options.backend, name="auto")):  # it is from another machine
             self.in_c, self.precision = False, DOUBLE
         self._code = {shapes: self._code_of(graph) for shapes, graph in state["_code"].items()}
 
@@ -289,14 +290,14 @@ class Function:
                 raise error
 
 
-def _becomes_c(backend: Backend, *, is_required: bool = False) -> bool:
-    """Whether to compile to C. Without a C compiler, logs a warning, or raises CompilerError if one is required."""
+def _becomes_c(backend: Backend) -> bool:
+    """Whether to compile to C. Without a C compiler, logs a warning, or raises CompilerError if the backend is "c"."""
     if backend.name == "python" or (backend.name == "auto" and sys.platform == "emscripten"):
         return False
     try:
         require_compiler()
     except CompilerError as error:
-        if is_required:
+        if backend.name == "c":
             raise
         doubles = ", in double precision" * (backend.precision != "double")
         warn_once(f"compiled to Python instead of C{doubles}: {error}")
