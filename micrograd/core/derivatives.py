@@ -19,7 +19,7 @@ from typing import Any
 from micrograd import scalar
 from micrograd.core import errors
 from micrograd.core.errors import raise_with_context
-from micrograd.core.gradients import closure_error, has_value
+from micrograd.core.gradients import Order, closure_error, has_value
 from micrograd.core.levels import active_levels, normalize_leaves
 from micrograd.engine import Value
 from micrograd.support.arrays import array_of
@@ -126,15 +126,20 @@ def _variable(level: int) -> type[Value]:
     return type("Value", (Value,), {"__slots__": (), "_level": level, **copies})
 
 
+def order_of(outputs: Sequence[Value]) -> Order:
+    """The nodes, each after its operands, and the leaves that these Values were computed from, themselves included."""
+    end = Value(0.0)
+    end._prev = tuple(outputs)
+    nodes, leaves = end._topological_order()
+    return nodes[:-1], leaves  # without the end itself; if it has no operands, it is in the leaves
+
+
 class Sweeps:
     """The graph from variables to outputs, Values of one level."""
 
     def __init__(self, variables: Sequence[Value], outputs: Sequence[Value]) -> None:
         self._variables, self._outputs = variables, outputs
-        end = Value(0.0)
-        end._prev = tuple(outputs)
-        nodes, leaves = end._topological_order()
-        self._nodes = nodes[:-1]
+        self._nodes, leaves = order_of(outputs)
         normalize_leaves(leaves)
 
     def forward(self, tangents: Iterable[Row]) -> list[Row]:

@@ -15,10 +15,11 @@ from weakref import ref
 
 from micrograd import reductions, scalar
 from micrograd.compiler.frontend.redirect import Node, is_free, symbols
-from micrograd.compiler.frontend.rounds import escapes, have_own_closures, looped, order_of
+from micrograd.compiler.frontend.rounds import escapes, have_own_closures, looped
 from micrograd.compiler.frontend.rows import ALL, NOTHING, Rows, RowSymbol, join_products
 from micrograd.compiler.frontend.tracer import PLAIN, Argument, Slice, Symbol, Trace, TraceError
 from micrograd.compiler.options import DEFAULTS, Options
+from micrograd.core.derivatives import order_of
 from micrograd.core.errors import PlainNumberError, shown, users_line
 from micrograd.core.gradients import backward_pass, hooked
 from micrograd.engine import Value

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.rows import SUMS, Row, RowSymbol
 from micrograd.compiler.frontend.tracer import Argument, Slice, Symbol, Trace
+from micrograd.core.derivatives import order_of
 from micrograd.core.errors import PACKAGE
-from micrograd.core.gradients import Order
 from micrograd.engine import Value, promote
 from micrograd.loops import Step, Until, in_turn
 from micrograd.reductions import where
@@ -79,14 +79,6 @@ class Scan(NamedTuple):
     def of_output(self, j: int) -> range:
         """Where the loop's row has an output of each round."""
         return range(self.added.stop + j, self.size, len(self.outputs))
-
-
-def order_of(values: tuple[Value, ...]) -> Order:
-    """The nodes and leaves that some Values were computed from, these Values included."""
-    end = Value(0.0)
-    end._prev = values
-    nodes, leaves = end._topological_order()
-    return nodes[:-1], leaves  # without the end itself; if it has no operands, it is in the leaves
 
 
 def have_own_closures(nodes: Sequence[Value]) -> bool:
@@ -177,7 +169,7 @@ class _Body:
         self.x, self.outputs = inputs[len(first) :], self.lines[len(first) :]
         its, own = trace.dependent(_ids(inputs)), {*inputs}
         self.nodes: list[Value] = []
-        for node in order_of(tuple(results))[0]:
+        for node in order_of(results)[0]:
             if getattr(node.data, "id", None) in its or not own.isdisjoint(node._prev):  # even 0 times the state
                 self.nodes.append(node)
                 own.add(node)
