@@ -12,9 +12,7 @@ A Value belongs to a scope if every path from it to the root leads through that 
 scopes are alike, Value by Value, make a stack. Scopes nest: an example that is a mean itself has scopes inside.
 """
 
-import math
 from collections.abc import Sequence
-from functools import partial
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -39,34 +37,38 @@ def stacks(graph: DrawnGraph) -> list[Stack]:
             continue
         chain, terms, is_chain = graph.chain(i), graph.terms(i), graph.operations[i] == "+"
         inside.update(chain)
+        first, *others = terms
         least = 2 if is_chain else max(2, len(terms))
-        if len({*terms}) < least or graph.is_leaf(terms[0]) or (is_chain and not _is_example(graph, terms[0])):
+        if len({*terms}) < least or graph.is_leaf(first) or (is_chain and not _is_example(graph, first)):
             continue
-        most = 8  # in a recurrence, either may be all that came before
-        while all(len(second := _scope(graph, term, most)) > most for term in terms[:2]):
-            most *= 2
-        scopes = (_scope(graph, term, len(second)) for term in terms)
-        examples = list(takewhile(partial(_are_alike, graph, second), scopes))
-        n = len(examples)
-        if n >= least and (n > 2 or not is_chain or _share_parameters(graph, second)):
+        twins = list(takewhile(bool, (_twins(graph, first, other) for other in others)))
+        n, scope = 1 + len(twins), sorted(twins[0] if twins else ())
+        if n >= least and (n > 2 or not is_chain or _share_parameters(graph, scope)):
+            examples = [scope, *([each[k] for k in scope] for each in twins)]
             found.append(Stack(chain[n - 2] if is_chain else i, examples))
     return found
 
 
-def _scope(graph: DrawnGraph, term: int, most: float = math.inf) -> list[int]:
-    """The Values from which every path to the root leads through this operand, itself last; [] if it has others.
+def _twins(graph: DrawnGraph, first: int, other: int) -> dict[int, int]:
+    """For each Value in the scope of the first operand, the one in its place in that of the other; {} if there is none.
 
-    A Value is one of them as soon as all its users are. After more than `most`, the search ends.
+    A Value belongs to a scope as soon as all its users do. The search ends at the first operations that differ.
     """
-    found, left, path = list[int](), dict[int, int](), [term] * (graph.users[term] == 1)
-    while path and len(found) <= most:
-        i = path.pop()
-        found.append(i)
-        for operand in set(graph.operands[i]):
-            left[operand] = left.get(operand, graph.users[operand]) - 1
-            if left[operand] == 0:
-                path.append(operand)
-    return sorted(found)
+    found, left = dict[int, int](), dict[int, int]()
+    path = [(first, other)] if first != other and graph.users[first] == graph.users[other] == 1 else []
+    while path:
+        i, twin = path.pop()
+        if graph.title(i) != graph.title(twin) or len(graph.operands[i]) != len(graph.operands[twin]):
+            return {}
+        found[i] = twin
+        for a, b in set(zip(graph.operands[i], graph.operands[twin], strict=True)):
+            if a != b:
+                left[a] = left.get(a, graph.users[a]) - 1
+                left[b] = left.get(b, graph.users[b]) - 1
+                if left[a] == left[b] == 0:
+                    path.append((a, b))
+    are_alike = all(tuple([found.get(k, k) for k in graph.operands[i]]) == graph.operands[found[i]] for i in found)
+    return found if are_alike else {}
 
 
 def _is_example(graph: DrawnGraph, i: int) -> bool:
@@ -80,13 +82,3 @@ def _share_parameters(graph: DrawnGraph, example: Sequence[int]) -> bool:
     operands = {operand for i in example for operand in graph.operands[i]} - graph.constants
     own = operands & {*example}
     return graph.is_leaf(example[0]) and len(operands - own) > max(1, sum(map(graph.is_leaf, own)))
-
-
-def _are_alike(graph: DrawnGraph, first: Sequence[int], other: Sequence[int]) -> bool:
-    """Whether the Values of two scopes have like operations and operands, one by one; alike scopes have one order."""
-    twins = dict(zip(first, other, strict=False))
-    return len(first) == len(other) > 0 and all(
-        graph.title(i) == graph.title(twin)
-        and tuple([twins.get(k, k) for k in graph.operands[i]]) == graph.operands[twin]
-        for i, twin in twins.items()
-    )
