@@ -45,13 +45,13 @@ class LoopArguments(ctypes.Structure):
 def source(kernel: UpdateKernel, precision: Precision = DOUBLE) -> str:
     """The C of the loop."""
     update, head = kernel.c_source(precision)
-    in_doubles = "" if precision == DOUBLE else definitions(head, DOUBLE, "file")
+    in_doubles = "" if precision == DOUBLE else definitions(head, DOUBLE, vectors=False)
     text = "\n".join([
         *(f"#include <{name}.h>" for name in ("math", "stdint")),
         PARTS["passes"],
         f"#define real double\n{in_doubles}\n#undef real" if in_doubles else "",
         f"typedef {precision.type} real;\n",
-        definitions(update, precision, "file"),
+        definitions(update, precision, vectors=False),
         spelling.source("loop.c", CALL=PARTS["call"], UPDATE=update, CLIPS=int(kernel.clips)),
     ])  # fmt: skip
     return spelling.filled(text, PASSES=FOR_TILES, INTEGER=precision.integer)

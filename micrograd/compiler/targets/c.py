@@ -210,16 +210,17 @@ def library_source(
         PARTS["add"] + PARTS["threads"] if threads > 1 else PARTS["one_thread"],
     ])  # fmt: skip
     body = "".join([*[part.source(name) for name, part in once.items()], writer.source("one", {"run": run})])
-    passes = PARTS["passes"]  # in haste, only for what is made for this program
+    passes = PARTS["passes"]  # in haste, not for sums in vectors
     text = "\n".join([
         "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n#include <string.h>\n",
         PARTS["no_patterns"] + passes * (not in_haste) + PARTS["jobs"],
         f"typedef {precision.type} real;\n",
-        PARTS["vectors"] + PARTS["tiles"] if tile else PARTS["doubles"],
+        PARTS["vectors"] + PARTS["tiles"] + PARTS["in_register"] if tile else PARTS["doubles"],
+        PARTS[f"layer_{kind}"] if "layer(" in body else "",
+        passes * in_haste,
         PARTS["call"],
         PARTS["block"] if products else PARTS["no_block"],
-        definitions(body + run, precision, kind),
-        passes * in_haste,
+        definitions(body, precision, vectors=tile > 0),
         body,
         f"#if MINE({writer.middles['run']})\n{run}#endif\n",
     ])  # fmt: skip

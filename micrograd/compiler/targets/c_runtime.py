@@ -26,7 +26,7 @@ With gcse and tree-vrp, the step of a GPT takes gcc 0.97 s instead of 0.82, and 
 passes take 0.02 to 0.15 of gcc's time, and steps run as fast without them.
 """
 IN_HASTE = '"Og"'
-"""For code that runs few times: gcc takes 0.3 s for this step instead of 0.76, and the step 23 us instead of 9.5."""
+"""For code that runs few times: gcc takes 0.25 s for this step instead of 0.75, and the step 21 us instead of 9.5."""
 
 PARTS = parts("runtime.c") | parts("products.c")
 PROBES = (-math.inf, -1e308, -1e3, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1e3, 1e308, math.inf)
@@ -52,22 +52,20 @@ def refused(name: str, precision: Precision = DOUBLE) -> list[str]:
     return sorted(found)
 
 
-def definitions(body: str, precision: Precision, kind: str) -> str:
+def definitions(body: str, precision: Precision = DOUBLE, *, vectors: bool) -> str:
     """The functions that the C library lacks: those that the body calls, and those that these call in turn."""
-    return used(_known(precision, kind), body)
+    return used(_known(precision, vectors), body)
 
 
 @cache
-def _known(precision: Precision, kind: str) -> dict[str, str]:
-    """All functions that the C library lacks, for what functions of a kind compute (KINDS in c.py).
+def _known(precision: Precision, vectors: bool) -> dict[str, str]:
+    """All functions that the C library lacks.
 
     On vectors, exp and tanh compute all lanes at once, with fused multiply-add where the processor
     has it (0.83 of the time). Other functions take one lane after the other.
     """
-    vectors = kind == "lanes"
     prefix, suffix = ("v_", "") if vectors else ("", precision.suffix)
     texts = {f"{name}{precision.suffix}": PARTS[name] for name in OF_NUMBERS}
-    texts |= {"IN_REGISTER": PARTS["IN_REGISTER"], "layer": PARTS[f"layer_{kind}"]}
     if vectors:
         for name, n in (CALLS | {"remainder_": 2, "pow": 2, "fabs": 1}).items():
             kind = "inline" if name in INSTRUCTIONS else "CALLS_LIBM"

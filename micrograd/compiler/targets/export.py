@@ -58,7 +58,8 @@ def export_c(
         ARGUMENTS=arguments(graph, "\n     {}: argument {}"),
         RETURNED=f"{len(graph.outputs)}{of_shape(graph.output_shape)}",
     )
-    return header, "\n".join([start + definitions(body, precision, "file"), body])
+    layer = PARTS["layer_file"] if "layer(" in body else ""
+    return header, f"{start}{layer}{definitions(body, precision, vectors=False)}\n{body}"
 
 
 def _checked(stem: str) -> str:

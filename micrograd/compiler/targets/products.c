@@ -1,7 +1,7 @@
 /* Blocked products: what a block of examples adds to gradients of weights, and several sums of a layer at once. On a
    core with a limit of 132 GFLOP/s, products reach 118 and sums 127; with vectors of 256 bits, 63 and 65 of 66. */
 
-/* PART IN_REGISTER */
+/* PART in_register */
 #ifdef __AVX__ /* else gcc reads a vector from memory for each sum: products take 1.25 times as long */
 #define IN_REGISTER(v) __asm__("" : "+v"(v))
 #else
