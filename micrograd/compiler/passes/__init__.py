@@ -12,7 +12,7 @@ from micrograd.compiler.ir import Call, Kernel, Ref, Scatter, length
 from micrograd.compiler.passes.expressions import Node, expressions, scatters
 from micrograd.compiler.passes.fuse import fuse
 from micrograd.compiler.passes.hoist import hoist
-from micrograd.compiler.passes.roll import reroll, reroll_all
+from micrograd.compiler.passes.roll import reroll
 from micrograd.compiler.passes.rounds import steps_of
 from micrograd.compiler.passes.sums import in_steps
 from micrograd.compiler.passes.tables import in_tables
@@ -100,7 +100,7 @@ def _passes(
         if order == "level":
             blocks = by_level(levels, layout, steps_of)
             fused = fuse(blocks)
-            passes = {"level blocks": blocks, "fuse": fused, "roll": reroll_all(fused) if lanes else reroll(fused)}
+            passes = {"level blocks": blocks, "fuse": fused, "roll": reroll(fused)}
         elif order == "trace":
             passes = {"roll": in_trace_order(nodes, layout, steps_of)}
         else:

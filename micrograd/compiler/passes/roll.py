@@ -63,14 +63,6 @@ def reroll(steps: Sequence[Any], depth: int = 0) -> list[Any]:
     return list(map(step_of, parts)) if len(parts) < len(steps) else list(steps)
 
 
-def reroll_all(steps: Sequence[Any], depth: int = 0) -> list[Any]:
-    """The steps inside `depth` loops, with loops for what repeats there, and then for what repeats in the loops."""
-    return [
-        step._replace(body=tuple(reroll_all(step.body, depth + 1))) if isinstance(step, Loop) else step
-        for step in reroll(steps, depth)
-    ]
-
-
 def rolled(parts: list[Part], depth: int = 0) -> list[Part]:
     """The parts, with loops for what repeats, until nothing does."""
     while len(found := roll(parts, depth)) < len(parts):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from micrograd import Value
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Sum, Term, show
 from micrograd.compiler.passes import Program
-from micrograd.compiler.passes.roll import LONGEST_BODY, MOST_PERIODS, repeats, reroll, reroll_all
+from micrograd.compiler.passes.roll import LONGEST_BODY, MOST_PERIODS, repeats, reroll
 from tests.helpers import random_examples
 from tests.kernels import interpreted
 
@@ -138,20 +138,3 @@ def kernels(draw):
 @random_examples(50)
 def test_rolled_loops_compute_what_the_straight_steps_do(steps):
     check_rolled(steps, len(steps))
-
-
-def test_what_repeats_within_loops_becomes_loops_as_well():
-    edges = [
-        Assign(Ref("y", 20 * i + 19 * side, (100,)), Ref("x", 5 * i + side, (50,)))
-        for i in range(10)
-        for side in (0, 1)
-    ]
-    edges.append(Assign(Ref("y", 7, (100,)), Ref("=1.0")))
-    (loop,) = reroll_all([Loop(6, tuple(edges))])
-    assert show([loop]).splitlines() == [
-        "for i in 6:",
-        "    for j in 10:",
-        "        y[100i+20j] = x[50i+5j]",
-        "        y[19+100i+20j] = x[1+50i+5j]",
-        "    y[7+100i] = 1.0",
-    ]
