@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from micrograd.core.errors import shown
-from micrograd.core.gradients import hooks
+from micrograd.core.gradients import thread
 from micrograd.support.validation import by_position, count
 
 __all__ = ["scan"]
@@ -42,8 +42,8 @@ def scan(
             raise TypeError("with until=, the step of scan() must return (state, None): the number of ys is not known")
         return found
 
-    found: tuple[Any, Any] = (hooks.scan or in_turn)(checked, state, _each(xs, length), until)
-    return found
+    run = thread.table.scan if thread.table else in_turn
+    return run(checked, state, _each(xs, length), until)
 
 
 def in_turn(step: Step, state: Any, xs: Sequence[Any], until: Until | None = None) -> tuple[Any, Any]:

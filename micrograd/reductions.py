@@ -10,7 +10,7 @@ from typing import Any
 
 from micrograd import scalar
 from micrograd.core.errors import require_ordered, shown
-from micrograd.core.gradients import hooks
+from micrograd.core.gradients import thread
 from micrograd.core.levels import active_levels
 from micrograd.engine import Value, promote
 from micrograd.support.arrays import by_rows
@@ -24,7 +24,7 @@ def dot(ws: Iterable[Any], xs: Iterable[Any], bias: Any = 0) -> Value:
     ws, xs = _as_tuple("dot", ws), _as_tuple("dot", xs)
     if len(ws) != len(xs):
         raise ValueError(f"dot() expects two lists of the same length, not of lengths {len(ws)} and {len(xs)}")
-    ws, xs = hooks.rows.of(ws, xs) if hooks.rows else (ws, xs)
+    ws, xs = thread.table.of(ws, xs) if thread.table else (ws, xs)
     n, is_zero = len(ws), type(bias) is int and bias == 0
     operands = promote(*ws, *xs) if is_zero and n else promote(*ws, *xs, bias)
     ws, xs, start = operands[:n], operands[n : 2 * n], operands[2 * n :]
@@ -205,7 +205,7 @@ def _take(candidates: dict[int, Any], index: Any) -> Any:
     if hasattr(values[0], "__len__") and not isinstance(values[0], str):  # the items of a string are strings again
         return [_take(dict(zip(candidates, column, strict=True)), index) for column in zip(*values, strict=True)]
     operands = promote(*values)
-    row = hooks.rows.selected(index, operands) if hooks.rows and type(index) is not int else None
+    row = thread.table.selected(index, operands) if thread.table and type(index) is not int else None
     if row is not None:  # one operand for all weights
 
         def send(grad: Any) -> None:
@@ -239,5 +239,5 @@ def _as_tuple(op: str, values: Iterable[Any], *others: Any) -> tuple[Any, ...]:
 
 def as_row(operands: tuple[Value, ...]) -> tuple[Value, ...]:
     """The operands; if they are traced, possibly as a single one, whose number is the row of all their numbers."""
-    row: tuple[Value, ...] = hooks.rows.of(operands)[0] if hooks.rows else operands
+    row: tuple[Value, ...] = thread.table.of(operands)[0] if thread.table else operands
     return row

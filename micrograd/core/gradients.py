@@ -1,7 +1,7 @@
 """The transaction around a backward pass: either every leaf gets its gradient or, after an error, none does."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import length_hint
 from typing import Any
@@ -14,27 +14,15 @@ Order = tuple[list[Any], list[Any]]
 """The nodes that a Value was computed from, each after its operands, with itself as the last; and the leaves."""
 
 
-class _Hooks(threading.local):
-    scan: Callable[..., Any] | None = None  # runs the rounds of a scan
-    rows: Any = None  # makes one operand of many
+class _Thread(threading.local):
+    table: Any = None  # what this thread sees while it traces: see compiler/frontend/redirect.py
 
 
-hooks = _Hooks()
+thread = _Thread()
 
 
 def nothing(grad: Any) -> None:
     """The `_backward` of a leaf: there are no operands to pass its gradient on to."""
-
-
-@contextmanager
-def hooked(**by: Any) -> Iterator[None]:
-    """Set hooks within the block, in this thread alone, as the compiler does while it traces."""
-    own, before = vars(hooks), {name: getattr(hooks, name) for name in by}
-    try:
-        own.update(by)
-        yield
-    finally:
-        own.update(before)
 
 
 def has_value(operand: Any) -> bool:

@@ -14,7 +14,6 @@ import micrograd
 from micrograd import Value
 from micrograd.compiler import CompilerError
 from micrograd.compiler.frontend import redirect
-from micrograd.core import gradients
 from micrograd.support import collector, signals
 from tests.compiler.frontend.test_redirect import STATES
 from tests.helpers import ctrl_c_at_each_moment, needs_compiler
@@ -52,17 +51,17 @@ def test_eight_threads_that_train_eight_networks_get_the_numbers_of_one(way):
     assert gc.isenabled()
 
 
-BLOCKS = STATES | {"hooked": lambda value: gradients.hooked(rows=id), "unwatched": lambda value: collector.gc_paused()}
+BLOCKS = STATES | {"unwatched": lambda value: collector.gc_paused()}
 
 
-@pytest.mark.parametrize("block", ["traced", "stored", "frozen", "hooked", "unwatched"])
+@pytest.mark.parametrize("block", ["traced", "stored", "frozen", "unwatched"])
 def test_ctrl_c_at_each_moment_of_a_block_leaves_nothing_behind(block):
-    for ctrl_c in ctrl_c_at_each_moment(*[module.__name__ for module in (collector, gradients, redirect, signals)]):
+    for ctrl_c in ctrl_c_at_each_moment(*[module.__name__ for module in (collector, redirect, signals)]):
         value = Value(1.5)
         with ctrl_c, BLOCKS[block](value):
             pass
         assert (type(value), {*vars(Value)} & {*redirect._HOOKS}) == (Value, set())
-        assert not any((redirect._blocks, redirect._tables, redirect._thread.table, gradients.hooks.rows))
+        assert not any((redirect._blocks, redirect._tables, redirect.thread.table))
         assert gc.isenabled()
 
 

@@ -21,7 +21,7 @@ from micrograd.compiler.frontend.tracer import PLAIN, Argument, Slice, Symbol, T
 from micrograd.compiler.options import DEFAULTS, Options
 from micrograd.core.derivatives import order_of
 from micrograd.core.errors import PlainNumberError, shown, users_line
-from micrograd.core.gradients import backward_pass, hooked
+from micrograd.core.gradients import backward_pass
 from micrograd.engine import Value
 from micrograd.support.signals import assign
 from micrograd.support.trees import Shape, flat, places, shape_of, size, unflatten
@@ -145,53 +145,52 @@ def _trace(
     With `loops`, a `scan` is traced as one; otherwise the engine runs its rounds. Returns None if it has to.
     """
     trace = graph.trace
-    with symbols(index, partial(trace.leaf, "p"), finds=finds) as table:
-        rows = Rows(trace, table, n_trained)
-        with closing(trace), hooked(rows=rows):
-            inputs, values = _results(graph, function, partial(looped, trace) if loops else None)
-            if trace.loops and escapes(trace, map(_number, values)):
-                return None
-            operands = tuple([value for value in values if isinstance(value, Value)])
-            trace.keeps = ALL if graph.is_differentiable else NOTHING
-            nodes, leaves = order_of(operands)
-            _check_symbolic(nodes)
-            is_own = have_own_closures(nodes)
-            if not is_own:
-                trace.keeps = NOTHING
-                nodes, leaves = order_of(operands)  # Rows lead to their values now
-            for change in (_merge_equal, partial(join_products, trace, operands)) if trace.keeps else ():
-                if change(nodes):
-                    nodes, leaves = order_of(operands)
-            graph.has_where = "where" in {node._op for node in nodes}
-            graph.outputs = [trace.result(_number(value)) for value in values]
-            graph.forward_end = len(trace.ops)
-            _check_assigned(rows)
-            if graph.is_differentiable:
-                _differentiate(graph, values[0], nodes, leaves, inputs, rows)
+    table = Rows(trace, index, n_trained, finds)
+    if loops:
+        table.scan = partial(looped, trace)
+    with symbols(table), closing(trace):
+        inputs, values = _results(graph, function)
+        if trace.loops and escapes(trace, map(_number, values)):
+            return None
+        operands = tuple([value for value in values if isinstance(value, Value)])
+        trace.keeps = ALL if graph.is_differentiable else NOTHING
+        nodes, leaves = order_of(operands)
+        _check_symbolic(nodes)
+        if not have_own_closures(nodes):
+            trace.keeps = NOTHING
+            nodes, leaves = order_of(operands)  # Rows lead to their values now
+        for change in (_merge_equal, partial(join_products, trace, operands)) if trace.keeps else ():
+            if change(nodes):
+                nodes, leaves = order_of(operands)
+        graph.has_where = "where" in {node._op for node in nodes}
+        graph.outputs = [trace.result(_number(value)) for value in values]
+        graph.forward_end = len(trace.ops)
+        _check_assigned(table)
+        if graph.is_differentiable:
+            _differentiate(graph, values[0], nodes, leaves, inputs, table)
     if trace.refused:  # the function, or one of the user's closures, caught the error
         raise trace.refused
     return list(table.made.values())
 
 
-def _results(graph: Graph, function: Callable[..., Any], scan: Any) -> tuple[list[Value], list[Any]]:
-    """The arguments, flat, and what the function returns for them, flat, if `scan` or the engine runs its loops."""
+def _results(graph: Graph, function: Callable[..., Any]) -> tuple[list[Value], list[Any]]:
+    """The arguments, flat, and what the function returns for them, flat."""
     inputs = [Value(graph.trace.leaf("x", i)) for i in range(sum(graph.sizes))]
     remaining = iter(inputs)
     arguments = [unflatten(remaining, shape) for shape in graph.shapes]
     assign(inputs, "__class__", repeat(Argument))
-    with hooked(scan=scan):
-        result = _called(function, arguments)
+    result = _called(function, arguments)
     assign(inputs, "__class__", repeat(Node))  # from here on, hashed as fast as others
     graph.output_shape = shape_of(result)
     return inputs, flat(result)
 
 
-def _check_assigned(rows: Rows) -> None:
+def _check_assigned(table: Rows) -> None:
     """Raise TraceError if the function has set the data of a parameter to another number."""
-    for x, to in rows.table.assigned.items():
-        i = rows.table.index.get(x, -1)
-        if i >= 0 and getattr(to, "id", None) != rows.trace.leaf("p", i).id:
-            which = f"parameter {i}" if i < rows.n_trained else "a Value that it reads"
+    for x, to in table.assigned.items():
+        i = table.index.get(x, -1)
+        if i >= 0 and getattr(to, "id", None) != table.trace.leaf("p", i).id:
+            which = f"parameter {i}" if i < table.n_trained else "a Value that it reads"
             raise TraceError(
                 f"the function assigns to the data of {which}, which compiled code cannot do: assign to it between "
                 "calls, or run the function uncompiled"
@@ -199,10 +198,10 @@ def _check_assigned(rows: Rows) -> None:
 
 
 def _differentiate(
-    graph: Graph, result: Any, nodes: list[Value], leaves: list[Value], inputs: Sequence[Value], rows: Rows
+    graph: Graph, result: Any, nodes: list[Value], leaves: list[Value], inputs: Sequence[Value], table: Rows
 ) -> None:
     """Record the gradients of the result, which was computed by these nodes from these leaves."""
-    trace, index, gradients = graph.trace, rows.table.index, rows.table.numbers["grad"]
+    trace, index, gradients = graph.trace, table.index, table.numbers["grad"]
     # A backward() within the function has left gradients on these: add to them.
     begun = {
         p: trace.leaf("g", index[p]) + grad for p, grad in gradients.items() if p in index and type(grad) is not int
@@ -215,11 +214,11 @@ def _differentiate(
         root.grad += trace.leaf("seed")
         for node in ordered:
             node._backward(node.grad)
-    graph.rows = rows.added()
+    graph.rows = table.added()
     graph.argument_gradients = [trace.id(x.grad) for x in inputs]
     for p, grad in gradients.items():
-        i = index.get(p, rows.n_trained)
-        if i < rows.n_trained and not (type(grad) is int and grad == 0):
+        i = index.get(p, table.n_trained)
+        if i < table.n_trained and not (type(grad) is int and grad == 0):
             graph.parameter_gradients[i] = trace.id(grad if p in begun else trace.leaf("g", i) + grad)
     graph.gradients = {line: trace.leaf("p", i).id for i, line in graph.parameter_gradients.items()} | {
         node.grad.id: node.data.id

@@ -25,8 +25,10 @@ from weakref import ref
 
 from micrograd import scalar
 from micrograd.compiler.dtype import SINGLE
+from micrograd.core.gradients import thread
 from micrograd.core.levels import GRADIENT_LOCK
 from micrograd.engine import Value
+from micrograd.loops import in_turn
 from micrograd.support.signals import assign
 
 _SLOTS: Any = {"data": Value.data, "grad": Value.grad}  # where a plain Value keeps its numbers
@@ -35,17 +37,34 @@ _SLOTS: Any = {"data": Value.data, "grad": Value.grad}  # where a plain Value ke
 class Table:
     """What a thread sees while it traces: `numbers` has the data and the grad of the Values in `index`.
 
-    At their first use, `make` returns these for an index. If the table `finds` Values, free leaves join them at their
-    first use. A function reads `data` whenever it uses a number: as an operand, in a condition or by `detach`.
+    At their first use, `data` and `grad` return these for an index. If the table `finds` Values, others join the index
+    at their first use: free leaves from before the trace. A function reads `data` whenever it uses a number: as an
+    operand, in a condition or by `detach`.
+
     `numbers` also has what was set on other Values, and `assigned` all data that was set. `made` has the Values that
     the thread makes, other than Nodes, by their ids: these hold their numbers themselves.
+
+    The table also says how operations on many numbers are traced: here, as in the engine; in rows.py, as Rows.
     """
 
-    def __init__(self, index: dict[Value, int], make: dict[str, Callable[[int], Any]], finds: bool) -> None:
-        self.index, self.make, self.finds = index, make, finds
-        self.numbers: dict[str, dict[Value, Any]] = {name: {} for name in make}
+    scan: Callable[..., Any] = staticmethod(in_turn)
+
+    def __init__(
+        self, index: dict[Value, int], data: Callable[[int], Any], grad: Callable[[int], Any] = lambda i: 0,
+        finds: bool = False,
+    ) -> None:  # fmt: skip
+        self.index, self.finds, self.make = index, finds, {"data": data, "grad": grad}
+        self.numbers: dict[str, dict[Value, Any]] = {name: {} for name in self.make}
         self.assigned: dict[Value, Any] = {}
         self.made: dict[int, ref[Value]] = {}
+
+    def of(self, *operands: tuple[Any, ...]) -> Sequence[tuple[Any, ...]]:
+        """The operands of an operation as it takes them."""
+        return operands
+
+    def selected(self, index: Any, values: tuple[Value, ...]) -> Any:
+        """What an index selects from in place of these values, or None."""
+        return None
 
     def number(self, value: Value, name: str) -> Any:
         """The data or the grad of a Value; None if the table has none."""
@@ -68,10 +87,6 @@ class Table:
         except AttributeError:
             self.made[id(value)] = ref(value)
         return id(value) in self.made
-
-
-class _Thread(threading.local):
-    table: Table | None = None
 
 
 class Block:
@@ -101,24 +116,20 @@ class Block:
             raise type(error)(f"{came}: expected a number up to 1.8e308") from error
 
 
-_thread = _Thread()
 _tables: list[Table] = []  # of all threads
 _blocks: list[Block] = []
 
 
 @contextmanager
-def symbols(
-    index: dict[Value, int], data: Callable[[int], Any], grad: Callable[[int], Any] = lambda i: 0, finds: bool = False
-) -> Iterator[Table]:
-    """Within the block, and in this thread alone, Values hold the data and gradients made from their index.
+def symbols(table: Table) -> Iterator[None]:
+    """Within the block, and in this thread alone, Values hold the numbers in a table.
 
-    If it `finds` Values, others join the index at their first use: leaves from before the block, except constants.
     What this thread sets within the block is forgotten after it.
     """
-    before, table = _thread.table, Table(index, {"data": data, "grad": grad}, finds)
+    before = thread.table
 
     def end() -> None:
-        _thread.table = before
+        thread.table = before
         with GRADIENT_LOCK:
             _tables[:] = [other for other in _tables if other is not table]
             for name in _HOOKS.keys() & vars(Value) if not _tables else ():
@@ -129,8 +140,8 @@ def symbols(
             _tables.append(table)
             for name, hook in _HOOKS.items():
                 setattr(Value, name, hook)
-        _thread.table = table
-        yield table
+        thread.table = table
+        yield
     finally:
         try:  # not in a function, which a Ctrl-C could interrupt as it begins
             end()
@@ -196,7 +207,7 @@ def any_block() -> bool:
 
 def data_buffer(values: Sequence[Value]) -> memoryview | None:
     """The Values' numbers as one buffer, if a block has them in one, in this order, and no trace hides them."""
-    if _thread.table is None:
+    if thread.table is None:
         for block in reversed(tuple(_blocks)):
             its, is_alike = block.values, block.state == "stored" and len(block.values) == len(values)
             if its is values or (is_alike and all(map(is_, its, values))):  # a frozen one has the function's precision
@@ -238,14 +249,14 @@ def _property(name: str) -> property:
     get_slot, set_slot, is_data = _SLOTS[name].__get__, _SLOTS[name].__set__, name == "data"
 
     def get(self: Value) -> Any:
-        table = _thread.table
+        table = thread.table
         if table is not None and (number := table.number(self, name)) is not None:
             return number
         storage = _storage(self)
         return storage.buffers[name][0][storage.index[self]] if storage else get_slot(self)
 
     def set(self: Value, to: Any) -> None:
-        table = _thread.table
+        table = thread.table
         if table is not None and not table.is_made(self):
             table.numbers[name][self] = to
             if is_data:
@@ -272,7 +283,7 @@ NODE = object.__new__(Node)
 
 def _node(self: Value, data: Any, operands: tuple[Any, ...], *operation: Any) -> Any:
     """A node or a constant, of the class `Node` in a thread that traces."""
-    is_traced = type(self) is Value and _thread.table is not None
+    is_traced = type(self) is Value and thread.table is not None
     return _plain_node(NODE if is_traced else self, data, operands, *operation)
 
 

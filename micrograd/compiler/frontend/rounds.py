@@ -254,7 +254,7 @@ class _Body:
             outputs=[trace.id(grads[self.x[j]]) for j in varying],
             sums=sums,
             rows=[
-                (Slice("g", at, 1, len(row.values)), row.data.sum(grads[row]).id)
+                (Slice("g", at, 1, len(row.values)), row.data.sum(grads[row]).recorded.id)
                 for at, row in zip(starts, rows, strict=False)
             ],
             forward=forward,

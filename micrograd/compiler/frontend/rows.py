@@ -20,7 +20,7 @@ each product. `join_products` turns them into a `dot`.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain, repeat
 from operator import add, is_
 from typing import Any
@@ -46,15 +46,16 @@ class RowSymbol:
     added up in a dot.
     """
 
-    __slots__ = ("_line", "products", "trace")
+    __slots__ = ("id", "products", "trace")
 
-    def __init__(self, trace: Trace, line: int, products: Any = ()) -> None:
-        self.trace, self._line, self.products = trace, line, products
+    def __init__(self, trace: Trace, id: int, products: Any = ()) -> None:
+        self.trace, self.id, self.products = trace, id, products
 
     @property
-    def id(self) -> int:
-        """The line of the trace."""
-        return self.trace.row("combination", tuple(self.products)) if self.products else self._line
+    def recorded(self) -> "RowSymbol":
+        """The row, as the result of a line."""
+        trace, products = self.trace, tuple(self.products)
+        return RowSymbol(trace, trace.row("combination", products)) if products else self
 
     def __mul__(self, other: Any) -> "RowSymbol":
         if type(other) is RowSymbol:
@@ -172,7 +173,7 @@ class Row(Value):
 
     def _send(self, grad: Any) -> None:
         """Pass a gradient on to the values: a number for each, or one for all."""
-        each = grad.items() if type(grad) is RowSymbol else repeat(grad)
+        each = grad.recorded.items() if type(grad) is RowSymbol else repeat(grad)
         for value, gradient in zip(self.values, each, strict=False):
             value.grad += gradient
 
@@ -186,11 +187,12 @@ class Row(Value):
             self.grad += scalar.where(index == positions, grad, 0)
 
 
-class Rows:
-    """The Rows of a trace, of Values in the table and of computed ones."""
+class Rows(Table):
+    """The table of a function's trace, which makes Rows of Values in it and of computed ones."""
 
-    def __init__(self, trace: Trace, table: Table, n_trained: int) -> None:
-        self.trace, self.table, self.n_trained = trace, table, n_trained
+    def __init__(self, trace: Trace, index: dict[Value, int], n_trained: int, finds: bool) -> None:
+        super().__init__(index, partial(trace.leaf, "p"), finds=finds)
+        self.trace, self.n_trained = trace, n_trained
         self._slices: dict[tuple[Value, ...], Row] = {}
         self._stacks: dict[tuple[int, ...], Row] = {}  # by their lines
 
@@ -218,15 +220,14 @@ class Rows:
             row = self._slices.get(values)
         except TypeError:  # some are not numbers
             return None
-        table = self.table
         if row is None and all(isinstance(value, Value) for value in values):
-            for value in values if table.finds else ():
-                table.takes(value)
-            its = [table.index.get(value, 0) for value in values]
+            for value in values if self.finds else ():
+                self.takes(value)
+            its = [self.index.get(value, 0) for value in values]
             place = Slice("p", its[0], (its[-1] - its[0]) // max(len(its) - 1, 1), len(its))
             if place.step > 0 and its == [*place.indices] and len({i < self.n_trained for i in its}) == 1:
                 row = self._slices[values] = Row(self.trace, self.trace.slice(*place), values, place)
-        is_assigned = table.assigned and not table.assigned.keys().isdisjoint(values)
+        is_assigned = self.assigned and not self.assigned.keys().isdisjoint(values)
         return None if is_assigned else row
 
     def _stack(self, values: tuple[Any, ...]) -> Row | None:
@@ -247,7 +248,7 @@ class Rows:
     def added(self) -> list[tuple[Slice, int]]:
         """The slices of the parameters' gradients to which rows are added, and the lines of these rows."""
         rows = [(place, row) for row in self._slices.values() if (place := row.place) and place.base < self.n_trained]
-        sums = [(place, row.data.sum(row.grad).id) for place, row in rows if type(row.grad) is not int]
+        sums = [(place, row.data.sum(row.grad).recorded.id) for place, row in rows if type(row.grad) is not int]
         return sorted([*sums, *[(place, line) for place, row in rows for line in row.scatters]])
 
 

@@ -12,7 +12,7 @@ from operator import is_not
 from typing import Any
 
 from micrograd.compiler.dtype import DOUBLE, Precision
-from micrograd.compiler.frontend.redirect import symbols
+from micrograd.compiler.frontend.redirect import Table, symbols
 from micrograd.compiler.frontend.tracer import Trace, TraceError
 from micrograd.compiler.passes.expressions import expressions
 from micrograd.compiler.targets.c import TOTAL, templates
@@ -117,7 +117,8 @@ def _traced(optimizer: Optimizer) -> tuple[Trace, list[int]]:
     before = dict(vars(optimizer))
     x, grad, *own = [trace.leaf("x", i) for i in range(2 + len(moments))]
     index = dict(zip(optimizer.parameters, range(len(optimizer.parameters)), strict=True))
-    with symbols(index, lambda i: everyone, lambda i: everyone) as held:
+    held = Table(index, lambda i: everyone, lambda i: everyone)
+    with symbols(held):
         if optimizer.clip_grad_norm is not None:
             grad = grad * clip_scale(trace.leaf("norm"), optimizer.clip_grad_norm)
         update = optimizer.rule()

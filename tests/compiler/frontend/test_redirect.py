@@ -32,7 +32,7 @@ def stored(value):
 
 STATES = {
     "plain": lambda value: ExitStack(),
-    "traced": lambda value: redirect.symbols({value: 0}, lambda i: 7.5, lambda i: 8.5),
+    "traced": lambda value: redirect.symbols(redirect.Table({value: 0}, lambda i: 7.5, lambda i: 8.5)),
     "stored": stored,
     "frozen": lambda value: redirect.held("frozen", [value]),
 }
@@ -82,14 +82,14 @@ def test_a_trace_sets_back_what_it_replaced_and_nothing_that_another_thread_did(
     def train():
         value.data, value.grad = 3.0, 4.0
 
-    with redirect.symbols({}, float):
+    with redirect.symbols(redirect.Table({}, float)):
         assert value * other == 1.5
         other.data, other.grad = 5.0, 6.0
         thread = threading.Thread(target=train)
         thread.start()
         thread.join()
     assert (value.data, value.grad, other.data, other.grad) == (3.0, 4.0, 1.0, 0.0)
-    with redirect.held("frozen", [value]), redirect.symbols({}, float):
+    with redirect.held("frozen", [value]), redirect.symbols(redirect.Table({}, float)):
         assert value * other == 3.0
 
 
@@ -138,4 +138,4 @@ def test_a_trace_that_fails_leaves_the_engine_and_its_values_as_they_were(fails_
     (w * 3.0).backward()
     assert w.grad == 3.0
     assert not redirect._blocks
-    assert redirect._thread.table is None
+    assert redirect.thread.table is None
