@@ -149,7 +149,13 @@ def _trace(
     if loops:
         table.scan = partial(looped, trace)
     with symbols(table), closing(trace):
-        inputs, values = _results(graph, function)
+        inputs = [Value(trace.leaf("x", i)) for i in range(sum(graph.sizes))]
+        remaining = iter(inputs)
+        arguments = [unflatten(remaining, shape) for shape in graph.shapes]
+        assign(inputs, "__class__", repeat(Argument))
+        result = _called(function, arguments)
+        assign(inputs, "__class__", repeat(Node))  # from here on, hashed as fast as others
+        graph.output_shape, values = shape_of(result), flat(result)
         if trace.loops and escapes(trace, map(_number, values)):
             return None
         operands = tuple([value for value in values if isinstance(value, Value)])
@@ -171,18 +177,6 @@ def _trace(
     if trace.refused:  # the function, or one of the user's closures, caught the error
         raise trace.refused
     return list(table.made.values())
-
-
-def _results(graph: Graph, function: Callable[..., Any]) -> tuple[list[Value], list[Any]]:
-    """The arguments, flat, and what the function returns for them, flat."""
-    inputs = [Value(graph.trace.leaf("x", i)) for i in range(sum(graph.sizes))]
-    remaining = iter(inputs)
-    arguments = [unflatten(remaining, shape) for shape in graph.shapes]
-    assign(inputs, "__class__", repeat(Argument))
-    result = _called(function, arguments)
-    assign(inputs, "__class__", repeat(Node))  # from here on, hashed as fast as others
-    graph.output_shape = shape_of(result)
-    return inputs, flat(result)
 
 
 def _check_assigned(table: Rows) -> None:
