@@ -1,17 +1,15 @@
 """Lowering: the last passes, which turn a kernel into the steps that C prints."""
 
-from bisect import bisect
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Any, NamedTuple
 
-from micrograd.compiler.ir import ARRAYS, Assign, Kernel, Loop, Ref, Step, Switch, calls, refs, replace, span
+from micrograd.compiler.ir import ARRAYS, Assign, Kernel, Loop, Step, Switch, calls, refs, replace
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.dependence import ROW_CALLS, is_of_vectors, is_parallel
 from micrograd.compiler.passes.jam import jam
 from micrograd.compiler.passes.lanes import in_lanes, with_sums
 from micrograd.compiler.passes.layers import with_layers
-from micrograd.compiler.passes.products import Product, split
+from micrograd.compiler.passes.products import Product, reached, split
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
 
@@ -38,7 +36,7 @@ def lower(program: Program, kind: str, shared: Sequence[bool] = ()) -> Lowered:
     """A program for functions in C of this kind (KINDS in c.py). In lanes, `shared` says which arguments they share."""
     kernel, products, block = program.kernel, list[Product](), 0
     if kind == "lanes":
-        kernel, products, block = split(kernel)
+        kernel, products, block = split(kernel, program.sizes)
         kernel = [_for_all(step, program.sizes, shared) for step in kernel] if any(shared) else kernel
     vectors = kind in ("lanes", "once")
     kernel = kernel if vectors else in_lanes(with_sums(kernel))
@@ -80,13 +78,6 @@ def _for_all(step: Step, sizes: Sequence[int], shared: Sequence[bool]) -> Any:
     """The step, but it reads arguments that all examples share from the array u: one number for all lanes."""
     of_all = {ref for ref, rounds in refs(step) if ref.array == "x" and all(shared[reached(ref, rounds, sizes)])}
     return replace(step, lambda ref: ref._replace(array="u") if ref in of_all else ref)
-
-
-def reached(ref: Ref, rounds: Sequence[int], sizes: Sequence[int]) -> slice:
-    """Which of the arguments a reference to x reaches."""
-    starts = list(accumulate(sizes, initial=0))
-    first, last = (bisect(starts, index) for index in span(ref, rounds))
-    return slice(first - 1, last)
 
 
 def _in_vectors(step: Step, around: tuple[int, ...] = ()) -> Step:

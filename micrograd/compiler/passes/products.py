@@ -4,8 +4,9 @@ No step reads a gradient, so they can be added last. If the gradient of a matrix
 each row and a number for each column, the kernel only copies these numbers to the array "block", for many examples.
 """
 
+from bisect import bisect
 from collections.abc import Iterator, Sequence
-from itertools import permutations
+from itertools import accumulate, permutations
 from math import prod
 from typing import NamedTuple
 
@@ -30,11 +31,12 @@ class Product(NamedTuple):
         return _loops(self.rounds, Accumulate(self.target, Sum((Term("+", (self.a, self.b)),))))
 
 
-def split(kernel: Sequence[Step]) -> tuple[Kernel, list[Product], int]:
+def split(kernel: Sequence[Step], sizes: Sequence[int]) -> tuple[Kernel, list[Product], int]:
     """What the kernel computes for each example, the products, and how many numbers in "block" they read of each.
 
-    Without products in between, loops join: a number is copied where it is computed, and 200 examples of 64-100-10 take
-    0.95 of the time.
+    `sizes` are those of the arguments. If b reads only one of these, it is not copied: with copies, a step of
+    784-128-10 with 512 examples takes 1.04 times as long. Without products in between, loops join: a number is copied
+    where it is computed, and 200 examples of 64-100-10 take 0.95 of the time.
     """
     left: Kernel = []
     products: list[Product] = []
@@ -59,8 +61,16 @@ def split(kernel: Sequence[Step]) -> tuple[Kernel, list[Product], int]:
         found: list[Product] = []
         left += _without_products(step, (), found)
         for rounds, target, a, b in found:  # the steps so far have computed its factors
-            products.append(Product(rounds, target, in_block(a, rounds), in_block(b, rounds)))
+            in_place = b.array == "x" and len(sizes[reached(b, rounds, sizes)]) == 1
+            products.append(Product(rounds, target, in_block(a, rounds), b if in_place else in_block(b, rounds)))
     return (fuse(left) if products else left), products, size
+
+
+def reached(ref: Ref, rounds: Sequence[int], sizes: Sequence[int]) -> slice:
+    """Which of the arguments a reference to x reaches."""
+    starts = list(accumulate(sizes, initial=0))
+    first, last = (bisect(starts, index) for index in span(ref, rounds))
+    return slice(first - 1, last)
 
 
 def alone(products: Sequence[Product], kernel: Sequence[Step]) -> list[Product]:

@@ -25,8 +25,8 @@ from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, calls, general, is_variable, refs
 from micrograd.compiler.passes import Program
-from micrograd.compiler.passes.lower import lower, reached
-from micrograd.compiler.passes.products import Product, alone
+from micrograd.compiler.passes.lower import lower
+from micrograd.compiler.passes.products import Product, alone, reached
 from micrograd.compiler.targets.c_runtime import CALLS, FOR_DOUBLES, FOR_TILES, IN_HASTE, PARTS, definitions, refused
 from micrograd.compiler.targets.spelling import Printer, block, filled, spellings
 
@@ -107,11 +107,12 @@ class Writer(Printer):
         lines = textwrap.wrap(text, 116, break_on_hyphens=False)
         return "\n".join(block(f"static const {kind} {name}[] =", lines)) + ";\n\n"
 
-    def products_source(self) -> str:
+    def products_source(self, sizes: Sequence[int]) -> str:
         """A function that adds the products of n examples of a block to gradients, if there are any."""
-        lines = [line for product in self.products for line in self._product(product)]
-        head = "static void products(const real *block, real *g, long n, int sets)"
-        return "\n".join([*block(head, ["(void)sets;", *lines]), "\n"]) if lines else ""
+        lines = [line for product in self.products for line in self._product(product, sizes)]
+        arguments = "const column *x, const int64_t *examples, const real *block, real *g, long n, int sets"
+        start = "int64_t room[BLOCK];", "(void)x; (void)examples; (void)room; (void)sets;"
+        return "\n".join([*block(f"static void products({arguments})", [*start, *lines]), "\n"]) if lines else ""
 
     def clear(self, n: int) -> str:
         """Lines that set all n gradients to 0, except those that products set."""
@@ -124,7 +125,7 @@ class Writer(Printer):
         lines = [f"{loop}memset(g + {at}, 0, sizeof(real) * {count});\n" for loop, at, count in zeros if count]
         return textwrap.indent("".join(lines), 8 * " ")
 
-    def _product(self, product: Product) -> Iterator[str]:
+    def _product(self, product: Product, sizes: Sequence[int]) -> Iterator[str]:
         """The call of a product, in the loops around it."""
         *around, rows, columns = product.rounds
         for depth, rounds in enumerate(around):
@@ -132,7 +133,11 @@ class Writer(Printer):
         g, a, b = (self.index(ref._replace(strides=ref.strides[:-2])) for ref in product[1:])
         b_next, g_row = product.b.strides[-1], product.target.strides[-2]
         sets = "sets" if product in self.alone else 0
-        of_b = f"block + ROW * ({b}), ROW * {b_next}"
+        of_b = f"block + ROW * ({b}), ROW * {b_next}, 1, 0"
+        if product.b.array == "x":
+            k = reached(product.b, product.rounds, sizes).start
+            start, size = sum(sizes[:k]), 0 if self.shared[k] else sizes[k]
+            of_b = f"x[{k}].numbers + {b} - {start}, {b_next}, {size}, rows(x + {k}, examples, n, room)"
         yield f"product(block + ROW * ({a}), {of_b}, g + {g}, {g_row}, {rows}, {columns}, n, {sets});"
 
     def loop(self, loop: Loop, depth: int) -> str:
@@ -202,7 +207,7 @@ def library_source(
     writer = Writer(program, kind, precision, checks=checks, **options)
     hoisted = {"before": program.before, "after": program.after}
     once = {name: Writer(part, "once", precision, checks=checks) for name, part in hoisted.items() if part}
-    products = writer.products_source()
+    products = writer.products_source(graph.sizes)
     run = "\n".join([
         PARTS["gather"],
         PARTS["product"] + products if products else "",

@@ -393,10 +393,18 @@ enum { FEWEST = WIDTH > 32 ? WIDTH : 32, FITTING = 2 * LIMIT / (ITEMS * sizeof(r
 enum { BLOCK = FITTING > 128 ? 128 : FITTING > FEWEST ? FITTING : FEWEST, ROW = BLOCK + LANES };
 typedef V R[ROW / LANES];
 
+/* The rows of an argument that these examples have. */
+static inline const int64_t *rows(const column *x, const int64_t *examples, int64_t n, int64_t *room)
+{
+    for (int64_t e = 0; x->rows && e < n; e++)
+        room[e] = x->rows[examples[e]];
+    return x->rows ? room : examples;
+}
+
 /* PART no_block */
 enum { BLOCK = WIDTH, ROW = 0 };
 typedef V R;
-#define products(block, g, n, sets) ((void)(block))
+#define products(x, examples, block, g, n, sets) ((void)(x))
 
 /* PART before */
     for (int64_t i = 0; i < TOTALS; i++)
@@ -504,7 +512,7 @@ EACH
 DELIVER
         examples += WIDTH;
         if (examples == all + BLOCK || b + m == end) {
-            products(block, g, examples - all, sets);
+            products(x, all, block, g, examples - all, sets);
             sets = 0;
             examples = all;
         }
