@@ -81,9 +81,9 @@ class _Rounds:
         ends = [(line, self._slice("s", self.n + i, self.n)) for i, line in enumerate(loop.following)]
         following = [self._each(place) for _, place in ends]
         ends += [(line, self._in_order(self._slice("y", j, len(loop.outputs)))) for j, line in its.outputs.items()]
-        own.keeps = set() if loop.is_backward else {*its.kept} - dict(ends).keys()
-        kept = self._slice("k", 0, len(own.keeps))
-        own.kept_in, _ = self._each(kept)
+        keeps = set() if loop.is_backward else {*its.kept} - dict(ends).keys()
+        kept = self._slice("k", 0, len(keeps))
+        own.keeps = dict.fromkeys(keeps, self._each(kept)[0])
         own.update((line, self._each(place)) for line, place in self.leaves.items())
         near = self._nearby()
         for line, place in ends:
@@ -93,7 +93,7 @@ class _Rounds:
             states = zip(following, map(own.__getitem__, loop.state), strict=True)
             steps = [*copied(states), Skip(Ref(*own[loop.over])), *steps]
         if not loop.is_backward:
-            computed = {line: kept._replace(base=own[line][1]) for line in own.keeps}
+            computed = {line: kept._replace(base=own[line][1]) for line in keeps}
             self.outside.kept[self.node.line] = self.leaves | dict(ends) | computed
         steps += copied((self._each(place), own[line]) for line, place in ends)
         return tuple([replace(self._summed(step), self._in_round) for step in steps])

@@ -34,8 +34,8 @@ class Layout(dict[Any, Place]):
     """The place of each line: at first, of leaves and results only. `rows` has the places of nodes that are rows.
 
     Names of arrays for other lines begin with `prefix`. For each forward loop, `kept` has the places of what its
-    backward loop reads, in the order of the rounds; in the round of such a loop, `keeps` has the lines of these. With
-    `lanes`, rows of triangles begin at even distances.
+    backward loop reads, in the order of the rounds; in the round of a loop, `keeps` has the arrays of lines that its
+    backward loop reads. With `lanes`, rows of triangles begin at even distances.
     """
 
     def __init__(self, places: dict[Any, Place], prefix: str = "t", *, lanes: bool = False) -> None:
@@ -43,10 +43,8 @@ class Layout(dict[Any, Place]):
         self.prefix, self.lanes = prefix, lanes
         self.rows: dict[int, Slice] = {}
         self.kept: dict[int, dict[int, Slice]] = {}
-        self.keeps: set[int] = set()
-        self.kept_in = ""  # the array of the lines in `keeps`
+        self.keeps: dict[int, str] | None = None
         self.shapes: dict[Any, Any] = {}  # of steps, by what they are made of
-        self._whole: dict[Column, Slice | None] = {}
 
     def places(self, column: Column) -> list[Place]:
         """Where the numbers of a column are."""
@@ -68,18 +66,16 @@ class Layout(dict[Any, Place]):
 
     def whole(self, column: Column) -> Slice | None:
         """A column as a slice of an array, if it has a single number, or enough for a loop, evenly apart."""
+        if length(column) in SHORT:
+            return None
         if isinstance(column, Slice):
-            return None if column.size in SHORT else self._in_array(column)
+            return self._in_array(column)
         if len(column) == 1:
             return Slice(*self[column[0]], 0, 1)
-        if len(column) in SHORT:
-            return None
-        if column not in self._whole:
-            (array, *others), bases = zip(*map(self.__getitem__, column), strict=True)
-            steps = {*map(sub, bases[1:], bases)}
-            is_even = {*others} == {array} and len(steps) == 1
-            self._whole[column] = Slice(array, bases[0], sum(steps), len(bases)) if is_even else None
-        return self._whole[column]
+        arrays, bases = zip(*map(self.__getitem__, column), strict=True)
+        steps = {*map(sub, bases[1:], bases)}
+        is_even = len({*arrays}) == len(steps) == 1
+        return Slice(arrays[0], bases[0], sum(steps), len(bases)) if is_even else None
 
     def stretches(self, columns: Sequence[Column], size: int, items: Sequence[Any] = ()) -> Iterator[list[Any]]:
         """The parts of columns that advance evenly, and numbers on their own: for each, a slice of every column.
@@ -92,9 +88,6 @@ class Layout(dict[Any, Place]):
             return
         of_each = [*map(self.places, columns)]
         places = zip(*[of * size if len(of) == 1 else of for of in of_each], strict=True)
-        if size in SHORT and not items:  # not as below, or the passes of names take 1.05 times as long
-            yield from ([(*place, 0, 1) for place in each] for each in places)
-            return
         arrays, indices = zip(*[zip(*each, strict=True) for each in places], strict=True)
         kinds = [item is not None and kind for item, kind in zip(items, arrays, strict=True)] if items else arrays
         for i, _, n in repeats(kinds, indices, 1):
@@ -176,7 +169,7 @@ def placed(blocks: Iterable[Block], layout: Layout, pitch: int = 0) -> Iterator[
     for block in blocks:
         if len(block) > 1 and _descends(block[0], block[-1], layout):
             block.reverse()  # as in a backward pass: this reads arrays forwards
-        if layout.kept_in:
+        if layout.keeps is not None:
             block = _apart(block, layout)
         inner = [node for node in block if not node.to and not node.round and node.line not in layout]
         sizes, starts = [node.size for node in inner], (sum(map(layout.start, node.columns)) for node in inner)
@@ -185,7 +178,7 @@ def placed(blocks: Iterable[Block], layout: Layout, pitch: int = 0) -> Iterator[
         key = 0 if pitch else (_operation(block[0]), n)
         array = arrays.setdefault(key, f"{layout.prefix}{len(arrays)}")
         for node, gap in zip(inner, skipped, strict=True):
-            to = layout.kept_in if node.line in layout.keeps else array
+            to = (layout.keeps or {}).get(node.line, array)
             if node.size:
                 layout.rows[node.line] = Slice(array, filled[array], 1, node.size)
             for i, line in enumerate(node.items or (node.line,), filled[to]):
