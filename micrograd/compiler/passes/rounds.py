@@ -68,11 +68,11 @@ class _Rounds:
             if not place:
                 steps += _copies(found[line], column, self.outside)
         self.leaves |= {line: self._in_order(place) for line, place in found.items()}
-        if any(self.node.items[i] for i in loop.added):
-            steps += _copies(self._slice("a", size=len(loop.added)), Slice("=0.0", 0, 1, len(loop.added)), self.outside)
+        zeros = {"a": len(loop.added)} if any(self.node.items[i] for i in loop.added) else {}
         if loop.over >= 0 and self.its.outputs:  # of rounds that are skipped
-            n = loop.rounds * len(loop.outputs)
-            steps += _copies(self._slice("y", size=n), Slice("=0.0", 0, 1, n), self.outside)
+            zeros["y"] = loop.rounds * len(loop.outputs)
+        for name, n in zeros.items():
+            steps += _copies(self._slice(name, size=n), Slice("=0.0", 0, 1, n), self.outside)
         return steps
 
     def body(self) -> tuple[Step, ...]:

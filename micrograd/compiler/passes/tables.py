@@ -6,12 +6,13 @@ how many rounds it has, and where its numbers are. The gradient of a Cholesky de
 a call takes 11 us; plain statements take 3.2 s and 7 us.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 from micrograd.compiler.frontend.tracer import Slice
 from micrograd.compiler.ir import Kernel, Switch
-from micrograd.compiler.passes.roll import Bases, Part, advancing, numbered, part
+from micrograd.compiler.passes.roll import Bases, advancing, numbered, part
 from micrograd.compiler.passes.vectorize import Block, Layout, LoopSteps, by_level, copied
 
 NO_POWER = 9  # a pitch is 9, 18, 36, ...: with 64, not 72, Cholesky of 60 takes 1.4 times as long, by cache conflicts
@@ -22,7 +23,12 @@ def in_tables(blocks: Sequence[Block], layout: Layout, results: Sequence[int], l
     """The steps of `by_level`, as cases of a switch. All numbers are in one array; results are copied at the end."""
     steps = by_level(blocks, layout, loop, _pitch(blocks))
     in_y = zip(Slice("y", 0, 1, len(results)).places, map(layout.__getitem__, results), strict=True)
-    return [_switch([part(step, varies=True) for step in (*steps, *copied(in_y))])]
+    parts = [part(step, varies=True) for step in (*steps, *copied(in_y))]
+    rows = defaultdict[Any, list[Bases]](list)  # by their shapes
+    for shape, bases in parts:
+        rows[shape].append(bases)
+    cases = tuple([(advancing(shape, its),) for shape, its in rows.items()])
+    return [Switch(tuple(numbered([shape for shape, _ in parts])), cases)]
 
 
 def _pitch(blocks: Sequence[Block]) -> int:
@@ -35,12 +41,3 @@ def _pitch(blocks: Sequence[Block]) -> int:
     while pitch < max(sizes, default=0) and sum(-size // (2 * pitch) * -2 * pitch for size in sizes) <= room:
         pitch *= 2
     return pitch
-
-
-def _switch(parts: Sequence[Part]) -> Switch:
-    """A switch with a case for each shape."""
-    rows: dict[Any, list[Bases]] = {}
-    for shape, numbers in parts:
-        rows.setdefault(shape, []).append(numbers)
-    cases = tuple([(advancing(shape, its),) for shape, its in rows.items()])
-    return Switch(tuple(numbered([shape for shape, _ in parts])), cases)
