@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from micrograd import Backend, Value, compile, nn
+from micrograd import Backend, Value, compile, dot, maximum, nn
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Sum, Term, show
 from micrograd.compiler.passes.layers import FEWEST, with_layers
 from tests.helpers import assert_as_engine, needs_compiler
@@ -64,6 +64,7 @@ def test_a_layer_in_a_loop_is_a_layer_in_each_round():
 
 A, B = Ref("x", 3, (0, 2)), Ref("p", 0, (1, 9))  # for a single example: a column of p, which all rounds share a row of
 COLUMNS, SQUARES = product((A, B), rounds=14), Term("-", (SUM._replace(array="x"),) * 2)
+CELL = Ref("x", 0, (1, 9))
 NESTED = Loop(4, (product((Ref("x", 0, (0, 70, 5)), Ref("p", 0, (1, 9, 40)))),))
 LAYER = "+= sum(p[i+9j] * x[3+2j] for j in 14)"
 
@@ -73,6 +74,8 @@ LAYER = "+= sum(p[i+9j] * x[3+2j] for j in 14)"
     (Assign(SUM, Sum((SQUARES, COLUMNS))), ["= - x[i] * x[i]", LAYER]),
     (Assign(SUM, Sum((COLUMNS, SQUARES, COLUMNS))), ["= -0.0", LAYER, "= t0[i] - x[i] * x[i]", LAYER]),
     (Accumulate(SUM, Sum((COLUMNS, SQUARES))), [LAYER, "+= - x[i] * x[i]"]),
+    (Assign(SUM, Sum((product((CELL, CELL), "-", 2), BIAS))), ["= - x[i] * x[i] - x[9+i] * x[9+i] + p[40+50i]"]),
+    (Assign(SUM, Sum((product((CELL,), ">", 3),))), ["= largest(x[i], x[9+i], x[18+i])"]),
 ])  # fmt: skip
 def test_sums_over_columns_are_layers_for_a_single_example(step, expected):
     kernel = with_layers([Loop(9, (step,))], lanes=False)
@@ -86,6 +89,12 @@ def test_a_loop_of_layers_is_around_their_sums():
     assert outer.body[0].layer
 
 
+def test_other_long_sums_over_columns_have_strips_of_terms_in_the_outer_loop():
+    _, outer = with_layers([Loop(9, (Assign(SUM, Sum((product((CELL,), rounds=15),))),))], lanes=False)
+    terms = " + ".join(f"x[{f'{k}+' * (k > 0)}45i+j]" for k in range(0, 45, 9))
+    assert show([outer]) == f"for i in 3:\n    for j in 9:\n        t0[j] = t0[j] + {terms}\n"
+
+
 @needs_compiler
 @pytest.mark.parametrize("precision", ["double", "single"])
 @pytest.mark.parametrize(("rows", "columns"), [(3, 5), (17, 1), (16, 64), (7, 75), (20, 8), (33, 9), (4, 150)])
@@ -94,8 +103,10 @@ def test_sums_over_columns_of_any_size_give_the_engines_numbers(precision, rows,
     xs = [[math.sin(7.0 * i + k) for i in range(rows)] for k in range(3)]
 
     def loss(x):
-        sums = [sum(a * b for a, b in zip(x, matrix[j::columns], strict=True)) for j in range(columns)]
-        return sum(y * y for y in sums)
+        found = [matrix[j::columns] for j in range(columns)]
+        sums = [dot(x, column) for column in found]
+        others = [maximum(*column) - sum(a * a for a in column) for column in found]
+        return sum(a * b for a, b in zip(sums, others, strict=True))
 
     fast = compile(loss, (xs[0],), parameters=matrix, backend=Backend("c", precision=precision))
     assert_as_engine(fast, loss, xs, tolerance=1e-12 if precision == "double" else 1e-4)
