@@ -76,8 +76,8 @@ def _needed(steps: Sequence[Any], read: set[str]) -> Kernel:
 
 def _for_all(step: Step, sizes: Sequence[int], shared: Sequence[bool]) -> Any:
     """The step, but it reads arguments that all examples share from the array u: one number for all lanes."""
-    of_all = {ref for ref, rounds in refs(step) if ref.array == "x" and all(shared[reached(ref, rounds, sizes)])}
-    return replace(step, lambda ref: ref._replace(array="u") if ref in of_all else ref)
+    own = {ref for ref, rounds in refs(step) if ref.array != "x" or not all(shared[reached(ref, rounds, sizes)])}
+    return replace(step, lambda ref: ref if ref in own else ref._replace(array="u"))
 
 
 def _in_vectors(step: Step, around: tuple[int, ...] = ()) -> Step:

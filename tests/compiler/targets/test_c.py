@@ -11,7 +11,10 @@ import pytest
 import micrograd
 from micrograd import Value, dot, where
 from micrograd.compiler import passes
+from micrograd.compiler.ir import Assign, Loop, Ref, Sum, Term, refs
 from micrograd.compiler.native import toolchain
+from micrograd.compiler.passes import Program
+from micrograd.compiler.passes.lower import lower
 from micrograd.compiler.targets import c
 from tests import helpers
 from tests.helpers import NESTS, assert_as_engine, assert_close, backward, eager, flat, large, lookups, needs_compiler
@@ -172,6 +175,13 @@ def test_inputs_that_all_examples_share_are_read_once_for_all_lanes():
     apart = micrograd.compile(dot, (xs[0], xs[0]), backend="c", in_axes=(None, 0))
     sources = source, library_text(apart, "forward", 4, shared=(True, False))
     assert [("share(u + 0," in each, "gather(xs + 0," in each) for each in sources] == [(True, True), (True, False)]
+
+
+def test_two_loops_may_read_a_row_from_the_same_place_and_one_of_them_more_than_all_examples_share():
+    sums = [Sum((Loop(n, (Term("+", (Ref("x", 0, (0, 1)),)),)),)) for n in (5, 10)]
+    steps = [Assign(Ref("y", 3 * i, (1,)), value) for i, value in enumerate(sums)]
+    (part,) = lower(Program([Loop(3, tuple(steps))], [], 6, [5, 5], {}), "lanes", (True, False)).parts
+    assert {ref.array for ref, _ in refs(tuple(part))}.isdisjoint("u")
 
 
 @needs_compiler
