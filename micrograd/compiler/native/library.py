@@ -61,7 +61,7 @@ class NativeCode:
         check_constants(graph, self.precision)
         self._shared = [axis is None for axis in options.axes(len(graph.shapes))]
         self._programs: dict[tuple[CallSpec, bool], Program] = {}  # by whether many examples are computed at once
-        self._libraries: dict[tuple[CallSpec, int], Callable[[], Library]] = {}  # by how many vectors of examples are
+        self._libraries: dict[tuple[CallSpec, int], Any] = {}  # by how many vectors of examples are; or how to get it
         self.pack_into = struct.Struct(f"={graph.n_parameters}{self.precision.code}").pack_into  # parameters
 
     def call(
@@ -96,8 +96,10 @@ class NativeCode:
                 )  # fmt: skip
 
             built = partial(build, text, key)
-            self._libraries[kind, tile] = cache(partial(loaded, ahead(built) if early else built))
-        return None if early else self._libraries[kind, tile]()
+            self._libraries[kind, tile] = ahead(built) if early else built
+        if not (early or isinstance(self._libraries[kind, tile], Library)):
+            self._libraries[kind, tile] = loaded(self._libraries[kind, tile]())
+        return self._libraries[kind, tile]
 
     def _program(self, kind: CallSpec, for_many: bool) -> Program:
         """The program of libraries that differ in the size of a tile: its passes take longer than printing it."""
@@ -145,9 +147,8 @@ class Library(NamedTuple):
     room: int
 
 
-def loaded(built: Callable[[], ctypes.CDLL]) -> Library:
-    """What is needed of the library that is built. Raises CompilerError if it cannot be."""
-    library = built()
+def loaded(library: ctypes.CDLL) -> Library:
+    """What is needed of a library."""
     return Library(RUN(("run", library)), ctypes.c_int64.in_dll(library, "room").value)
 
 
