@@ -29,18 +29,19 @@ def page(root: Value, learning_rate: float = 0.1, limit: float = LIMIT) -> str:
     learning_rate = positive("learning_rate", learning_rate)
     folded = Folded(root, limit)
     graph, names = folded.graph, all_names(folded)
+    numbers = [_number(value.data) for value in graph.values]
     numbered = [name if re.fullmatch(r"v\d+", name) else given for name, given in zip(names, folded.names, strict=True)]
     views = Views(folded, numbered, deep=True)
-    numbers, operations = formulas.operations(graph.values[graph.first :])
+    kinds, operations = formulas.operations(graph.values[graph.first :])
     shapes, places = dict[Shape, int](), dict[Placed, int]()
     code = f"const FUNCTIONS = [{','.join(code for code, _ in operations)}];"
     data = {
         "first": graph.first,
-        "data": [_number(value.data) for value in graph.values],
+        "data": numbers,
         "operands": graph.operands[graph.first :],
         "constants": sorted(graph.constants),
         "exact": {i: number(value) for i, value in enumerate(graph.values) if type(innermost(value)) is not float},
-        "ops": numbers,
+        "ops": kinds,
         "operations": [texts for _, texts in operations],
         **_gradients(graph),
         "names": names,

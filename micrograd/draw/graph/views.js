@@ -6,10 +6,15 @@ const views = graph.views.map(([title, place, items, edges]) => {
     title,
     width,
     height,
-    items: items.map((item, k) => unpack(item, ...corners[k])),
-    edges: edges.map(([source, target, port, count, value, weight, user, place], k) => {
-      return { source, target, port, count, value, weight, user, place, passes: passes[k] };
-    }),
+    // Most views of a large graph are never seen.
+    get items() {
+      return (this.cards ??= items.map((item, k) => unpack(item, ...corners[k])));
+    },
+    get edges() {
+      return (this.lines ??= edges.map(([source, target, port, count, value, weight, user, place], k) => {
+        return { source, target, port, count, value, weight, user, place, passes: passes[k] };
+      }));
+    },
   };
 });
 let drawn = [], // the visible views: the whole graph, and what is unfolded in it
