@@ -65,7 +65,7 @@ def _known(precision: Precision, vectors: bool) -> dict[str, str]:
     has it (0.83 of the time). Other functions take one lane after the other.
     """
     prefix, suffix = ("v_", "") if vectors else ("", precision.suffix)
-    texts = {f"{name}{precision.suffix}": PARTS[name] for name in OF_NUMBERS}
+    texts = {f"{name}{precision.suffix}": PARTS[name] for name in OF_NUMBERS} | {"max": PARTS["max"]}
     if vectors:
         for name, n in (CALLS | {"remainder_": 2, "pow": 2, "fabs": 1}).items():
             kind = "inline" if name in INSTRUCTIONS else "CALLS_LIBM"

@@ -339,6 +339,7 @@ static inline real scaled(real start, real by, const real *a, long n)
     return total(start, sums);
 }
 
+/* PART max */
 static inline W larger_of(W a, W b)
 {
     const C above = (C)((b > a) | (b != b));
