@@ -113,7 +113,7 @@ def _layer(target: Ref, rounds: int, term: Any, lanes: bool) -> Loop | None:
             else:
                 weights, shared = sorted((first, second), key=lambda ref: ref.strides[own] == 0)
                 fits = target.strides[own] == weights.strides[own] == 1 and not is_dot(term)
-            if fits and shared.strides[own] == 0:
+            if fits and shared.strides[own] == 0 and shared.array[0] not in "s=":  # it has an address, unlike seed
                 return Loop(rounds, (Accumulate(target, Sum((Loop(n, (Term("+", (weights, shared)),)),))),), layer=True)
     return None
 

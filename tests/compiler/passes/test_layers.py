@@ -75,6 +75,7 @@ LAYER = "+= sum(p[i+9j] * x[3+2j] for j in 14)"
     (Assign(SUM, Sum((COLUMNS, SQUARES, COLUMNS))), ["= -0.0", LAYER, "= t0[i] - x[i] * x[i]", LAYER]),
     (Accumulate(SUM, Sum((COLUMNS, SQUARES))), [LAYER, "+= - x[i] * x[i]"]),
     (Assign(SUM, Sum((product((CELL, CELL), "-", 2), BIAS))), ["= - x[i] * x[i] - x[9+i] * x[9+i] + p[40+50i]"]),
+    (Accumulate(SUM, Sum((product((CELL, Ref("seed", 0, (0, 0))), rounds=2),))), ["+= x[i] * seed[0] + x[9+i] * seed[0]"]),
     (Assign(SUM, Sum((product((CELL,), ">", 3),))), ["= largest(x[i], x[9+i], x[18+i])"]),
 ])  # fmt: skip
 def test_sums_over_columns_are_layers_for_a_single_example(step, expected):
