@@ -64,7 +64,7 @@ def test_a_layer_in_a_loop_is_a_layer_in_each_round():
 
 A, B = Ref("x", 3, (0, 2)), Ref("p", 0, (1, 9))  # for a single example: a column of p, which all rounds share a row of
 COLUMNS, SQUARES = product((A, B), rounds=14), Term("-", (SUM._replace(array="x"),) * 2)
-CELL = Ref("x", 0, (1, 9))
+CELL, SEED = Ref("x", 0, (1, 9)), Ref("seed", 0, (0, 0))
 NESTED = Loop(4, (product((Ref("x", 0, (0, 70, 5)), Ref("p", 0, (1, 9, 40)))),))
 LAYER = "+= sum(p[i+9j] * x[3+2j] for j in 14)"
 
@@ -75,7 +75,7 @@ LAYER = "+= sum(p[i+9j] * x[3+2j] for j in 14)"
     (Assign(SUM, Sum((COLUMNS, SQUARES, COLUMNS))), ["= -0.0", LAYER, "= t0[i] - x[i] * x[i]", LAYER]),
     (Accumulate(SUM, Sum((COLUMNS, SQUARES))), [LAYER, "+= - x[i] * x[i]"]),
     (Assign(SUM, Sum((product((CELL, CELL), "-", 2), BIAS))), ["= - x[i] * x[i] - x[9+i] * x[9+i] + p[40+50i]"]),
-    (Accumulate(SUM, Sum((product((CELL, Ref("seed", 0, (0, 0))), rounds=2),))), ["+= x[i] * seed[0] + x[9+i] * seed[0]"]),
+    (Accumulate(SUM, Sum((product((CELL, SEED), rounds=2),))), ["+= x[i] * seed[0] + x[9+i] * seed[0]"]),
     (Assign(SUM, Sum((product((CELL,), ">", 3),))), ["= largest(x[i], x[9+i], x[18+i])"]),
 ])  # fmt: skip
 def test_sums_over_columns_are_layers_for_a_single_example(step, expected):
