@@ -24,7 +24,7 @@ from micrograd.compiler.frontend.redirect import any_block, data_buffer, is_free
 from micrograd.compiler.frontend.tracer import Symbol, TraceError
 from micrograd.compiler.frontend.wrappers import Entries, elsewhere, on_arrays
 from micrograd.compiler.native.library import NativeCode
-from micrograd.compiler.native.toolchain import CompilerError, notice, require_compiler, warn_once
+from micrograd.compiler.native.toolchain import CompilerError, ahead, notice, require_compiler, warn_once
 from micrograd.compiler.options import Backend, Options, each_axis
 from micrograd.compiler.targets.python import PythonCode
 from micrograd.core.errors import note_arguments, shown
@@ -72,9 +72,11 @@ class Function:
         self._products: dict[tuple[int, ...], Function] = {}  # of a vector and the jacobian, by argnums
         self._prepared = defaultdict[CallSpec, list[Example]](list)  # prepared by earlier calls, and free
         self._shapes = pack([(argument,) for argument in example_args]).shapes
-        self.in_c = _becomes_c(options.backend)
+        search = require_compiler if options.backend.name == "python" else ahead(require_compiler)
+        graph = self._traced(self._shapes)  # meanwhile: the first search of a machine takes 0.1 s
+        self.in_c = _becomes_c(options.backend, search)
         self.precision = named(options.backend.precision) if self.in_c else DOUBLE
-        self._keep(self._shapes, self._traced(self._shapes))
+        self._keep(self._shapes, graph)
 
     @property
     def constants(self) -> list[Value]:
@@ -290,12 +292,12 @@ class Function:
                 raise error
 
 
-def _becomes_c(backend: Backend) -> bool:
-    """Whether to compile to C. Without a C compiler, logs a warning, or raises CompilerError if the backend is "c"."""
+def _becomes_c(backend: Backend, search: Callable[[], Any] = require_compiler) -> bool:
+    """Whether to compile to C. If no compiler is found, logs a warning, or raises CompilerError if it has to be C."""
     if backend.name == "python" or (backend.name == "auto" and sys.platform == "emscripten"):
         return False
     try:
-        require_compiler()
+        search()
     except CompilerError as error:
         if backend.name == "c":
             raise
