@@ -310,7 +310,7 @@ def _norm(grads: list[Any]) -> Any:
 
 
 def check_moments(optimizer: Any, moments: Mapping[str, Any]) -> None:
-    """Raise ValueError unless there is a number of each moment for each parameter of the optimizer."""
+    """Raise ValueError unless `moments` has a number of each moment for each parameter of the optimizer."""
     for name in optimizer.moments:
         numbers, expected = moments.get(name, ()), len(optimizer.parameters)
         n = len(numbers) if hasattr(numbers, "__len__") else "no"

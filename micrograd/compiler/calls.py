@@ -44,7 +44,7 @@ class Slot:
 
     @cached_property
     def array(self) -> Any:
-        """The buffer as an array: a flat one, if these are lists of different lengths, or dicts."""
+        """The buffer as an array; a flat one for dicts, or lists of different lengths."""
         return as_ndarray(self.view).reshape(self.shape if self.is_regular else -1)
 
     def take(self, x: Any) -> bool:

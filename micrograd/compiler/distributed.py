@@ -31,13 +31,13 @@ PREFETCH = 2  # tasks in flight for each worker, so that it does not wait for th
 MOST_KEPT = 2  # tokens: one for training, and one for a function that is called between the steps
 
 _kept: dict[str, tuple[Any, ...]] = {}
-"""What came with tasks, by their token; the most recently used is last."""
+"""What came with tasks, by their tokens; the most recently used comes last."""
 _sent: set[str] = set()
-"""The tokens of what some worker has."""
+"""The tokens of what has been sent to a worker."""
 
 
 Task = tuple[str, Callable[..., Any], tuple[Any, ...]]
-"""The token of what it needs; and the function to call, and its arguments."""
+"""The token of what the task needs, the function to call, and its arguments."""
 
 
 def run_task(token: str, kept: Any, do: Any, arguments: Sequence[Any]) -> tuple[Any, Exception | None] | None:
@@ -57,7 +57,7 @@ def run_task(token: str, kept: Any, do: Any, arguments: Sequence[Any]) -> tuple[
 
 
 class Workers:
-    """The workers of an executor: `n`, or one per processor if it tells no number. They keep what tasks need."""
+    """The workers of an executor: `n`, or one per processor if it does not say how many. They keep what tasks need."""
 
     def __init__(self, executor: Any, *kept: Any) -> None:
         require_attributes("executor", executor, ["submit"], "an executor, such as a ProcessPoolExecutor")
@@ -162,7 +162,7 @@ def _chunks(fast: Function, kind: CallSpec, batches: Sequence[Any], workers: Any
 
 
 def computed(fast: Function, kind: CallSpec, name: str, chunk: Batch, numbers: "array[float]") -> Any:
-    """The function's values for a chunk, in their shape; for "backward", their sum, its gradient, and their number."""
+    """A chunk's values, in their shape; for "backward", their sum, its gradient and their number. Errors name it."""
     with _noted(name):
         if kind == "backward":
             return *fast._sums([chunk], numbers, 1.0), chunk.n

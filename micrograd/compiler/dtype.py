@@ -13,8 +13,8 @@ LARGEST = (2 - 2**-23) * 2.0**127  # number in single precision
 class Precision(NamedTuple):
     """The type of numbers in C, where it is called `real`.
 
-    It has a code for `array` and the like, and a size in bytes; then its type in C, the integer type of the same size,
-    the suffix of functions and literals, and the binary digits that are stored after the first.
+    It has a code for `array` and the like, a size in bytes, a type in C and an integer type of the same size, a suffix
+    for functions and literals, and a number of binary digits that are stored after the first.
     """
 
     code: str
@@ -70,7 +70,7 @@ PRECISIONS = {"double": DOUBLE, "single": SINGLE}
 
 
 def named(name: str) -> Precision:
-    """The precision of that name."""
+    """The precision with this name. Raises ValueError if there is none."""
     if name not in PRECISIONS:
         raise ValueError(f'unknown precision {name!r}: expected "double" or "single"')
     return PRECISIONS[name]

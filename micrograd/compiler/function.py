@@ -73,8 +73,8 @@ class Function:
         self._prepared = defaultdict[CallSpec, list[Example]](list)  # prepared by earlier calls, and free
         self._shapes = pack([(argument,) for argument in example_args]).shapes
         search = require_compiler if options.backend.name == "python" else ahead(require_compiler)
-        graph = self._traced(self._shapes)  # meanwhile: the first search of a machine takes 0.1 s
-        self.in_c = _becomes_c(options.backend, search)
+        graph = self._traced(self._shapes)  # meanwhile: the first search on a machine takes 0.1 s
+        self.in_c = _compiles_to_c(options.backend, search)
         self.precision = named(options.backend.precision) if self.in_c else DOUBLE
         self._keep(self._shapes, graph)
 
@@ -95,7 +95,7 @@ class Function:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        if self.in_c and not _becomes_c(replace(self.options.backend, name="auto")):  # it is from another machine
+        if self.in_c and not _compiles_to_c(replace(self.options.backend, name="auto")):  # pickled on another machine
             self.in_c, self.precision = False, DOUBLE
         self._code = {shapes: self._code_of(graph) for shapes, graph in state["_code"].items()}
 
@@ -184,7 +184,7 @@ class Function:
     def _examples(
         self, batches: Sequence[Any], size: float = 0.0, kind: CallSpec = "backward", epochs: float = math.inf
     ) -> Buckets:
-        """Examples of one or several shapes, with the code for calls of this kind, on batches of this size or on all.
+        """Examples of one or several shapes, with the code for calls of this kind on batches of this size, or on all.
 
         For only a few `epochs`, the C compiler may hurry.
         """
@@ -292,8 +292,8 @@ class Function:
                 raise error
 
 
-def _becomes_c(backend: Backend, search: Callable[[], Any] = require_compiler) -> bool:
-    """Whether to compile to C. If no compiler is found, logs a warning, or raises CompilerError if it has to be C."""
+def _compiles_to_c(backend: Backend, search: Callable[[], Any] = require_compiler) -> bool:
+    """Whether to compile to C. If no compiler is found, logs a warning, or raises CompilerError for the backend "c"."""
     if backend.name == "python" or (backend.name == "auto" and sys.platform == "emscripten"):
         return False
     try:

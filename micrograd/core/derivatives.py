@@ -127,7 +127,7 @@ def _variable(level: int) -> type[Value]:
 
 
 def order_of(outputs: Sequence[Value]) -> Order:
-    """The nodes, each after its operands, and the leaves that these Values were computed from, themselves included."""
+    """The nodes, each after its operands, and the leaves of the graph that leads to these Values, including them."""
     end = Value(0.0)
     end._prev = tuple(outputs)
     nodes, leaves = end._topological_order()

@@ -15,7 +15,7 @@ Order = tuple[list[Any], list[Any]]
 
 
 class _Thread(threading.local):
-    table: Any = None  # what this thread sees while it traces: see compiler/frontend/redirect.py
+    table: Any = None  # what Values hold while this thread traces: see compiler/frontend/redirect.py
 
 
 thread = _Thread()

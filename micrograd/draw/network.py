@@ -26,9 +26,9 @@ def layers_of(model: Any) -> list[list[Neuron]]:
 def described(model: Any, inputs: Sequence[str] = ()) -> dict[str, Any]:
     """A network for the scripts of pages, as `layers_of` finds it; `inputs` are names for the first of its inputs.
 
-    `columns` has the names of its units; `units`, for each that has a card, the name, weights, bias and column. Weights
-    and bias are indices in `model.parameters()`; the bias of an input is -1. `names` has the name of each parameter: in
-    a neuron, one like `h1[0].w0`; elsewhere, its path.
+    `columns` has the names of its units; `units`, for each with a card, the name, weights, bias and column. Weights and
+    bias are indices in `model.parameters()`; the bias of an input is -1. `names` has the name of each parameter: one
+    like `h1[0].w0` in a neuron, elsewhere its path, or `p0`, `p1`, ... if the model is not a Module.
     """
     layers, at = layers_of(model), {id(parameter): i for i, parameter in enumerate(model.parameters())}
     is_module = isinstance(model, Module)

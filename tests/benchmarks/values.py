@@ -73,7 +73,7 @@ def their_mlp(sizes: Sequence[int], most: float = 1.0) -> Any:
 
 
 class Descent:
-    """Gradient descent by a fixed rate, with the methods of our optimizers."""
+    """Gradient descent at a fixed rate, with the methods of our optimizers."""
 
     def __init__(self, parameters: Sequence[Any], rate: float = RATE) -> None:
         self.parameters, self.rate = parameters, rate

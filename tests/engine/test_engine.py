@@ -186,7 +186,7 @@ class TestNumericalStability:
 
 
 class TestBackward:
-    def test_a_second_call_and_a_second_loss_of_the_same_nodes_add_to_the_gradients_of_the_leaves_alone(self):
+    def test_a_second_call_or_a_second_loss_with_shared_nodes_adds_only_to_the_gradients_of_leaves(self):
         x = Value(3.0)
         shared = x * x
         first, second = shared * 2, shared * 5
@@ -194,7 +194,7 @@ class TestBackward:
             loss.backward()
             assert (x.grad, shared.grad, loss.grad) == grads
 
-    def test_it_takes_the_gradient_of_the_result_which_may_be_a_leaf(self):
+    def test_it_takes_the_gradient_of_the_result_even_of_a_leaf(self):
         x = Value(3.0)
         x.backward()
         x.backward(0.5)
@@ -495,7 +495,7 @@ class TestWhatPythonAsksOfANumber:
             format(v, "s")
 
     @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda v: pickle.loads(pickle.dumps(v))])
-    def test_a_leaf_is_copied_whole_with_what_is_in_slots_of_its_own(self, duplicate):
+    def test_a_leaf_is_copied_with_its_attributes_and_slots(self, duplicate):
         v = Bounded(2.5, label="w")
         v.grad = 0.5
         v.momentum, v.bounds = [0.25], [0.0, 3.0]

@@ -202,7 +202,7 @@ def vanishing(x):
     (vanishing, False, ([0, 0], [1, 2]), {}),  # infinity * 0.0 is not 0.0
     (vanishing, True, ([], []), {}),
 ])  # fmt: skip
-def test_what_is_decided_at_a_call_is_in_the_pattern_and_what_is_zero_for_all_numbers_is_not(
+def test_a_pattern_has_what_is_decided_at_a_call_but_not_what_is_zero_for_all_numbers(
     f, finite, pattern, matrices, backend
 ):
     fast = micrograd.compile(jacobian(f), ([1.0, 2.0, 3.0],), finite=finite, backend=backend, sparse=True)

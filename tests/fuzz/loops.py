@@ -46,7 +46,7 @@ BITS, MARGIN = (36, 39, 42, 45), 16
 class Place(NamedTuple):
     """A number in an array; for each loop around, the outermost first, its round times a stride is added to `base`.
 
-    The arrays are those of `run`, of "m" the results of earlier nests; and "r", all results from the last one back.
+    The arrays are the ones in `run`, but "m" has only the results of earlier nests; "r" has all, the last one first.
     """
 
     array: str
@@ -69,18 +69,18 @@ KINDS: dict[str, Callable[..., Any]] = {
     "sum of products": lambda u, v, a, b: u * a + v * b + 0.1 * u, "squashed": lambda u, v, a, b: (a + b).tanh(),
     "quotient": lambda u, v, a, b: a / (1 + b * b), "branch": lambda u, v, a, b: micrograd.where(a > b, u * a, v * b),
 }  # fmt: skip
-"""What goes to the end of "m"."""
+"""How lines compute what they append to "m"."""
 CELL_KINDS: dict[str, Callable[..., Any]] = {
     "total": lambda cell, u, v, a, b: cell + u * a, "total of sums": lambda cell, u, v, a, b: cell + (u * a + v * b),
     "carried": lambda cell, u, v, a, b: 0.5 * cell + u * a, "reset": lambda cell, u, v, a, b: u * a,
 }  # fmt: skip
-"""What a cell becomes."""
+"""How lines compute the next number in a cell."""
 DOT = "dot"
-"""A fused sum of products of neighbours, forwards or backwards, which goes to the end of "m"."""
+"""A fused sum of products of neighbours, forwards or backwards. Lines append it to "m"."""
 
 
 class Line(NamedTuple):
-    """What is computed from two leaves and two other numbers, and goes to the end of "m" or into a cell."""
+    """A number computed from two leaves and two other numbers, appended to "m" or put into a cell."""
 
     kind: str
     leaves: tuple[Place, Place]
@@ -105,7 +105,7 @@ class Line(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """What is done for so many rounds."""
+    """Lines and loops, repeated for so many rounds."""
 
     rounds: int
     body: "tuple[Line | Loop, ...]"

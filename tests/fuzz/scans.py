@@ -2,7 +2,7 @@
 
 A program is a scan whose step does some random operations on its state, x, parameters, computed numbers from outside
 and constants, with a scan inside it now and then, and perhaps a second scan over what the first one returns. A step
-draws what it does while it runs, from a seed of its own, so that it does the same in each round.
+draws its operations while it runs, from a seed of its own, so they are the same in each round.
 """
 
 import random
@@ -18,7 +18,7 @@ Step = Callable[[list[Any], list[Any]], tuple[list[Any], list[Any]]]
 
 
 def random_step(rng: random.Random, outside: list[Any], n_y: int, kinds: list[str]) -> Step:
-    """A step on what it is given and what there is outside, parameters first.
+    """A step that computes with its state, its x and numbers from outside, parameters first.
 
     If it only `adds` numbers to the state, it uses the state for nothing else.
     """
@@ -58,9 +58,9 @@ OPERATIONS: dict[str, tuple[int, Callable[..., Any]]] = {
     "logsumexp": (4, lambda w, rng, *xs: logsumexp(xs)), "sum": (4, lambda w, rng, *xs: sum(x * 0.5 for x in xs)),
     "take": (1, lambda w, rng, a: take(w[:4], where(a > 0, 1, 2))), "scan": (5, scanned),
 }  # fmt: skip
-"""Operations by how many operands they have; they may draw what else there is to choose."""
+"""How many operands each operation has, and its function, which draws whatever else there is to choose."""
 KINDS = ["*", "unary", *OPERATIONS][:-1]
-"""The operations of a step, some more often than others; all but the last, a scan, are in inner loops, too."""
+"""The operations to draw from in an inner loop, two of them twice as often; in an outer one, there is a scan, too."""
 
 
 def run(seed: int, w: list[Value], s: list[Any], xs: list[Any]) -> Any:

@@ -140,9 +140,9 @@ def traced(
 def _trace(
     graph: Graph, function: Callable[..., Any], index: dict[Value, int], n_trained: int, *, finds: bool, loops: bool
 ) -> list[ref[Value]] | None:
-    """Complete a graph. Returns the Values that the function made; those that it finds join the index.
+    """Complete a graph. Returns the Values that the function made; Values that it finds join the index.
 
-    With `loops`, a `scan` is traced as one; otherwise the engine runs its rounds. Returns None if it has to.
+    With `loops`, a `scan` is traced as a loop, else round by round. Returns None if a step stores numbers elsewhere.
     """
     trace = graph.trace
     table = Rows(trace, index, n_trained, finds)
@@ -194,7 +194,7 @@ def _check_assigned(table: Rows) -> None:
 def _differentiate(
     graph: Graph, result: Any, nodes: list[Value], leaves: list[Value], inputs: Sequence[Value], table: Rows
 ) -> None:
-    """Record the gradients of the result, which was computed by these nodes from these leaves."""
+    """Record the gradients of the result. These nodes computed it from these leaves."""
     trace, index, gradients = graph.trace, table.index, table.numbers["grad"]
     # A backward() within the function has left gradients on these: add to them.
     begun = {

@@ -37,14 +37,14 @@ _SLOTS: Any = {"data": Value.data, "grad": Value.grad}  # where a plain Value ke
 class Table:
     """What a thread sees while it traces: `numbers` has the data and the grad of the Values in `index`.
 
-    At their first use, `data` and `grad` return these for an index. If the table `finds` Values, others join the index
-    at their first use: free leaves from before the trace. A function reads `data` whenever it uses a number: as an
-    operand, in a condition or by `detach`.
+    When a Value is first used, `data` and `grad` make its numbers from its index. If the table `finds` Values, free
+    leaves from before the trace join the index when they are first used. A function reads `data` whenever it uses a
+    number: as an operand, in a condition or by `detach`.
 
     `numbers` also has what was set on other Values, and `assigned` all data that was set. `made` has the Values that
     the thread makes, other than Nodes, by their ids: these hold their numbers themselves.
 
-    The table also says how operations on many numbers are traced: here, as in the engine; in rows.py, as Rows.
+    How operations on many numbers are traced is up to the table, too: here, as in the engine; in rows.py, as Rows.
     """
 
     scan: Callable[..., Any] = staticmethod(in_turn)
@@ -59,11 +59,11 @@ class Table:
         self.made: dict[int, ref[Value]] = {}
 
     def of(self, *operands: tuple[Any, ...]) -> Sequence[tuple[Any, ...]]:
-        """The operands of an operation as it takes them."""
+        """The operands that an operation on many numbers gets in place of these: here, the same."""
         return operands
 
     def selected(self, index: Any, values: tuple[Value, ...]) -> Any:
-        """What an index selects from in place of these values, or None."""
+        """What `take` selects from, by this index, in place of these values; None for the values themselves."""
         return None
 
     def number(self, value: Value, name: str) -> Any:

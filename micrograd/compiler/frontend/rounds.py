@@ -131,8 +131,8 @@ def _filled(tree: Any, values: Iterator[Any]) -> Any:
 
 
 def _until(step: Step, first: Any, until: Until) -> tuple[Step, Any]:
-    """A step and a state for rounds that all run: once `until` holds, they compute from the first state, and nothing
-    uses their results. A number in front of the state is 1 from then on.
+    """A step and a first state for rounds that all run: once `until` holds, rounds compute from the first state, and
+    nothing uses their results. The number in front of the state is 1 from then on.
     """
 
     def with_end(state: Any) -> list[Any]:
@@ -225,7 +225,7 @@ class _Body:
         return map(result, range(loop.size), trace.unstack(line, loop.size))
 
     def backward(self, forward: int, sent: Sequence[Any]) -> None:
-        """Record the loop for the gradients, from the gradients sent to the forward loop's results; pass its row on."""
+        """Record the loop for the gradients, from what was sent to the forward loop's results; pass its results on."""
         trace, loop = self.trace, self.trace.loops[forward]
         ys = {j: [sent[i] for i in loop.of_output(j)] for j in range(len(loop.outputs))}
         ys = {j: y for j, y in ys.items() if any(type(grad) is not int for grad in y)}  # something uses them

@@ -40,10 +40,10 @@ loop, sums; in the last backward pass, all, even the numbers that `take` sends t
 
 
 class RowSymbol:
-    """A traced row: the result of a line of a trace that has several numbers; or a sum of products, not yet recorded.
+    """A traced row: a line of a trace with several numbers as its result, or a sum of products with no line yet.
 
-    `products` is a list with two lines for each product, its factor and a row; or a pair of rows, whose products are
-    added up in a dot.
+    The `products` of such a sum are a list with two lines for each product, its factor and a row; or the lines of two
+    rows, to be multiplied and added up in a dot.
     """
 
     __slots__ = ("id", "products", "trace")
@@ -53,7 +53,7 @@ class RowSymbol:
 
     @property
     def recorded(self) -> "RowSymbol":
-        """The row, as the result of a line."""
+        """The row as a line of the trace: a sum of products gets one."""
         trace, products = self.trace, tuple(self.products)
         return RowSymbol(trace, trace.row("combination", products)) if products else self
 
@@ -78,7 +78,7 @@ class RowSymbol:
         return total
 
     def sum(self, terms: Any) -> "RowSymbol":
-        """The terms as a sum of rows of this size: they are one already, a row, or a number for all values."""
+        """The terms, a row, a sum of rows or one number for all values, as a sum of rows of this size."""
         if type(terms) is RowSymbol:
             return terms if terms.products else terms * 1.0
         trace, row = self.trace, self.products[1] if self.products else self.id
@@ -188,7 +188,7 @@ class Row(Value):
 
 
 class Rows(Table):
-    """The table of a function's trace, which makes Rows of Values in it and of computed ones."""
+    """The table for the trace of a function. It makes Rows of Values in the table, and of computed ones."""
 
     def __init__(self, trace: Trace, index: dict[Value, int], n_trained: int, finds: bool) -> None:
         super().__init__(index, partial(trace.leaf, "p"), finds=finds)

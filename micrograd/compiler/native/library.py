@@ -61,7 +61,7 @@ class NativeCode:
         check_constants(graph, self.precision)
         self._shared = [axis is None for axis in options.axes(len(graph.shapes))]
         self._programs: dict[tuple[CallSpec, bool], Program] = {}  # by whether many examples are computed at once
-        self._libraries: dict[tuple[CallSpec, int], Any] = {}  # by how many vectors of examples are; or how to get it
+        self._libraries: dict[tuple[CallSpec, int], Any] = {}  # by the size of a tile; or functions that build them
         self.pack_into = struct.Struct(f"={graph.n_parameters}{self.precision.code}").pack_into  # parameters
 
     def call(
@@ -148,7 +148,7 @@ class Library(NamedTuple):
 
 
 def loaded(library: ctypes.CDLL) -> Library:
-    """What is needed of a library."""
+    """What calls need of a library that ctypes has loaded."""
     return Library(RUN(("run", library)), ctypes.c_int64.in_dll(library, "room").value)
 
 

@@ -185,9 +185,9 @@ class NativeLoop:
                 done = self._train(self._address)
             finally:  # also on a Ctrl-C, which Python notices when C has taken the steps
                 attributes["steps"] = arguments.taken
-                are_turned = arguments.p != self._first
+                are_swapped = arguments.p != self._first
                 for pair, before in self._pairs:  # the buffers with the latest numbers come first
-                    pair[:] = before[::-1] if are_turned else before
+                    pair[:] = before[::-1] if are_swapped else before
         return self._losses[:done]
 
 

@@ -1,6 +1,6 @@
 """Fusion: loops near each other with the same number of rounds become one, so a number is read soon after it is set.
 
-And fission: a loop becomes several, since some of its steps are computed in another way.
+And fission: one loop becomes several if some of its steps are computed in another way.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -95,12 +95,12 @@ def _fit(first: Loop, second: Loop, is_next: bool) -> bool:
     return is_next or is_flat((first, second))
 
 
-def divided(
+def fission(
     steps: Sequence[Step], apart: Callable[[Any], bool], made: Callable[[Any, Any], Iterable[Step]],
     around: tuple[int, ...] = (),
 ) -> Kernel:  # fmt: skip
-    """The steps, but those in loops that are to be `apart` leave their loops if these are parallel: `made` returns what
-    takes the place of one, from the rounds of its loop and the step. `around` has the rounds of outer loops.
+    """The steps, with each step that is to be `apart` taken out of its loop, if the rounds may run in any order: `made`
+    returns the steps in its place, given the rounds of its loop and the step. `around` has the rounds of outer loops.
     """
     found: Kernel = []
     for step in steps:
@@ -112,5 +112,5 @@ def divided(
                 found += chain(*[made(step.rounds, each) for each in body]) if is_apart else [Loop(step.rounds, body)]
         else:
             inner = (*around, most_rounds(step.rounds, around))
-            found.append(step._replace(body=tuple(divided(step.body, apart, made, inner))))
+            found.append(step._replace(body=tuple(fission(step.body, apart, made, inner))))
     return found

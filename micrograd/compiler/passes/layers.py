@@ -1,11 +1,11 @@
-"""Layers: neighbouring sums of products with the same factors, such as a matrix times a vector, as calls of a function.
+"""Layers: neighbouring sums that share a factor of each term, as in a matrix times a vector, become a function call.
 
-It keeps several sums in registers while it adds their terms. For many examples at once, a sum has a number in each
-lane, and uses fused multiply-add where the processor has it: with jamming alone, a step of 512-512-10 takes 1.05 to 1.1
-times as long on a processor that adds and multiplies at the same time. For a single example, a vector has neighbouring
-sums: a step of a GPT on a name takes 0.6 of the time that it takes if these are added up one after the other.
+The function keeps several sums in registers while it adds their terms. For many examples at once, each lane has the sum
+of one example, and multiply-add is fused where the processor can: with jamming alone, a step of 512-512-10 takes 1.05
+to 1.1 times as long on a processor that adds and multiplies at the same time. For a single example, a vector holds
+neighbouring sums: a step of a GPT on one name takes 0.6 of the time that it takes to add up one sum after the other.
 
-Other neighbouring sums over columns, such as sums of squares, are added up next to each other, too, for one example.
+For a single example, other neighbouring sums over columns, such as sums of squares, are also added up side by side.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,20 +28,20 @@ from micrograd.compiler.ir import (
     replace,
     start,
 )
-from micrograd.compiler.passes.fuse import divided
+from micrograd.compiler.passes.fuse import fission
 from micrograd.compiler.passes.sums import is_dot
 
 FEWEST = 16
 """Terms of a sum in lanes: with AVX2, a step of 2-16-16-1 takes 0.9 of the time of jamming, of 16-16-16-1 0.8, and a
 call of an LSTM 0.88; with AVX-512, sums of 16 take 1.04, of 64 0.7 to 0.9."""
 AT_ONCE = 8
-"""Terms of other sums between two writes to memory. One sum after the other, a gradient of gmm written whole would take
-1.3 times as long."""
+"""Terms of other sums that are added between two writes to memory. With one sum after the other, a gradient of gmm
+written whole would take 1.3 times as long."""
 
 
 def with_layers(kernel: Sequence[Step], *, lanes: bool) -> Kernel:
     """The kernel with the sums of layers as steps of their own. With `lanes`, it is for many examples at once."""
-    return divided(kernel, partial(_is_apart, lanes=lanes), partial(_steps, lanes=lanes))
+    return fission(kernel, partial(_is_apart, lanes=lanes), partial(_steps, lanes=lanes))
 
 
 def _is_apart(step: Any, lanes: bool) -> bool:
@@ -55,7 +55,7 @@ def _is_apart(step: Any, lanes: bool) -> bool:
 
 
 def _steps(rounds: int, step: Any, lanes: bool) -> Iterator[Step]:
-    """The steps in place of a sum in a loop: loops that set its numbers to the first terms, or add others."""
+    """The loops in place of a loop over a sum: the first sets each target to its first terms, the others add to it."""
     target, begins = step.target, isinstance(step, Assign)
     for kind, group in groupby(_parts(rounds, step, lanes), type):
         parts: Any = tuple(group)
@@ -71,7 +71,7 @@ def _steps(rounds: int, step: Any, lanes: bool) -> Iterator[Step]:
 
 
 def _parts(rounds: int, step: Any, lanes: bool) -> Iterator[Loop | Sum]:
-    """The loops that add terms of a sum to its numbers: layers, and others AT_ONCE; and the terms that are left."""
+    """The parts of a sum, in order: layers, loops that add the terms of columns AT_ONCE, and other terms."""
     target, depth = step.target, len(step.target.strides)
     for term in step.value.terms:
         if layer := _layer(target, rounds, term, lanes):
@@ -97,9 +97,9 @@ def _is_column(target: Ref, term: Any, lanes: bool) -> bool:
 
 
 def _layer(target: Ref, rounds: int, term: Any, lanes: bool) -> Loop | None:
-    """The layer that adds a loop of terms to as many numbers as there are rounds; None if it is none.
+    """The layer that adds a term, a loop, to as many targets as there are rounds; None if the term does not fit.
 
-    Of a loop of such loops, it is in the outer one.
+    If the term is a loop around such a loop, the layer is inside the outer one.
     """
     own = len(target.strides) - 1
     match term:
@@ -125,6 +125,6 @@ def _swapped(ref: Ref, own: int) -> Ref:
 
 
 def _in_strip(ref: Ref, depth: int, n: int, i: int) -> Ref:
-    """A reference in round i of n that a loop at this depth takes at once."""
+    """A reference in the i-th of n rounds that become one round of a loop at this depth."""
     array, base, strides = ref
     return Ref(array, base + i * strides[depth], (*strides[:depth], n * strides[depth]))

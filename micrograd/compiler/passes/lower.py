@@ -75,7 +75,7 @@ def _needed(steps: Sequence[Any], read: set[str]) -> Kernel:
 
 
 def _for_all(step: Step, sizes: Sequence[int], shared: Sequence[bool]) -> Any:
-    """The step, but it reads arguments that all examples share from the array u: one number for all lanes."""
+    """The step, with arguments that all examples share read from the array u: one number for all lanes."""
     own = {ref for ref, rounds in refs(step) if ref.array != "x" or not all(shared[reached(ref, rounds, sizes)])}
     return replace(step, lambda ref: ref if ref in own else ref._replace(array="u"))
 

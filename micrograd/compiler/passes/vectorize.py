@@ -34,8 +34,8 @@ class Layout(dict[Any, Place]):
     """The place of each line: at first, of leaves and results only. `rows` has the places of nodes that are rows.
 
     Names of arrays for other lines begin with `prefix`. For each forward loop, `kept` has the places of what its
-    backward loop reads, in the order of the rounds; in the round of a loop, `keeps` has the arrays of lines that its
-    backward loop reads. With `lanes`, rows of triangles begin at even distances.
+    backward loop reads, in the order of the rounds; in the round of a loop, `keeps` has the array of each line that
+    its backward loop reads. With `lanes`, rows of triangles begin at even distances.
     """
 
     def __init__(self, places: dict[Any, Place], prefix: str = "t", *, lanes: bool = False) -> None:

@@ -2,7 +2,7 @@
 
 The loops of a kernel (ir.py) are printed in functions of about 150 lines. A library for many examples computes a tile
 of them at once: vectors with an example in each lane, up to four vectors for each weight that is loaded. A library for
-few examples computes them one by one, and uses the lanes for dot products. lower.py has the passes of both.
+few examples computes them one by one, with vectors for dot products and layers. lower.py has the passes of both.
 
 In lanes, sums are added up in the engine's order, except gradients: that of a parameter is first added up over a tile,
 where the terms of a sum of products are added one by one, or over a block. The long sums of a layer and the gradients
@@ -61,8 +61,8 @@ class Writer(Printer):
     """Prints a program as functions in C, of one of KINDS: arithmetic on numbers, or on vectors.
 
     In a library for one example, loops over neighbouring numbers become calls and vectors. With `checks`, `failed` is
-    set where Python raises an error. `shared` says which arguments all lanes share. If one example's gradients are
-    returned, they follow a single number.
+    set where Python raises an error. `shared` says which arguments all lanes share. With `returns_gradients`, y
+    has the value of one example and then its gradients.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Writer(Printer):
         steps = tuple(chain(*self.parts))
         self.alone = alone(self.products, steps)
         self.parameters = {name: f"{type.replace('*', '*restrict ')}{name}" for name, type in types.items()}
-        self.reads_shared = any(  # in x, since a loop reads others, too
+        self.reads_shared = any(  # from x, by loops that also read other arguments
             ref.array == "&x" or (ref.array == "x" and any(shared[reached(ref, rounds, program.sizes)]))
             for ref, rounds in refs(steps)
         )
@@ -215,7 +215,7 @@ def library_source(
         PARTS["add"] + PARTS["threads"] if threads > 1 else PARTS["one_thread"],
     ])  # fmt: skip
     body = "".join([*[part.source(name) for name, part in once.items()], writer.source("one", {"run": run})])
-    passes = PARTS["passes"]  # in haste, not for sums in vectors
+    passes = PARTS["passes"]  # in haste, after the sums in vectors: these are compiled as usual
     text = "\n".join([
         "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n#include <string.h>\n",
         PARTS["no_patterns"] + passes * (not in_haste) + PARTS["jobs"],
@@ -261,9 +261,9 @@ def library_source(
 
 def _arguments(sizes: Sequence[int], shared: Sequence[bool], writer: Writer, tile: int) -> dict[str, str]:
     """Where an example's arguments of these sizes are: in `xs`, copied by the lines in EACH. For one example, a single
-    argument stays where it is: log-sum-exp of 20,000 numbers would take 1.1 times as long.
+    argument stays where it is: copied, log-sum-exp of 20,000 numbers would take 1.1 times as long.
 
-    The lines in ALIKE copy shared arguments once; if a loop reads others as well, EACH copies them, too.
+    The lines in ALIKE copy shared arguments once: in lanes, to `u`, and to `xs` only if a loop reads them from there.
     """
     if not tile and len(sizes) == 1:
         example = "0" if shared[0] else "examples[0]"

@@ -194,11 +194,11 @@ static void layer(real *to, const real *a, const real *x, long to_next, long a_r
 }
 
 /* PART layer_file */
-/* To each to[i] adds the sum over e of a[i + a_next*e] * x[x_next*e], four terms between two writes to memory. */
+/* to[i] += the sum over e of a[i + a_next*e] * x[x_next*e], four terms between two writes to memory. */
 static void layer(real *restrict to, const real *a, const real *x, long to_next, long a_row, long a_next, long x_next,
                   long rows, long n)
 {
-    (void)to_next, (void)a_row; /* are 1 */
+    (void)to_next, (void)a_row; /* they are 1 */
     for (; n >= 4; n -= 4, a += 4 * a_next, x += 4 * x_next)
         for (long i = 0; i < rows; i++)
             to[i] = to[i] + a[i] * x[0] + a[i + a_next] * x[x_next] + a[i + 2 * a_next] * x[2 * x_next]

@@ -305,7 +305,7 @@ static inline real number(M bits)
 enum { NUMBERS = BYTES / sizeof(real), VECTORS = 8 / NUMBERS };
 typedef real W __attribute__((vector_size(BYTES), aligned(sizeof(real)), may_alias));
 typedef INTEGER C __attribute__((vector_size(BYTES)));
-typedef real H __attribute__((vector_size(4 * sizeof(real)), aligned(sizeof(real)), may_alias)); /* a half, a quarter */
+typedef real H __attribute__((vector_size(4 * sizeof(real)), aligned(sizeof(real)), may_alias)); /* a half of eight */
 typedef real Q __attribute__((vector_size(2 * sizeof(real)), aligned(sizeof(real)), may_alias));
 #define UNROLLED(n) _Pragma("GCC unroll 8") for (long k = 0; k < n; k++)
 

@@ -13,7 +13,7 @@ const stacks = graph.stacks.map(members => {
 
 const innermostFirst = [...stacks].reverse();
 
-// The Value of the chosen example in the place of one of the first example.
+// The Value that the chosen examples have in the place of Value i of the first ones.
 function shown(i) {
   for (const { members, places, chosen } of innermostFirst) i = members[chosen][places.get(i)] ?? i;
   return i;

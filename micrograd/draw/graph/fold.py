@@ -52,10 +52,10 @@ class Folded:
     """The graph that leads to a root as `cards`, each after the cards of its inputs, and its `stacks` of examples.
 
     If it `folds` nothing, each Value is a card. A card belongs to the first example of its stacks. `stacked` has the
-    means and sums of these, `twins` by each Value of another example the one in its place in the first. `names` are the
-    names of Values by their labels, and of those in neurons, also for their twins; "" for others.
+    means and sums of examples; `twins` has, for each Value of another example, the Value in its place in the first.
+    `names` has the label of each Value, or its name in a neuron, or else the name of its twin; "" for others.
 
-    Errors are as for `DrawnGraph`.
+    Raises the errors of `DrawnGraph`.
     """
 
     def __init__(self, root: Value, limit: float = LIMIT, *, folds: bool = True) -> None:
@@ -77,7 +77,7 @@ class Folded:
             card = neurons.get(i) or self._operation(i)
             card.inputs = [x._replace(card=self._source(x.source)) for x in card.inputs]
             self._add(card)
-        self._source(len(graph.values) - 1)  # if it is a leaf alone
+        self._source(len(graph.values) - 1)  # the root may be a leaf
         self.names = [label(value) for value in graph.values]
         self._name_neurons()
         for i, twin in self.twins.items():
@@ -195,7 +195,7 @@ class Folded:
 
 
 def all_names(folded: Folded, root: str = "result") -> list[str]:
-    """The name of each Value: that of `folded`, or else a short formula, or else a number; `root` for the root."""
+    """The name of each Value: its name in `folded`, else a short formula, else v1, v2, ..., or `root` for the root."""
     graph, found, taken, numbers = folded.graph, list(folded.names), set(folded.names), count(1)
     for i, value in enumerate(graph.values):
         if not found[i] and i in graph.constants:

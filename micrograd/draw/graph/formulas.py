@@ -24,7 +24,7 @@ MAX_OPERANDS = 16  # of an operation with formulas
 
 
 def operations(values: Sequence[Value]) -> tuple[list[int], list[tuple[str, list[Any]]]]:
-    """The operation that made each Value, as a number, and what `operation` says of each operation, once."""
+    """The number of the operation that made each Value; and what `operation` returns for each of these numbers."""
     keys = [(operation_of(value), str(value._op), len(value._prev), repr(_constants(value))) for value in values]
     known = dict(zip(keys, values, strict=True))
     numbers = {key: i for i, key in enumerate(known)}
@@ -32,10 +32,10 @@ def operations(values: Sequence[Value]) -> tuple[list[int], list[tuple[str, list
 
 
 def operation(value: Value) -> tuple[str, list[Any]]:
-    """The operation that made a Value: its JavaScript; its name, its formula, and the formulas of its derivatives.
+    """The operation that made a Value: its JavaScript; and its name, its formula and the formulas of its derivatives.
 
     The JavaScript is two functions: the result for operands v, and their gradients for the gradient g of the result;
-    of a user's own, it is `null`. Formulas have `{0}`, `{1}`, ... for the operands, and `{y}` for the result.
+    or `null` for a user's own operation. Formulas have `{0}`, `{1}`, ... for the operands, and `{y}` for the result.
     """
     op, n, name = operation_of(value), len(value._prev), str(value._op)
     if not op:
@@ -121,7 +121,7 @@ def _expression(trace: Trace, line: int, result: int | None = None) -> tuple[str
     if line in trace.constants:
         return number(constant := trace.constants[line], 9), 4 if constant >= 0 else 1
     op, operands = trace.ops[line], trace.operands[line]
-    if op == "max":  # of a row
+    if op == "max":  # its operand is a row
         operands = trace.operands[operands[0]]
     level = LEVELS.get(op, 1 if op in CONDITIONS else 0 if op == "where" else 4)
 

@@ -108,7 +108,7 @@ def _passed(value: Value, grad: Any) -> list[Any]:
 
 
 def _view(view: View, places: dict[Placed, int], shapes: dict[Shape, int]) -> list[Any]:
-    """A view for JSON, with the number of its layout. An edge that stands for one input has the fields of that."""
+    """A view for JSON, with the number of its layout. An edge that stands for one input has that input's fields."""
     items = [[shapes.setdefault(item.shape, len(shapes)), *item[3:]] for item in view.items]
     edges = [[*edge[:3], len(edge.inputs), *(edge.inputs[0] if len(edge.inputs) == 1 else ())] for edge in view.edges]
     return [view.title, places.setdefault(view.placed, len(places)), items, edges]

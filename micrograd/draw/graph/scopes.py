@@ -50,9 +50,9 @@ def stacks(graph: DrawnGraph) -> list[Stack]:
 
 
 def _twins(graph: DrawnGraph, first: int, other: int) -> dict[int, int]:
-    """For each Value in the scope of the first operand, the one in its place in that of the other; {} if there is none.
+    """The Values in the scope of the first operand, each with its twin in the scope of the other; {} if they differ.
 
-    A Value belongs to a scope as soon as all its users do. The search ends at the first operations that differ.
+    A Value belongs to a scope as soon as all its users do. The search ends at the first two operations that differ.
     """
     found, left = dict[int, int](), dict[int, int]()
     path = [(first, other)] if first != other and graph.users[first] == graph.users[other] == 1 else []

@@ -57,7 +57,7 @@ class View:
 class Views:
     """All views of a folded graph, first the whole graph.
 
-    `names` has what is shown as the name of each Value, by default those of the folded graph. If `deep`, groups and
+    `names` has the name that is shown for each Value, by default its name in the folded graph. If `deep`, groups and
     neurons have views of their contents, and neurons show the gradients of their weights; if not, there may be no
     gradients to show.
     """

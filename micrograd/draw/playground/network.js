@@ -109,7 +109,7 @@ class Network {
     this.edges.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.paths = [];
     units.forEach(([, weights, , column], to) => {
-      const first = units.findIndex((other) => other[3] === column - 1); // of the units whose outputs it weights
+      const first = units.findIndex((other) => other[3] === column - 1); // of the units whose outputs this one weights
       weights.slice(0, 16).forEach((weight, i) => {
         const from = first + i, [fromX, fromY] = places[from], [toX, toY] = places[to], half = side / 2, bend = (fromX + wide + toX) / 2;
         const d = `M${fromX + wide} ${fromY + half}C${bend} ${fromY + half} ${bend} ${toY + half} ${toX} ${toY + half}`;

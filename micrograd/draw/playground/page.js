@@ -422,7 +422,7 @@
   function save() {
     const { parameters } = states[now.model].answer;
     if (!parameters.every(Number.isFinite)) return notice("Some parameters are not finite: press Reset before you save.");
-    let filled = 0; // of the zeros in the file of a model, each in the place of a parameter
+    let filled = 0; // how many zeros of the file: each is in the place of a parameter
     const file = `${JSON.stringify(models[now.model].file, (_, part) => (part === 0 ? parameters[filled++] : part))}\n`;
     const address = URL.createObjectURL(new Blob([file], { type: "application/json" }));
     html("a", { href: address, download: "model.json" }).click();

@@ -1,4 +1,4 @@
-"""Drawings of a training run: loss curves, as text for a terminal and as SVG, and matplotlib's plots."""
+"""Drawings of a training run: loss curves as text for a terminal and as SVG, and plots by matplotlib."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -206,7 +206,7 @@ def test_a_question_for_the_number_is_answered_at_the_users_line_with_the_remedy
     (lambda x: x if x > 2.0 else -x, r"`\(lambda x: x if x > 2\.0 else -x, .*: this needs the number itself"),
     (lambda x: {0: 1.0}[x] * x, "take"),
 ])  # fmt: skip
-def test_a_question_for_the_number_is_an_error_even_if_the_function_catches_that(ask, message):
+def test_a_question_for_the_number_is_an_error_even_if_the_function_catches_it(ask, message):
     def function(x):
         with suppress(Exception):
             return ask(x)

@@ -62,7 +62,7 @@ def test_a_layer_in_a_loop_is_a_layer_in_each_round():
     assert [step.layer for step in loop.body] == [False, True]
 
 
-A, B = Ref("x", 3, (0, 2)), Ref("p", 0, (1, 9))  # for a single example: a column of p, which all rounds share a row of
+A, B = Ref("x", 3, (0, 2)), Ref("p", 0, (1, 9))  # for a single example: the same x for each column of p
 COLUMNS, SQUARES = product((A, B), rounds=14), Term("-", (SUM._replace(array="x"),) * 2)
 CELL, SEED = Ref("x", 0, (1, 9)), Ref("seed", 0, (0, 0))
 NESTED = Loop(4, (product((Ref("x", 0, (0, 70, 5)), Ref("p", 0, (1, 9, 40)))),))

@@ -177,7 +177,7 @@ def test_inputs_that_all_examples_share_are_read_once_for_all_lanes():
     assert [("share(u + 0," in each, "gather(xs + 0," in each) for each in sources] == [(True, True), (True, False)]
 
 
-def test_two_loops_may_read_a_row_from_the_same_place_and_one_of_them_more_than_all_examples_share():
+def test_a_reference_that_one_of_two_loops_reads_past_the_shared_argument_stays_one_to_x():
     sums = [Sum((Loop(n, (Term("+", (Ref("x", 0, (0, 1)),)),)),)) for n in (5, 10)]
     steps = [Assign(Ref("y", 3 * i, (1,)), value) for i, value in enumerate(sums)]
     (part,) = lower(Program([Loop(3, tuple(steps))], [], 6, [5, 5], {}), "lanes", (True, False)).parts

@@ -29,7 +29,7 @@ NUMBERS = [
     ([2.0, 2.0], 60, "▁▁"), ([], 60, ""), ([0, 0, 7, 7, 0, 7, 0, 7], 4, "▁█▅▅"), ([1.0] * 1001, 60, "▁" * 60),
     ([4.0, math.nan, 2.0, math.inf, 1.0], 60, "█x▅x▁"), ([math.nan], 60, "x"),
 ])  # fmt: skip
-def test_a_sparkline_is_logarithmic_where_it_can_be_of_means_if_they_are_many_and_an_x_is_not_finite(
+def test_a_sparkline_is_logarithmic_if_possible_averages_many_numbers_and_marks_infinite_ones_with_an_x(
     numbers, width, line
 ):
     assert sparkline(numbers, width=width) == line
@@ -179,7 +179,7 @@ def test_a_boundary_is_where_the_class_changes(pyplot, sigmoid):
     assert colour_at(moved, 0.2, 0.0) == colour_at(moved, 0.6, 0.0) != colour_at(moved, 0.8, 0.0)
 
 
-def test_of_several_outputs_the_largest_is_the_class(pyplot):
+def test_the_largest_of_several_outputs_gives_the_class(pyplot):
     ax = plot_boundary(lambda x: [x[0], x[1], 0.5 - x[0]], [[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]], [2, 1, 0])
     assert len({colour_at(ax, 1.0, 0.2), colour_at(ax, 0.2, 1.0), colour_at(ax, 0.0, 0.1)}) == 3
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["0", "1", "2"]
@@ -194,7 +194,7 @@ def test_a_model_that_cannot_be_compiled_is_asked_point_by_point(pyplot):
 
 
 @pytest.mark.parametrize("error", [ValueError, TypeError, IndexError])
-def test_an_error_of_the_models_own_comes_out(pyplot, error):
+def test_an_error_of_the_model_is_passed_on(pyplot, error):
     def wrong(x):
         if x[0] > 0.9:
             raise error("of the user")
@@ -214,12 +214,12 @@ def test_an_error_of_the_models_own_comes_out(pyplot, error):
     ([[1.0, 2.0]], ["a"], "example 0 is .* 'a'"),
     ([[1.0, 2.0]], [0, 1], "not 1 and 2"),
 ])  # fmt: skip
-def test_a_boundary_is_of_two_inputs_and_a_target(xs, ys, message):
+def test_a_boundary_needs_two_inputs_and_a_target(xs, ys, message):
     with pytest.raises(ValueError, match=message):
         plot_boundary(lambda x: x[0], xs, ys)
 
 
-def test_a_boundary_is_drawn_where_the_examples_lie_and_is_no_line_where_one_class_is_predicted_everywhere(pyplot):
+def test_a_plot_surrounds_the_examples_and_has_no_line_if_the_class_is_the_same_everywhere(pyplot):
     ax = plot_boundary(lambda x: x[1] + 10.0, [[7.0, 0.0], [7.0, 1.0]], [0, 1])
     assert (ax.get_xlim(), ax.get_ylim()) == ((6.0, 8.0), (-0.15, 1.15))
     assert colour_at(ax, 6.5, 0.5) == colour_at(ax, 7.5, 1.0)
