@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from micrograd.compiler.ir import ARRAYS, Assign, Kernel, Loop, Step, Switch, calls, refs, replace
+from micrograd.compiler.ir import ARRAYS, Assign, Kernel, Loop, Ref, Step, Switch, calls, refs, replace
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.dependence import ROW_CALLS, is_of_vectors, is_parallel
 from micrograd.compiler.passes.jam import jam
@@ -17,12 +17,16 @@ LINES = 150  # of a function: gcc takes 2.4 s for 7,500 lines in lanes, and 2.8 
 REFERENCES = 150
 """Of a function in lanes, where a sum takes many lines: two compilers take 0.3 s each for two convolutions, not 0.5 and
 0.2 as with 300. With functions as short for single examples, a call would take 3 times as long."""
+MOST_ARGUMENTS = (
+    8  # of functions in C, each an array: copied to one array, dot of two with 20,000 numbers takes 1.7 times
+)
 LONG_ROW = 8  # rounds of a loop that computes exp and tanh by arithmetic: with 2, soft clusters take 1.05 times as long
 
 
 class Lowered(NamedTuple):
     """The parts of a kernel, each to be a function, and the size of their array t; the products, and how many numbers
-    a block holds for each example; and the kernel after each pass.
+    a block holds for each example; the kernel after each pass; and the arrays of arguments: x, or x0, x1, ...
+    where they are read in place.
     """
 
     parts: Sequence[Kernel]
@@ -30,6 +34,7 @@ class Lowered(NamedTuple):
     products: list[Product]
     block: int
     passes: dict[str, Sequence[Kernel]]
+    inputs: Sequence[str]
 
 
 def lower(program: Program, kind: str, shared: Sequence[bool] = ()) -> Lowered:
@@ -44,17 +49,36 @@ def lower(program: Program, kind: str, shared: Sequence[bool] = ()) -> Lowered:
     parts, temporaries = allocate(layers, REFERENCES, _references) if vectors else allocate(layers, LINES)
     if kind == "file":  # elsewhere, a step may set `failed`
         parts = [_needed(part, {*ARRAYS}) for part in parts]
+    found = _in_place(parts, program.sizes) if kind == "one" else None
+    parts, inputs = (found, [f"x{k}" for k in range(len(program.sizes))]) if found else (parts, ["x"])
     steps = [in_steps(part, dots=kind == "one", totals=kind == "lanes") for part in parts]
     last = [jam(part) for part in steps] if vectors else steps
     if kind == "one":
         last = [list(map(_in_vectors, part)) for part in steps]
     before = {"products": [kernel, [product.step() for product in products]], "layers": [layers], "storage": parts}
-    return Lowered(last, temporaries, products, block, before | {"sums": steps, "jam": last})
+    return Lowered(last, temporaries, products, block, before | {"sums": steps, "jam": last}, inputs)
 
 
 def _references(kernel: Kernel) -> int:
     """How many references the steps of a kernel have."""
     return sum(1 for _ in refs(tuple(kernel)))
+
+
+def _in_place(parts: Sequence[Kernel], sizes: Sequence[int]) -> list[Kernel] | None:
+    """The parts, with an array for each argument in place of x; None if a loop reads several of them."""
+    arguments = dict[Ref, int]()
+    for ref, rounds in refs(tuple(map(tuple, parts))):
+        if ref.array in ("x", "&x"):
+            which = reached(ref, rounds, sizes)
+            arguments[ref] = which.start
+            if which.stop - which.start > 1:
+                return None
+
+    def moved(ref: Ref) -> Ref:
+        k = arguments.get(ref, -1)
+        return ref if k < 0 else Ref(f"{ref.array}{k}", ref.base - sum(sizes[:k]), ref.strides)
+
+    return [[replace(step, moved) for step in part] for part in parts] if 0 < len(sizes) <= MOST_ARGUMENTS else None
 
 
 def _needed(steps: Sequence[Any], read: set[str]) -> Kernel:

@@ -61,7 +61,8 @@ def split(kernel: Sequence[Step], sizes: Sequence[int]) -> tuple[Kernel, list[Pr
         found: list[Product] = []
         left += _without_products(step, (), found)
         for rounds, target, a, b in found:  # the steps so far have computed its factors
-            in_place = b.array == "x" and len(sizes[reached(b, rounds, sizes)]) == 1
+            of_b = reached(b, rounds, sizes)
+            in_place = b.array == "x" and of_b.stop - of_b.start == 1
             products.append(Product(rounds, target, in_block(a, rounds), b if in_place else in_block(b, rounds)))
     return (fuse(left) if products else left), products, size
 

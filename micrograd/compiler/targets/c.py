@@ -82,9 +82,10 @@ class Writer(Printer):
         types |= {"y": f"{example} *", "t": f"{self.type} *"}
         if not self.is_file:
             types |= {"failed": "M *", "h": "const real *", "d": "real *", "block": "R *", "u": "const real *"}
-        self.parts, self.temporaries, self.products, self.block, _ = lower(program, kind, shared)
+        self.parts, self.temporaries, self.products, self.block, _, self.inputs = lower(program, kind, shared)
         steps = tuple(chain(*self.parts))
         self.alone = alone(self.products, steps)
+        types = {name: type for of, type in types.items() for name in (self.inputs if of == "x" else [of])}
         self.parameters = {name: f"{type.replace('*', '*restrict ')}{name}" for name, type in types.items()}
         self.reads_shared = any(  # from x, by loops that also read other arguments
             ref.array == "&x" or (ref.array == "x" and any(shared[reached(ref, rounds, program.sizes)]))
@@ -147,7 +148,7 @@ class Writer(Printer):
             head = head.replace("long", "volatile long")
         if not loop.parallel:
             return head
-        arrays = sorted({ref.array for ref, _ in refs(loop)} & {"t", "x", "y"})
+        arrays = sorted({ref.array for ref, _ in refs(loop)} & {"t", "y", *self.inputs})
         return f"{''.join(f'HIDDEN({array}) ' for array in arrays if loop.rounds > LONG_LOOP)}PARALLEL {head}"
 
     def statement(self, step: Assign | Accumulate, is_new: bool) -> Iterator[str]:
@@ -209,7 +210,7 @@ def library_source(
     once = {name: Writer(part, "once", precision, checks=checks) for name, part in hoisted.items() if part}
     products = writer.products_source(graph.sizes)
     run = "\n".join([
-        PARTS["gather"],
+        PARTS["gather"] if writer.inputs == ["x"] else "",
         PARTS["product"] + products if products else "",
         PARTS["run"],
         PARTS["add"] + PARTS["threads"] if threads > 1 else PARTS["one_thread"],
@@ -243,7 +244,7 @@ def library_source(
         DIGITS=precision.digits,
         LIMIT=CACHE,
         TILES=tile if sum(not isinstance(step, Loop) for step in program.kernel) <= MANY_LINES else 1,
-        INPUTS=sum(graph.sizes),
+        INPUTS=sum(graph.sizes) if writer.inputs == ["x"] else 0,
         SHARED=sum(compress(graph.sizes, writer.shared)),
         OUTPUTS=program.n_results if tile else 0,
         VALUES=value,
@@ -260,14 +261,14 @@ def library_source(
 
 
 def _arguments(sizes: Sequence[int], shared: Sequence[bool], writer: Writer, tile: int) -> dict[str, str]:
-    """Where an example's arguments of these sizes are: in `xs`, copied by the lines in EACH. For one example, a single
-    argument stays where it is: copied, log-sum-exp of 20,000 numbers would take 1.1 times as long.
+    """Where an example's arguments of these sizes are: in place, or in `xs`, copied by the lines in EACH.
 
     The lines in ALIKE copy shared arguments once: in lanes, to `u`, and to `xs` only if a loop reads them from there.
     """
-    if not tile and len(sizes) == 1:
-        example = "0" if shared[0] else "examples[0]"
-        return {"ARGUMENTS": f"numbers_of(x, {example}, {sizes[0]})", "ALIKE": "", "EACH": ""}
+    if writer.inputs != ["x"]:
+        rows = ["0" if is_shared else "examples[0]" for is_shared in shared]
+        places = [f"numbers_of(x + {k}, {row}, {n})" for k, (row, n) in enumerate(zip(rows, sizes, strict=True))]
+        return {"ARGUMENTS": ", ".join(places), "ALIKE": "", "EACH": ""}
     lines = {True: "", False: ""}
     k = offset = 0
     for (size, is_shared), alike in groupby(zip(sizes, shared, strict=True)):
