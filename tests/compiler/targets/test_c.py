@@ -204,6 +204,18 @@ def test_the_addresses_of_a_long_loop_are_its_own(n, is_long):
     assert ("HIDDEN(x0) HIDDEN(y) PARALLEL for" in library_text(fast, "forward", 0)) == is_long
 
 
+@pytest.mark.parametrize("reads_several", [False, True])
+def test_arguments_of_an_example_are_read_in_place_unless_a_loop_reads_several(reads_several):
+    def function(xs, ys):
+        numbers = [*xs, *ys]
+        return sum(a * b for a, b in zip(numbers, numbers[::-1] if reads_several else ys, strict=False))
+
+    rows = [[0.1 * i + k for i in range(20)] for k in range(2)]
+    fast = micrograd.compile(function, rows, backend="c")
+    assert fast(*rows) == pytest.approx(function(*rows), rel=1e-14)
+    assert ("numbers_of(x + 1," in library_text(fast, "forward", 0)) == (not reads_several)
+
+
 def test_what_single_statements_of_one_function_use_is_in_variables():
     chained = micrograd.compile(lambda x: [reduce(lambda y, of: of(y), UNLIKE, x)], (1.0,), backend="python").c_source
     assert "t[" not in chained.replace("real t[1];", "")
