@@ -26,7 +26,7 @@ FEW_EXAMPLES = 4  # or fewer are computed one by one
 A_THREAD = 1 << 25  # operands of additions and products, about a millisecond: a thread takes 20 us to begin and end
 A_GRADIENT = 100  # operands that take as long as adding a parameter's gradient to that of another thread
 A_TILE = 0.25  # vectors of examples that take as long as starting another tile takes in small networks
-HASTE = 10**9  # gcc hurries if all uses have fewer operands: these take 0.13 s longer, and it saves 0.5 s for a GPT
+HASTE = 10**9  # gcc hurries if all uses have fewer operands: these take 0.06 s longer, and it saves 0.5 s for a GPT
 
 POINTER = ctypes.c_void_p
 RUN = ctypes.CFUNCTYPE(ctypes.c_int, POINTER)
