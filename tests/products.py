@@ -66,6 +66,12 @@ def one_factor() -> tuple[Any, ...]:
     return lambda x: dot(weights, [x.tanh()] * 80) ** 2, (0.5,), weights
 
 
+def same_rows() -> tuple[Any, ...]:
+    """A matrix whose rows all have the same gradient."""
+    rows = matrix(16, 17)
+    return lambda xs: sum(times(rows, xs)) ** 2, (NUMBERS[:17],), [w for row in rows for w in row]
+
+
 def recurrent() -> tuple[Any, ...]:
     of = programs.lstm(16, 5)
     return of.first, of.example, of.parameters
@@ -76,4 +82,5 @@ CASES = {
     "a matrix used twice, and elsewhere": used_twice(), "several products over one row": several(),
     "steps": recurrent(), "a difference": difference(), "a row that spans two arguments": spanning(),
     "a table": looked_up(), "weights with the same factors": one_factor(),
+    "the same gradient for all rows": same_rows(),
 }  # fmt: skip

@@ -137,7 +137,7 @@ def _product(target: Ref, term: Term, rounds: tuple[int, ...]) -> Product | None
     of_g = target.strides + (0,) * (len(rounds) - len(target.strides))
     for a, b in permutations(term.factors):
         ways = list(enumerate(zip(rounds, of_g, a.strides, b.strides, strict=True)))
-        rows = [(n, depth) for depth, (n, g, _, of_b) in ways if n >= FEWEST_ROWS and g and not of_b]
+        rows = [(n, depth) for depth, (n, g, of_a, of_b) in ways if n >= FEWEST_ROWS and g and of_a and not of_b]
         columns = [(n, depth) for depth, (n, g, of_a, _) in ways if n >= FEWEST_COLUMNS and g == 1 and not of_a]
         pairs = [(row, column) for row in rows for column in columns if row[1] != column[1]]
         if pairs:
