@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from micrograd import Value
+from micrograd import Value, dot, take
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.native.update import UpdateKernel
 from tests.helpers import has_compiler
@@ -43,6 +43,16 @@ def summing(self):
     return lambda x, g, kept: (x - 0.1 * g / (1 + sum(p.grad * p.grad for p in self.parameters)), kept)
 
 
+def dotting(self):
+    size = dot(self.parameters, self.parameters).data
+    return lambda x, g, kept: (x - 0.1 * g / (1 + size), kept)
+
+
+def taking(self):
+    first = take(self.parameters, 0.0 * self.parameters[0].data).data
+    return lambda x, g, kept: (x - 0.1 * g / (1 + first * first), kept)
+
+
 def forgetting(self):
     self.kept[0] = 0.0
     return lambda x, g, kept: (x - 0.1 * (g + 0.5 * kept), g)
@@ -72,7 +82,8 @@ def noisy(self):
 REFUSED = {
     counting: "changes Given.calls", counting_in_a_closure: "is not the same for each parameter",
     decaying: "self.learning_rate *= 0.9", guarding: "scale = 0.1 if max",
-    summing: "depends on all parameters, gradients or moments", forgetting: "changes Given.kept",
+    summing: "depends on all parameters, gradients or moments", dotting: "depends on all parameters",
+    taking: "depends on all parameters", forgetting: "changes Given.kept",
     halving: "changes the data of a parameter", catching: "if g > 0",
     noisy: "is not the same for each parameter and step",
 }  # fmt: skip
