@@ -22,6 +22,7 @@ def test_a_kernel_split_from_its_products_computes_the_same(name):
     graph = graph_of(function, example, parameters)
     whole = program(graph, everything(graph))
     kernel, products, size = split(whole.kernel, whole.sizes)
+    assert all(product.a.strides[-2:] == (1, 0) for product in products)  # as C reads it
     steps = [product.step() for product in products]
     assert len(steps) == COUNTS[name]
     expected = interpreted(whole, parameters, example)
