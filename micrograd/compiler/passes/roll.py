@@ -30,11 +30,11 @@ def part(step: Any, varies: bool = False) -> Part:
     return replace(step, based, varies), tuple(bases)
 
 
-def step_of(part: Part) -> Any:
+def step_of(part: Part, varies: bool = False) -> Any:
     """A part as a step."""
     shape, bases = part
     remaining = iter(bases)
-    return replace(shape, lambda ref: Ref(ref.array, next(remaining), ref.strides))
+    return replace(shape, lambda ref: Ref(ref.array, next(remaining), ref.strides), varies)
 
 
 def advancing(shape: Any, rows: Iterable[Bases]) -> Any:
@@ -55,22 +55,25 @@ def _stride(indices: Sequence[int]) -> int | Offsets:
     return step if offsets == tuple([i * step for i in range(len(offsets))]) else offsets
 
 
-def reroll(steps: Sequence[Any], depth: int = 0) -> list[Any]:
-    """Steps of a kernel, or terms of a sum, inside `depth` loops, with loops for what repeats, until nothing does."""
+def reroll(steps: Sequence[Any], depth: int = 0, *, varies: bool = False) -> list[Any]:
+    """Steps of a kernel, or terms of a sum, with loops for what repeats, until nothing does.
+
+    They are inside `depth` loops themselves. `varies` says whether an inner loop's rounds may vary with an outer one's.
+    """
     if len(steps) < FEWEST_ROUNDS:
         return list(steps)
-    parts = rolled(list(map(part, steps)), depth)
-    return list(map(step_of, parts)) if len(parts) < len(steps) else list(steps)
+    parts = rolled([part(step, varies) for step in steps], depth, varies)
+    return [step_of(part, varies) for part in parts] if len(parts) < len(steps) else list(steps)
 
 
-def rolled(parts: list[Part], depth: int = 0) -> list[Part]:
+def rolled(parts: list[Part], depth: int = 0, varies: bool = False) -> list[Part]:
     """The parts, with loops for what repeats, until nothing does."""
-    while len(found := roll(parts, depth)) < len(parts):
+    while len(found := roll(parts, depth, varies=varies)) < len(parts):
         parts = found
     return parts
 
 
-def roll(parts: Sequence[Part], depth: int = 0, longest: int = LONGEST_BODY) -> list[Part]:
+def roll(parts: Sequence[Part], depth: int = 0, longest: int = LONGEST_BODY, *, varies: bool = False) -> list[Part]:
     """The parts of a body inside `depth` loops, with loops for what repeats. A round has at most `longest` parts."""
     found = []
     shapes, bases = [shape for shape, _ in parts], [its for _, its in parts]
@@ -83,7 +86,8 @@ def roll(parts: Sequence[Part], depth: int = 0, longest: int = LONGEST_BODY) -> 
             def within(ref: Ref, strides: Iterator[int] = strides) -> Ref:
                 return Ref(ref.array, 0, (*ref.strides[:depth], next(strides), *ref.strides[depth:]))
 
-            found.append((Loop(rounds, replace(tuple(shapes[start:end]), within)), first))
+            body = replace(tuple(shapes[start:end]), within, varies)
+            found.append((Loop(0, body), (rounds, *first)) if varies else (Loop(rounds, body), first))
         else:
             found.append(parts[start])
     return found

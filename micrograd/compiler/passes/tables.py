@@ -23,7 +23,7 @@ def in_tables(blocks: Sequence[Block], layout: Layout, results: Sequence[int], l
     """The steps of `by_level`, as cases of a switch. All numbers are in one array; results are copied at the end."""
     steps = by_level(blocks, layout, loop, _pitch(blocks))
     in_y = zip(Slice("y", 0, 1, len(results)).places, map(layout.__getitem__, results), strict=True)
-    parts = [part(step, varies=True) for step in (*steps, *copied(in_y))]
+    parts = [part(step, varies=True) for step in (*steps, *copied(in_y, varies=True))]
     rows = defaultdict[Any, list[Bases]](list)  # by their shapes
     for shape, bases in parts:
         rows[shape].append(bases)

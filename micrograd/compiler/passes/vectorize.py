@@ -137,11 +137,14 @@ def _operation(node: Node) -> Any:
 
 
 def by_level(blocks: Iterable[Block], layout: Layout, loop: LoopSteps, pitch: int = 0) -> Kernel:
-    """Steps for all blocks; `loop` returns the steps of a loop. All their places are added to the layout."""
+    """Steps for all blocks; `loop` returns the steps of a loop. All their places are added to the layout.
+
+    With a `pitch` (see `placed`), the rounds of loops may vary.
+    """
     steps: Kernel = []
     for block in placed(blocks, layout, pitch):
         its = loop(block[0], layout) if block[0].round else by_kind(parts_of(block, layout))
-        steps += in_rows(its) if layout.lanes and not pitch else its
+        steps += reroll(its, varies=True) if pitch else in_rows(its) if layout.lanes else its
     return steps
 
 
@@ -153,9 +156,9 @@ def in_trace_order(nodes: Sequence[Node], layout: Layout, loop: LoopSteps) -> Ke
     return looped(parts)
 
 
-def copied(pairs: Iterable[tuple[Place, Place]]) -> Kernel:
-    """Steps that copy a number for each pair, to the first place from the second."""
-    return reroll([Assign(Ref(*to), Ref(*of)) for to, of in pairs if to != of])
+def copied(pairs: Iterable[tuple[Place, Place]], *, varies: bool = False) -> Kernel:
+    """Steps that copy a number for each pair, to the first place from the second. If it `varies`, rounds may vary."""
+    return reroll([Assign(Ref(*to), Ref(*of)) for to, of in pairs if to != of], varies=varies)
 
 
 def placed(blocks: Iterable[Block], layout: Layout, pitch: int = 0) -> Iterator[Block]:
