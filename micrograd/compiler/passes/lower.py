@@ -17,9 +17,7 @@ LINES = 150  # of a function: gcc takes 2.4 s for 7,500 lines in lanes, and 2.8 
 REFERENCES = 150
 """Of a function in lanes, where a sum takes many lines: two compilers take 0.3 s each for two convolutions, not 0.5 and
 0.2 as with 300. With functions as short for single examples, a call would take 3 times as long."""
-MOST_ARGUMENTS = (
-    8  # of functions in C, each an array: copied to one array, dot of two with 20,000 numbers takes 1.7 times
-)
+MOST_ARGUMENTS = 8  # read in place: copied to one array, a dot of two with 20,000 numbers takes 1.7 times as long
 LONG_ROW = 8  # rounds of a loop that computes exp and tanh by arithmetic: with 2, soft clusters take 1.05 times as long
 
 
@@ -65,20 +63,23 @@ def _references(kernel: Kernel) -> int:
 
 
 def _in_place(parts: Sequence[Kernel], sizes: Sequence[int]) -> list[Kernel] | None:
-    """The parts, with an array for each argument in place of x; None if a loop reads several of them."""
+    """The parts, with an array for each argument in place of x. None if there are none or more than MOST_ARGUMENTS, or
+    if a loop reads several of them.
+    """
+    if not 0 < len(sizes) <= MOST_ARGUMENTS:
+        return None
     arguments = dict[Ref, int]()
     for ref, rounds in refs(tuple(map(tuple, parts))):
         if ref.array in ("x", "&x"):
-            which = reached(ref, rounds, sizes)
-            arguments[ref] = which.start
-            if which.stop - which.start > 1:
+            arguments[ref], *others = reached(ref, rounds, sizes)
+            if others:
                 return None
 
     def moved(ref: Ref) -> Ref:
         k = arguments.get(ref, -1)
         return ref if k < 0 else Ref(f"{ref.array}{k}", ref.base - sum(sizes[:k]), ref.strides)
 
-    return [[replace(step, moved) for step in part] for part in parts] if 0 < len(sizes) <= MOST_ARGUMENTS else None
+    return [[replace(step, moved) for step in part] for part in parts]
 
 
 def _needed(steps: Sequence[Any], read: set[str]) -> Kernel:
@@ -100,7 +101,7 @@ def _needed(steps: Sequence[Any], read: set[str]) -> Kernel:
 
 def _for_all(step: Step, sizes: Sequence[int], shared: Sequence[bool]) -> Any:
     """The step, with arguments that all examples share read from the array u: one number for all lanes."""
-    own = {ref for ref, rounds in refs(step) if ref.array != "x" or not all(shared[reached(ref, rounds, sizes)])}
+    own = {ref for ref, its in refs(step) if ref.array != "x" or not all(shared[k] for k in reached(ref, its, sizes))}
     return replace(step, lambda ref: ref if ref in own else ref._replace(array="u"))
 
 

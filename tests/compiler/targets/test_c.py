@@ -184,6 +184,13 @@ def test_a_reference_that_one_of_two_loops_reads_past_the_shared_argument_stays_
     assert {ref.array for ref, _ in refs(tuple(part))}.isdisjoint("u")
 
 
+def test_a_triangle_whose_span_begins_before_its_argument_is_read_from_there():
+    terms = Loop(Ref("", 1, (1,)), (Term("+", (Ref("x", 0, (1, -1)),)),))  # at most 4 rounds, as far as a span can tell
+    kernel = [Loop(4, (Assign(Ref("y", 0, (1,)), Sum((terms,))),))]
+    (part,) = lower(Program(kernel, [], 4, [5, 5], {}), "lanes", (False, True)).parts
+    assert {ref.array for ref, _ in refs(tuple(part))}.isdisjoint("u")
+
+
 @needs_compiler
 @pytest.mark.parametrize("term", [lambda x, a: x, lambda x, a: x * a], ids=["numbers", "multiples"])
 @pytest.mark.parametrize("operation", [Value.__add__, Value.__sub__])
