@@ -63,23 +63,20 @@ def _references(kernel: Kernel) -> int:
 
 
 def _in_place(parts: Sequence[Kernel], sizes: Sequence[int]) -> list[Kernel] | None:
-    """The parts, with an array for each argument in place of x. None if there are none or more than MOST_ARGUMENTS, or
-    if a loop reads several of them.
-    """
-    if not 0 < len(sizes) <= MOST_ARGUMENTS:
-        return None
+    """The parts, with an array for each argument in place of x; None if a loop reads several of them."""
     arguments = dict[Ref, int]()
     for ref, rounds in refs(tuple(map(tuple, parts))):
         if ref.array in ("x", "&x"):
-            arguments[ref], *others = reached(ref, rounds, sizes)
-            if others:
+            which = reached(ref, rounds, sizes)
+            arguments[ref] = which.start
+            if which.stop - which.start > 1:
                 return None
 
     def moved(ref: Ref) -> Ref:
         k = arguments.get(ref, -1)
         return ref if k < 0 else Ref(f"{ref.array}{k}", ref.base - sum(sizes[:k]), ref.strides)
 
-    return [[replace(step, moved) for step in part] for part in parts]
+    return [[replace(step, moved) for step in part] for part in parts] if 0 < len(sizes) <= MOST_ARGUMENTS else None
 
 
 def _needed(steps: Sequence[Any], read: set[str]) -> Kernel:
@@ -101,7 +98,7 @@ def _needed(steps: Sequence[Any], read: set[str]) -> Kernel:
 
 def _for_all(step: Step, sizes: Sequence[int], shared: Sequence[bool]) -> Any:
     """The step, with arguments that all examples share read from the array u: one number for all lanes."""
-    own = {ref for ref, its in refs(step) if ref.array != "x" or not all(shared[k] for k in reached(ref, its, sizes))}
+    own = {ref for ref, rounds in refs(step) if ref.array != "x" or not all(shared[reached(ref, rounds, sizes)])}
     return replace(step, lambda ref: ref if ref in own else ref._replace(array="u"))
 
 

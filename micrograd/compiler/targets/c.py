@@ -88,7 +88,7 @@ class Writer(Printer):
         types = {name: type for of, type in types.items() for name in (self.inputs if of == "x" else [of])}
         self.parameters = {name: f"{type.replace('*', '*restrict ')}{name}" for name, type in types.items()}
         self.reads_shared = any(  # from x, by loops that also read other arguments
-            ref.array == "&x" or (ref.array == "x" and any(shared[k] for k in reached(ref, rounds, program.sizes)))
+            ref.array == "&x" or (ref.array == "x" and any(shared[reached(ref, rounds, program.sizes)]))
             for ref, rounds in refs(steps)
         )
 
@@ -136,7 +136,7 @@ class Writer(Printer):
         sets = "sets" if product in self.alone else 0
         of_b = f"block + ROW * ({b}), ROW * {b_next}, 1, 0"
         if product.b.array == "x":
-            (k,) = reached(product.b, product.rounds, sizes)
+            k = reached(product.b, product.rounds, sizes).start
             start, size = sum(sizes[:k]), 0 if self.shared[k] else sizes[k]
             of_b = f"x[{k}].numbers + {b} - {start}, {b_next}, {size}, rows(x + {k}, examples, n, room)"
         yield f"product(block + ROW * ({a}), {of_b}, g + {g}, {g_row}, {rows}, {columns}, n, {sets});"
