@@ -70,7 +70,7 @@ def cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(directory / "compiled"))
         # A test may change how a graph becomes C, so its C is the key.
-        patch.setattr(library, "build", lambda text, key: toolchain.build(text()))
+        patch.setattr(library, "build", lambda text, key, early: toolchain.build(text(), early=early))
         yield
 
 

@@ -601,8 +601,8 @@ def test_a_compiler_that_disappears_after_compile_is_an_error_rather_than_a_swit
         for arrived in copy.deepcopy(line.fast), pickle.loads(pickle.dumps(line.fast)):  # as on another machine
             assert repr(arrived).startswith("<loss compiled to Python, 2 parameters")
             assert arrived.map(*BATCH) == pytest.approx([line.loss(*xy).data for xy in zip(*BATCH, strict=True)])
-    with line.block as step, pytest.raises(CompilerError):
-        step(*BATCH)
+    with pytest.raises(CompilerError), line.block:
+        pass
     assert_at_home(line)
 
 

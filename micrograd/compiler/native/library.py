@@ -15,7 +15,7 @@ from micrograd._version import __version__
 from micrograd.compiler.dataset import Batch, address
 from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision, named
 from micrograd.compiler.frontend.graph import CallSpec, Graph
-from micrograd.compiler.native.toolchain import ahead, build
+from micrograd.compiler.native.toolchain import build
 from micrograd.compiler.options import Options
 from micrograd.compiler.passes import Program, program, program_for_many
 from micrograd.compiler.targets.c import TILES, library_source
@@ -95,8 +95,7 @@ class NativeCode:
                     threads=threads, least=least, in_haste=in_haste, results=graph.results(kind),
                 )  # fmt: skip
 
-            built = partial(build, text, key)
-            self._libraries[kind, tile] = ahead(built) if early else built
+            self._libraries[kind, tile] = build(text, key, early=early)
         if not (early or isinstance(self._libraries[kind, tile], Library)):
             self._libraries[kind, tile] = loaded(self._libraries[kind, tile]())
         return self._libraries[kind, tile]

@@ -10,7 +10,6 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from itertools import accumulate, chain, count
 from operator import is_, sub
 from typing import Any, Self
@@ -19,7 +18,7 @@ from micrograd.compiler.dataset import address
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.redirect import held
 from micrograd.compiler.native.library import POINTER
-from micrograd.compiler.native.toolchain import ahead, build
+from micrograd.compiler.native.toolchain import build
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.stepping import Sampler
 from micrograd.compiler.targets import spelling
@@ -113,7 +112,7 @@ class NativeLoop:
             attributes[name] = ours[name]
         text = source(UpdateKernel(self._optimizer), self._function.precision)
         if text != self._text:
-            self._wait, self._train = ahead(partial(build, text)), None  # while this thread traces, and builds others
+            self._wait, self._train = build(text, early=True), None  # while this thread traces, and builds others
             self._numbers[1][:] = self._numbers[0]  # since the new rule may leave moments as they are
             self._text = text  # last: after a Ctrl-C, the next step begins again
         self._known = dict(attributes)

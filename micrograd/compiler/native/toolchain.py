@@ -21,6 +21,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -39,6 +40,7 @@ NATIVE = ("-march=native",), ("-mcpu=native",), ()
 """Flags that allow all instructions of this processor, best first: many compilers for ARM know only the second."""
 LONG = 250  # lines of C for each of several compilers: gcc takes 0.03 s for what all of them read, and 0.1 for the rest
 LIMIT = 1 << 28  # bytes of libraries in the cache
+UNUSABLE = "the cache for compiled libraries cannot be used"
 PATIENCE = 2.0  # seconds until the log says what takes so long
 PROBE = """#include <fenv.h>
 #include <math.h>
@@ -107,7 +109,7 @@ def find_compiler(cc: str | None, path: str | None) -> Compiler:
         for native in NATIVE:
             try:
                 compiler = Compiler(command, version, native)
-                build(PROBE, compiler=compiler)  # it stays in the cache like any other library
+                build(PROBE, compiler=compiler)()  # it stays in the cache like any other library
                 return compiler
             except CompilerError as error:
                 failures[command] = f"\n{error}"  # the last one, without flags
@@ -177,51 +179,54 @@ def ahead(work: Callable[[], T]) -> Callable[[], T]:
     return wait
 
 
-def build(text: Text, key: str = "", compiler: Compiler | None = None) -> ctypes.CDLL:
-    """The library of a text in C, from the cache or compiled now. With a key, a function makes the text if need be.
+def build(
+    text: Text, key: str = "", compiler: Compiler | None = None, *, early: bool = False
+) -> Callable[[], ctypes.CDLL]:
+    """A function that returns the library of a text in C, from the cache or compiled. With a key, another function
+    makes the text if need be: now, in this thread, since several threads that run Python hold one another up (a GPT
+    for 12 lengths of names begins to learn after 0.87 of the time). If `early`, the compiler starts now, too.
 
-    Raises CompilerError if there is no compiler, it rejects the text, or there is no room for the library.
+    It raises CompilerError if the compiler rejects the text, or there is no room for the library. `build` raises it if
+    there is no compiler.
     """
     words, version, native = compiler or require_compiler()
     vectors = ["-mprefer-vector-width=512"] if platform.machine() in ("x86_64", "AMD64") else []
     command = [*words, *FLAGS, *native, *vectors]
     content = "\0".join([key or str(text), *command, version, _processor()])
     name = hashlib.sha256(content.encode()).hexdigest()[:32] + ".so"
-    try:
-        cache = _cache_directory()
+    if cache := _cache_directory():
         with suppress(OSError):  # it is missing or damaged
-            return ctypes.CDLL(str(cache / name))
-        return _compiled(text, command, name, cache)
-    except CompilerError:
-        raise
-    except (OSError, RuntimeError) as error:  # a RuntimeError says that the user has no home directory
-        log.info("the cache for compiled libraries cannot be used: %s", error)
-    try:
-        return _compiled(text, command, name, None)
-    except OSError as error:
-        raise CompilerError(f"the library cannot be built: {error}") from error
+            library = ctypes.CDLL(str(cache / name))
+            return lambda: library
+    work = partial(_compiled, text if isinstance(text, str) else text(), command, name, cache)
+    return ahead(work) if early else work
 
 
-def _compiled(text: Text, command: list[str], name: str, cache: Path | None) -> ctypes.CDLL:
+def _compiled(text: str, command: list[str], name: str, cache: Path | None) -> ctypes.CDLL:
     """Compile a text to a library, load it, and keep it in the cache. Raises CompilerError if the text is rejected."""
-    text = text if isinstance(text, str) else text()
     compiler = "ziglang; the first time can take a minute or two" if "ziglang" in command else command[0]
-    with tempfile.TemporaryDirectory(dir=cache, ignore_cleanup_errors=True) as room:  # Windows keeps loaded libraries
-        source, built, jobs = Path(room, "source.c"), Path(room, name), _jobs(text)
-        source.write_text(text)
-        objects = [source.with_suffix(f".{i}.o") for i in range(jobs)] if jobs > 1 else []
-        parts = [
-            [*command, "-c", f"-DJOBS={jobs}", f"-DJOB={i}", str(source), "-o", str(its)]
-            for i, its in enumerate(objects)
-        ]
-        with notice(f"compiling {text.count(chr(10)):,} lines of C with {compiler}"):
-            _run(parts, room)
-            _run([[*command, *map(str, objects or [source]), "-o", str(built), "-lm"]], room)
-        library = ctypes.CDLL(str(built))  # if this fails, the file is not kept
-        if cache:
-            built.replace(cache / name)
-            _tidy(cache)
-    return library
+    try:
+        with tempfile.TemporaryDirectory(dir=cache, ignore_cleanup_errors=True) as room:  # Windows locks libraries
+            source, built, jobs = Path(room, "source.c"), Path(room, name), _jobs(text)
+            source.write_text(text)
+            objects = [source.with_suffix(f".{i}.o") for i in range(jobs)] if jobs > 1 else []
+            parts = [
+                [*command, "-c", f"-DJOBS={jobs}", f"-DJOB={i}", str(source), "-o", str(its)]
+                for i, its in enumerate(objects)
+            ]
+            with notice(f"compiling {text.count(chr(10)):,} lines of C with {compiler}"):
+                _run(parts, room)
+                _run([[*command, *map(str, objects or [source]), "-o", str(built), "-lm"]], room)
+            library = ctypes.CDLL(str(built))  # if this fails, the file is not kept
+            if cache:
+                built.replace(cache / name)
+                _tidy(cache)
+        return library
+    except OSError as error:
+        if not cache:
+            raise CompilerError(f"the library cannot be built: {error}") from error
+        log.info("%s: %s", UNUSABLE, error)
+        return _compiled(text, command, name, None)
 
 
 def _jobs(text: str) -> int:
@@ -263,16 +268,21 @@ def _tidy(directory: Path) -> None:
                 file.unlink()
 
 
-def _cache_directory() -> Path:
-    """The user's directory for compiled libraries. Raises OSError if there is none that only the user can write to."""
+def _cache_directory() -> Path | None:
+    """The user's directory for compiled libraries; None if there is none that only the user can write to."""
     base = os.environ.get("XDG_CACHE_HOME")
-    directory = Path(base or Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")) / "micrograd"
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if hasattr(os, "getuid"):  # on Windows, a profile is private
+    caches = "Library/Caches" if sys.platform == "darwin" else ".cache"
+    try:
+        directory = Path(base or Path.home() / caches) / "micrograd"
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = directory.stat()
-        if status.st_uid != os.getuid() or status.st_mode & 0o022:
+        # On Windows, a profile is private.
+        if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
             raise OSError(f"{directory} is owned by someone else, or others can write to it")
-    return directory
+        return directory
+    except (OSError, RuntimeError) as error:  # a RuntimeError says that the user has no home directory
+        log.info("%s: %s", UNUSABLE, error)
+        return None
 
 
 @functools.cache

@@ -71,7 +71,7 @@ from micrograd.compiler.native import toolchain
 
 compiler = toolchain.require_compiler()
 toolchain.find_compiler = lambda *_: compiler._replace(command=(sys.argv[1],))
-toolchain.ahead(lambda: toolchain.build("int answer(void) { return 42; }"))
+toolchain.build("int answer(void) { return 42; }", early=True)
 while not os.path.exists(sys.argv[2]):
     time.sleep(0.01)
 """

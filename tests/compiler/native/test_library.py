@@ -20,7 +20,12 @@ from tests.helpers import assert_as_engine, assert_close, grads, interrupt_while
 def built(monkeypatch):
     """The texts that libraries are built from, in order."""
     texts = []
-    monkeypatch.setattr(library, "build", lambda text, key: texts.append(text()) or toolchain.build(texts[-1]))
+
+    def build(text, key, early):
+        texts.append(text())
+        return toolchain.build(texts[-1], early=early)
+
+    monkeypatch.setattr(library, "build", build)
     return texts
 
 

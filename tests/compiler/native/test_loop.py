@@ -20,7 +20,7 @@ def shuffled(cache):
     """A function to the numbers below n in random order, so many times, one after the other."""
     if not has_compiler():
         pytest.skip("there is no C compiler here")
-    library = toolchain.build(loop.source(UpdateKernel(SGD([Value(1.0)]))))
+    library = toolchain.build(loop.source(UpdateKernel(SGD([Value(1.0)]))))()
     shuffle = CFUNCTYPE(None, POINTER, POINTER, c_int64)(("shuffle", library))
 
     def shuffled(n, times, rng):

@@ -71,7 +71,7 @@ KNOWS = Path(__file__).with_name("knows.sh").read_text()
 def test_a_compiler_is_given_the_flags_that_it_knows(programs, flags, native):
     programs("cc", f'KNOWN="{flags}"\n{KNOWS}')
     assert found().native == tuple(native.split())
-    assert toolchain.build("int answer(void) { return 42; }\n").answer() == 42
+    assert toolchain.build("int answer(void) { return 42; }\n")().answer() == 42
 
 
 ZIG = {"python of its own": f"shift 3\n{BUILDS}"}
@@ -142,7 +142,7 @@ def answer(n):
 
 
 def built(n=42):
-    return toolchain.build(answer(n)).answer()
+    return toolchain.build(answer(n))().answer()
 
 
 def files(own_cache):
@@ -294,7 +294,7 @@ def in_a_process(own_cache, cc, barrier, limit, results, numbers):
     """Build libraries and use them, again after another process may have removed them."""
     os.environ["XDG_CACHE_HOME"], os.environ["CC"], toolchain.LIMIT = str(own_cache.parent), cc, limit
     barrier.wait()
-    libraries = [toolchain.build(answer(n)) for n in numbers]
+    libraries = [toolchain.build(answer(n))() for n in numbers]
     results.put([*map(built, numbers), *(library.answer() for library in libraries)])
 
 
@@ -333,7 +333,7 @@ def test_the_oldest_libraries_are_removed_above_the_limit(own_cache, fake, monke
 
 KILLED = """
 from micrograd.compiler.native import toolchain
-toolchain.build("int answer(void) { return 1; }")
+toolchain.build("int answer(void) { return 1; }")()
 """
 
 
