@@ -180,7 +180,6 @@ class Function:
         """Whether a call is given an iterator of chunks."""
         return len(batches) == 1 and isinstance(batches[0], Iterator)
 
-    @gc_paused()  # for all of this: threads that make C would turn it on again in between
     def _examples(
         self, batches: Sequence[Any], size: float = 0.0, kind: CallSpec = "backward", epochs: float = math.inf
     ) -> Buckets:
