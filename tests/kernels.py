@@ -149,7 +149,7 @@ def interpreted(made: Program, parameters: Sequence[Any], example: Sequence[Any]
 def c_source(graph: Graph, kind: CallSpec, tile: int, precision: Precision = DOUBLE, threads: int = 1) -> str:
     """The C for a kind of call, in which each thread has at least 8 examples."""
     made = program(graph, graph.ends(kind))
-    return library_source(graph, made, tile=tile, precision=precision, threads=threads, least=8)
+    return library_source(made, precision, tile=tile, threads=threads, least=8)
 
 
 def straight(graph: Graph, parameters: Sequence[Any], example: Sequence[Any]) -> Computed:

@@ -297,7 +297,7 @@ class Compiled(Function):
     @property
     def stages(self) -> dict[str, str]:
         """How `backward` becomes C for many examples: the "trace", and the assignments and loops after each pass."""
-        return stages(self._first_graph(), [axis is None for axis in self._axes])
+        return stages(self._first_graph())
 
     @property
     def c_source(self) -> str:

@@ -1,6 +1,6 @@
 """The stages of compiling, as text: the trace, then the kernel after each pass, up to where C is printed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
 
 from micrograd.compiler.frontend.graph import Graph
@@ -10,13 +10,12 @@ from micrograd.compiler.passes import program_for_many
 from micrograd.compiler.passes.lower import lower
 
 
-def stages(graph: Graph, shared: Sequence[bool] = ()) -> dict[str, str]:
+def stages(graph: Graph) -> dict[str, str]:
     """What `backward` computes for an example after each stage, by the name of the stage.
 
-    If something is hoisted, "before" and "after" are computed once for all examples. `shared` says which arguments
-    the examples share.
+    If something is hoisted, "before" and "after" are computed once for all examples.
     """
-    compiled = program_for_many(graph, graph.ends("backward"), shared)
+    compiled = program_for_many(graph, graph.ends("backward"))
     once = {"before": compiled.before, "after": compiled.after}
     kernels = {name: part.kernel for name, part in once.items() if part} | compiled.passes
     kernels |= {name: [*chain(*parts)] for name, parts in lower(compiled, "lanes").passes.items()}

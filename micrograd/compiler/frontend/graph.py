@@ -60,6 +60,7 @@ class Graph:
 
     trace: Trace
     shapes: tuple[Shape, ...]  # of each argument
+    shared: Sequence[bool] = ()  # for each argument, whether all examples have the same
     n_parameters: int = 0
     output_shape: Shape = ()
     outputs: Sequence[int] = ()
@@ -86,10 +87,6 @@ class Graph:
         """The kinds of calls that its source shows."""
         kinds: list[CallSpec] = ["forward", "backward", tuple(range(len(self.sizes)))]
         return kinds if self.is_differentiable else kinds[:1]
-
-    def results(self, kind: CallSpec) -> list[int]:
-        """How many numbers a call computes for an example: its value, and the gradient of each argument in `kind`."""
-        return [len(self.outputs), *(map(self.sizes.__getitem__, kind) if isinstance(kind, tuple) else ())]
 
     @cached_property
     def n_operands(self) -> list[int]:
@@ -124,8 +121,9 @@ def traced(
     operations next to each other, if all closures are this package's own; otherwise it goes in the engine's order.
     """
     index, loops = dict(zip(parameters, range(len(parameters)), strict=True)), True
+    shared = [axis is None for axis in options.axes(len(shapes))]
     for _ in range(3):
-        graph = Graph(Trace(finite=options.finite, ieee=options.errors == "ieee"), tuple(shapes))
+        graph = Graph(Trace(finite=options.finite, ieee=options.errors == "ieee"), tuple(shapes), shared)
         made = _trace(graph, function, index, n_trained, finds=found is not None, loops=loops)
         if made is None:
             loops = False

@@ -59,7 +59,6 @@ class NativeCode:
     def __init__(self, graph: Graph, options: Options) -> None:
         self.graph, self.options, self.precision = graph, options, named(options.backend.precision)
         check_constants(graph, self.precision)
-        self._shared = [axis is None for axis in options.axes(len(graph.shapes))]
         self._programs: dict[tuple[CallSpec, bool], Program] = {}  # by whether many examples are computed at once
         self._libraries: dict[tuple[CallSpec, int], Any] = {}  # by the size of a tile; or functions that build them
         self.pack_into = struct.Struct(f"={graph.n_parameters}{self.precision.code}").pack_into  # parameters
@@ -86,14 +85,12 @@ class NativeCode:
         tile = tile_size(n, precision.lanes) if in_tiles else 0
         if (kind, tile) not in self._libraries:
             in_haste = not tile and uses < math.inf and uses * graph.n_operands[1] < HASTE
-            key = repr((own_code(), graph, kind, tile, precision, self._shared, threads, least, in_haste))
+            key = repr((own_code(), graph, kind, tile, precision, threads, least, in_haste))
 
             @gc_paused()
             def text() -> str:
-                return library_source(
-                    graph, self._program(kind, tile > 0), tile=tile, precision=precision, shared=self._shared,
-                    threads=threads, least=least, in_haste=in_haste, results=graph.results(kind),
-                )  # fmt: skip
+                made = self._program(kind, tile > 0)
+                return library_source(made, precision, tile=tile, threads=threads, least=least, in_haste=in_haste)
 
             self._libraries[kind, tile] = build(text, key, early=early)
         if not (early or isinstance(self._libraries[kind, tile], Library)):
@@ -104,7 +101,7 @@ class NativeCode:
         """The program of libraries that differ in the size of a tile: its passes take longer than printing it."""
         if (kind, for_many) not in self._programs:
             graph, ends = self.graph, self.graph.ends(kind)
-            made = program_for_many(graph, ends, self._shared) if for_many else program(graph, ends)
+            made = program_for_many(graph, ends) if for_many else program(graph, ends)
             self._programs[kind, for_many] = made
         return self._programs[kind, for_many]
 

@@ -31,7 +31,7 @@ LARGE_BLOCKS = 6  # above which trace order is not tried: Cholesky of 60 then co
 
 
 class Program(NamedTuple):
-    """A kernel, the numbers in its table of constants, and the sizes of its array y and its arguments.
+    """A kernel for some lines of a graph, the numbers in its table of constants, and the size of its array y.
 
     `passes` has the kernel after each pass.
 
@@ -41,7 +41,7 @@ class Program(NamedTuple):
     kernel: Kernel
     constants: list[float]
     n_results: int
-    sizes: list[int]
+    graph: Graph
     passes: dict[str, Kernel]
     before: "Program | None" = None
     after: "Program | None" = None
@@ -68,12 +68,12 @@ def program(graph: Graph, ends: Ends, *, lanes: bool = False) -> Program:
             for index, gradient, row in scatters(trace, ends.rows)
         ]
     )
-    return Program(kernel, constants, len(results), graph.sizes, passes)
+    return Program(kernel, constants, len(results), graph, passes)
 
 
-def program_for_many(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> Program:
-    """The program for many examples, hoisted if something is the same for all: `shared` says which arguments are."""
-    if (found := hoist(graph, ends, shared)) is None:
+def program_for_many(graph: Graph, ends: Ends) -> Program:
+    """The program for many examples, hoisted if something is the same for all."""
+    if (found := hoist(graph, ends)) is None:
         return program(graph, ends, lanes=True)
     before, each, after, n_sums = found
     return program(*each, lanes=True)._replace(before=program(*before), after=program(*after), n_sums=n_sums)

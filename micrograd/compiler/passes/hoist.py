@@ -24,13 +24,13 @@ Part = tuple[Graph, Ends]
 """Some lines of a graph."""
 
 
-def hoist(graph: Graph, ends: Ends, shared: Sequence[bool] = ()) -> tuple[Part, Part, Part, int] | None:
+def hoist(graph: Graph, ends: Ends) -> tuple[Part, Part, Part, int] | None:
     """What is computed before the loop over examples, in it, and after it, and the size of "d"; or None if nothing that
-    is computed is the same for all examples. `shared` says which arguments they share.
+    is computed is the same for all examples.
 
     The first part returns the numbers in "h". The second adds to "d"; the third reads these sums from "h", too.
     """
-    trace, uniform = graph.trace, _uniform(graph, shared)
+    trace, uniform = graph.trace, _uniform(graph)
     computed = {line for line in uniform if trace.operands[line] and trace.ops[line] not in NO_NUMBERS}
     computed -= trace.maps.keys()
     zeros = {line for line, number in trace.constants.items() if number == 0}
@@ -84,10 +84,10 @@ def moved_lines(
     return moved, sorted(read - uniform - moved)
 
 
-def _uniform(graph: Graph, shared: Sequence[bool]) -> set[int]:
+def _uniform(graph: Graph) -> set[int]:
     """The lines that are the same for all examples."""
     trace, of_all = graph.trace, set[tuple[str, int]]()
-    for n, end, is_shared in zip(graph.sizes, accumulate(graph.sizes), shared, strict=False):
+    for n, end, is_shared in zip(graph.sizes, accumulate(graph.sizes), graph.shared, strict=True):
         of_all.update(("x", i) for i in range(end - n, end) if is_shared)
     varying = {line for line, place in trace.leaves.items() if place[0] != "p" and place not in of_all}
     varying |= {line for line, row in trace.slices.items() if row.array != "p" and not of_all.issuperset(row.places)}

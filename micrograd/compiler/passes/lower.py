@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.ir import ARRAYS, Assign, Kernel, Loop, Ref, Step, Switch, calls, refs, replace
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.dependence import ROW_CALLS, is_of_vectors, is_parallel
@@ -35,20 +36,20 @@ class Lowered(NamedTuple):
     inputs: Sequence[str]
 
 
-def lower(program: Program, kind: str, shared: Sequence[bool] = ()) -> Lowered:
-    """A program for functions in C of this kind (KINDS in c.py). In lanes, `shared` says which arguments they share."""
-    kernel, products, block = program.kernel, list[Product](), 0
+def lower(program: Program, kind: str) -> Lowered:
+    """A program for functions in C of this kind (KINDS in c.py)."""
+    kernel, products, block, sizes = program.kernel, list[Product](), 0, program.graph.sizes
     if kind == "lanes":
-        kernel, products, block = split(kernel, program.sizes)
-        kernel = [_for_all(step, program.sizes, shared) for step in kernel] if any(shared) else kernel
+        kernel, products, block = split(kernel, sizes)
+        kernel = [_for_all(step, program.graph) for step in kernel] if any(program.graph.shared) else kernel
     vectors = kind in ("lanes", "once")
     kernel = kernel if vectors else in_lanes(with_sums(kernel))
     layers = kernel if kind == "once" else with_layers(kernel, lanes=vectors)
     parts, temporaries = allocate(layers, REFERENCES, _references) if vectors else allocate(layers, LINES)
     if kind == "file":  # elsewhere, a step may set `failed`
         parts = [_needed(part, {*ARRAYS}) for part in parts]
-    found = _in_place(parts, program.sizes) if kind == "one" else None
-    parts, inputs = (found, [f"x{k}" for k in range(len(program.sizes))]) if found else (parts, ["x"])
+    found = _in_place(parts, sizes) if kind == "one" else None
+    parts, inputs = (found, [f"x{k}" for k in range(len(sizes))]) if found else (parts, ["x"])
     steps = [in_steps(part, dots=kind == "one", totals=kind == "lanes") for part in parts]
     last = [jam(part) for part in steps] if vectors else steps
     if kind == "one":
@@ -96,8 +97,9 @@ def _needed(steps: Sequence[Any], read: set[str]) -> Kernel:
     return needed[::-1]
 
 
-def _for_all(step: Step, sizes: Sequence[int], shared: Sequence[bool]) -> Any:
+def _for_all(step: Step, graph: Graph) -> Any:
     """The step, with arguments that all examples share read from the array u: one number for all lanes."""
+    sizes, shared = graph.sizes, graph.shared
     own = {ref for ref, rounds in refs(step) if ref.array != "x" or not all(shared[reached(ref, rounds, sizes)])}
     return replace(step, lambda ref: ref if ref in own else ref._replace(array="u"))
 

@@ -21,7 +21,6 @@ from itertools import chain, compress, groupby
 from typing import Any
 
 from micrograd.compiler.dtype import DOUBLE, Precision
-from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, calls, general, is_variable, refs
 from micrograd.compiler.passes import Program
@@ -61,34 +60,32 @@ class Writer(Printer):
     """Prints a program as functions in C, of one of KINDS: arithmetic on numbers, or on vectors.
 
     In a library for one example, loops over neighbouring numbers become calls and vectors. With `checks`, `failed` is
-    set where Python raises an error. `shared` says which arguments all lanes share. With `returns_gradients`, y
-    has the value of one example and then its gradients.
+    set where Python raises an error. After the value of one example, y may have its gradients.
     """
 
-    def __init__(
-        self, program: Program, kind: str, precision: Precision = DOUBLE, *, checks: bool = False,
-        shared: Sequence[bool] = (), returns_gradients: bool = False,
-    ) -> None:  # fmt: skip
-        once = kind == "once"
+    def __init__(self, program: Program, precision: Precision, kind: str) -> None:
+        once, self.graph = kind == "once", program.graph
         self.is_file, self.vectors = kind == "file", kind in ("lanes", "once")
         self.function = "static void" if self.is_file else "PART void"
-        self.once, self.shared, self.returns_gradients = once, shared, returns_gradients
+        self.once, self.returns_gradients = once, kind == "one" and program.n_results > len(self.graph.outputs)
         self.literal, self.constants = precision.literal, program.constants
         self.type, self.for_lane, self.lane = KINDS[kind]
         self.uniform = {*"pcghdu", *"xy" * once}  # arrays with one number for all lanes
+        checks = not (self.is_file or self.graph.trace.ieee)
         self.templates = templates(precision, vectors=self.vectors, checks=checks)
         example = "real" if once else self.type
         types = {"p": "const real *", "x": f"const {example} *", "seed": f"const {example} ", "g": "real *"}
         types |= {"y": f"{example} *", "t": f"{self.type} *"}
         if not self.is_file:
             types |= {"failed": "M *", "h": "const real *", "d": "real *", "block": "R *", "u": "const real *"}
-        self.parts, self.temporaries, self.products, self.block, _, self.inputs = lower(program, kind, shared)
+        self.parts, self.temporaries, self.products, self.block, _, self.inputs = lower(program, kind)
         steps = tuple(chain(*self.parts))
         self.alone = alone(self.products, steps)
         types = {name: type for of, type in types.items() for name in (self.inputs if of == "x" else [of])}
         self.parameters = {name: f"{type.replace('*', '*restrict ')}{name}" for name, type in types.items()}
+        shared, sizes = self.graph.shared, self.graph.sizes
         self.reads_shared = any(  # from x, by loops that also read other arguments
-            ref.array == "&x" or (ref.array == "x" and any(shared[reached(ref, rounds, program.sizes)]))
+            ref.array == "&x" or (ref.array == "x" and any(shared[reached(ref, rounds, sizes)]))
             for ref, rounds in refs(steps)
         )
 
@@ -108,9 +105,9 @@ class Writer(Printer):
         lines = textwrap.wrap(text, 116, break_on_hyphens=False)
         return "\n".join(block(f"static const {kind} {name}[] =", lines)) + ";\n\n"
 
-    def products_source(self, sizes: Sequence[int]) -> str:
+    def products_source(self) -> str:
         """A function that adds the products of n examples of a block to gradients, if there are any."""
-        lines = [line for product in self.products for line in self._product(product, sizes)]
+        lines = [line for product in self.products for line in self._product(product)]
         arguments = "const column *x, const int64_t *examples, const real *block, real *g, long n, int sets"
         start = "int64_t room[BLOCK];", "(void)x; (void)examples; (void)room; (void)sets;"
         return "\n".join([*block(f"static void products({arguments})", [*start, *lines]), "\n"]) if lines else ""
@@ -126,9 +123,9 @@ class Writer(Printer):
         lines = [f"{loop}memset(g + {at}, 0, sizeof(real) * {count});\n" for loop, at, count in zeros if count]
         return textwrap.indent("".join(lines), 8 * " ")
 
-    def _product(self, product: Product, sizes: Sequence[int]) -> Iterator[str]:
+    def _product(self, product: Product) -> Iterator[str]:
         """The call of a product, in the loops around it."""
-        *around, rows, columns = product.rounds
+        (*around, rows, columns), sizes = product.rounds, self.graph.sizes
         for depth, rounds in enumerate(around):
             yield f"for (long i{depth} = 0; i{depth} < {rounds}; i{depth}++)"
         g, a, b = (self.index(ref._replace(strides=ref.strides[:-2])) for ref in product[1:])
@@ -137,7 +134,7 @@ class Writer(Printer):
         of_b = f"block + ROW * ({b}), ROW * {b_next}, 1, 0"
         if product.b.array == "x":
             k = reached(product.b, product.rounds, sizes).start
-            start, size = sum(sizes[:k]), 0 if self.shared[k] else sizes[k]
+            start, size = sum(sizes[:k]), 0 if self.graph.shared[k] else sizes[k]
             of_b = f"x[{k}].numbers + {b} - {start}, {b_next}, {size}, rows(x + {k}, examples, n, room)"
         yield f"product(block + ROW * ({a}), {of_b}, g + {g}, {g_row}, {rows}, {columns}, n, {sets});"
 
@@ -190,25 +187,21 @@ class Writer(Printer):
 
 
 def library_source(
-    graph: Graph, program: Program, *, tile: int, precision: Precision = DOUBLE, shared: Sequence[bool] = (),
-    threads: int = 1, least: int = 1, in_haste: bool = False, results: Sequence[int] = (),
+    program: Program, precision: Precision = DOUBLE, *, tile: int, threads: int = 1, least: int = 1,
+    in_haste: bool = False,
 ) -> str:  # fmt: skip
-    """A library whose function `run` runs a graph's program for many examples, and `room`, the bytes that it needs.
-    `results` has the sizes of the value, and of the gradient of each argument that is to have one.
+    """A library whose function `run` runs a program for many examples, and `room`, the bytes that it needs.
 
     It computes up to `tile` vectors of examples at once, or if that is 0, one example after the other. A tile is
-    smaller if its numbers would not stay in the processor's cache, or if the code has many lines and few loops.
-    `shared` says which arguments all examples share. Up to `threads` threads share the examples, if each gets at least
-    `least` of them. Code for single examples may be compiled `in_haste`.
+    smaller if its numbers would not stay in the processor's cache, or if the code has many lines and few loops. Up to
+    `threads` threads share the examples, if each gets at least `least` of them. Code for single examples may be
+    compiled `in_haste`.
     """
-    checks, shared = not graph.trace.ieee, shared or [False] * len(graph.sizes)
-    kind = "lanes" if tile else "one"
-    value, *gradients = results or [program.n_results]
-    options: Any = {"shared": shared} if tile else {"returns_gradients": bool(gradients)}
-    writer = Writer(program, kind, precision, checks=checks, **options)
+    graph, kind = program.graph, "lanes" if tile else "one"
+    writer = Writer(program, precision, kind)
     hoisted = {"before": program.before, "after": program.after}
-    once = {name: Writer(part, "once", precision, checks=checks) for name, part in hoisted.items() if part}
-    products = writer.products_source(graph.sizes)
+    once = {name: Writer(part, precision, "once") for name, part in hoisted.items() if part}
+    products = writer.products_source()
     run = "\n".join([
         PARTS["gather"] if writer.inputs == ["x"] else "",
         PARTS["product"] + products if products else "",
@@ -233,10 +226,10 @@ def library_source(
     around = {name.upper(): PARTS[name] if part else "" for name, part in hoisted.items()}
     around["DELIVER"] = PARTS["lanes"] if tile else ""
     operations = calls(tuple([tuple(part.kernel) for part in (program, *hoisted.values()) if part]))
-    may_overflow = checks and (precision != DOUBLE or "**" in map(general, operations))
+    may_overflow = not graph.trace.ieee and (precision != DOUBLE or "**" in map(general, operations))
     return filled(
-        filled(text, **_arguments(graph.sizes, shared, writer, tile), **around),
-        RESULTS="ys" if tile else f"c->y + b * {value + sum(gradients)}",
+        filled(text, **_arguments(writer, tile), **around),
+        RESULTS="ys" if tile else f"c->y + b * {program.n_results}",
         CLEAR=writer.clear(graph.n_parameters),
         PASSES=FOR_TILES if tile else IN_HASTE if in_haste else FOR_DOUBLES,
         INTEGER=precision.integer,
@@ -245,9 +238,9 @@ def library_source(
         LIMIT=CACHE,
         TILES=tile if sum(not isinstance(step, Loop) for step in program.kernel) <= MANY_LINES else 1,
         INPUTS=sum(graph.sizes) if writer.inputs == ["x"] else 0,
-        SHARED=sum(compress(graph.sizes, writer.shared)),
+        SHARED=sum(compress(graph.sizes, graph.shared)) if tile else 0,
         OUTPUTS=program.n_results if tile else 0,
-        VALUES=value,
+        VALUES=program.n_results,
         TEMPORARIES=writer.temporaries,
         ITEMS=writer.block,
         HOISTED=max([0, *(each.temporaries for each in once.values())]),
@@ -260,11 +253,12 @@ def library_source(
     )
 
 
-def _arguments(sizes: Sequence[int], shared: Sequence[bool], writer: Writer, tile: int) -> dict[str, str]:
-    """Where an example's arguments of these sizes are: in place, or in `xs`, copied by the lines in EACH.
+def _arguments(writer: Writer, tile: int) -> dict[str, str]:
+    """Where an example's arguments are: in place, or in `xs`, copied by the lines in EACH.
 
     The lines in ALIKE copy shared arguments once: in lanes, to `u`, and to `xs` only if a loop reads them from there.
     """
+    sizes, shared = writer.graph.sizes, writer.graph.shared
     if writer.inputs != ["x"]:
         rows = ["0" if is_shared else "examples[0]" for is_shared in shared]
         places = [f"numbers_of(x + {k}, {row}, {n})" for k, (row, n) in enumerate(zip(rows, sizes, strict=True))]

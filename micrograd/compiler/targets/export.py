@@ -30,10 +30,10 @@ def export_c(
     `model_forward` and `model_backward`. Raises ValueError if names in C cannot.
     """
     name = _checked(stem)
-    writers = {"forward": c.Writer(program(graph, graph.ends("forward")), "file", precision)}
+    writers = {"forward": c.Writer(program(graph, graph.ends("forward")), precision, "file")}
     if graph.is_differentiable:
         both = graph.ends("backward")._replace(returned=[*graph.outputs, *graph.argument_gradients])
-        writers["backward"] = c.Writer(program(graph, both), "file", precision)
+        writers["backward"] = c.Writer(program(graph, both), precision, "file")
     bodies = []
     for kind, writer in writers.items():
         takes, g = ("real *g, real *y", "g") if kind == "backward" else ("real *y", "0")

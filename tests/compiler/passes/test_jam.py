@@ -62,7 +62,7 @@ def test_jamming_changes_no_bit(monkeypatch, hidden):
 
         example = [column[0] for column in examples]
         graph = graph_of(loss, example, model.parameters())
-        source = library_source(graph, program(graph, everything(graph)), tile=2)
+        source = library_source(program(graph, everything(graph)), tile=2)
         assert ("sum0_1[k]" in source) == (factor > 1)
         fast = compile(loss, tuple(example), parameters=model.parameters(), backend="c")
         found.append(backward(fast, *examples))

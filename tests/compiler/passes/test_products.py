@@ -21,7 +21,7 @@ def test_a_kernel_split_from_its_products_computes_the_same(name):
     function, example, parameters = CASES[name]
     graph = graph_of(function, example, parameters)
     whole = program(graph, everything(graph))
-    kernel, products, size = split(whole.kernel, whole.sizes)
+    kernel, products, size = split(whole.kernel, whole.graph.sizes)
     assert all(product.a.strides[-2:] == (1, 0) for product in products)  # as C reads it
     steps = [product.step() for product in products]
     assert len(steps) == COUNTS[name]
@@ -38,7 +38,7 @@ def test_a_row_of_an_argument_is_not_copied_and_others_are_in_loops_that_access_
     function, example, parameters = CASES["a network"]
     graph = graph_of(function, example, parameters)
     whole = program(graph, graph.ends("backward"))
-    kernel, products, size = split(whole.kernel, whole.sizes)
+    kernel, products, size = split(whole.kernel, whole.graph.sizes)
     assert [product.b for product in products] == [Ref("block", 16, (0, 1)), Ref("x", 0, (0, 1))]
     assert size == 16 + 20 + 20
     loops = [step for step in kernel if any(ref.array == "block" for ref, _ in refs(step))]

@@ -11,6 +11,8 @@ import pytest
 import micrograd
 from micrograd import Value, dot, where
 from micrograd.compiler import passes
+from micrograd.compiler.frontend.graph import Graph
+from micrograd.compiler.frontend.tracer import Trace
 from micrograd.compiler.ir import Assign, Loop, Ref, Sum, Term, refs
 from micrograd.compiler.native import toolchain
 from micrograd.compiler.passes import Program
@@ -41,7 +43,7 @@ def test_a_derivative_that_does_not_exist_is_an_error_in_any_place_of_a_batch_an
 def library_text(fast, kind, tile, **options):
     """The C of a library for tiles of examples, or for one at a time if the tile is 0."""
     graph = fast._first_graph()
-    return c.library_source(graph, passes.program(graph, graph.ends(kind)), tile=tile, **options)
+    return c.library_source(passes.program(graph, graph.ends(kind)), tile=tile, **options)
 
 
 @needs_compiler
@@ -169,25 +171,26 @@ def test_inputs_that_all_examples_share_are_read_once_for_all_lanes():
     w, v, *xs = [[0.1 * (i + j) for i in range(40)] for j in range(45)]
     fast = micrograd.compile(function, ([w, v], v, w), backend="c", in_axes=(None, 0, 0))
     assert_close(flat(fast.map([w, v], xs, xs)), flat([fast([w, v], x, x) for x in xs]))
-    source = library_text(fast, "forward", 4, shared=(True, False, False))
+    source = library_text(fast, "forward", 4)
     assert "U(u[i0]) * x[120 + i0]" in source
     assert "x[i0][k] * U(2.0)" in source  # over the numbers of two arguments
     apart = micrograd.compile(dot, (xs[0], xs[0]), backend="c", in_axes=(None, 0))
-    sources = source, library_text(apart, "forward", 4, shared=(True, False))
+    sources = source, library_text(apart, "forward", 4)
     assert [("share(u + 0," in each, "gather(xs + 0," in each) for each in sources] == [(True, True), (True, False)]
 
 
 def test_a_reference_that_one_of_two_loops_reads_past_the_shared_argument_stays_one_to_x():
     sums = [Sum((Loop(n, (Term("+", (Ref("x", 0, (0, 1)),)),)),)) for n in (5, 10)]
     steps = [Assign(Ref("y", 3 * i, (1,)), value) for i, value in enumerate(sums)]
-    (part,) = lower(Program([Loop(3, tuple(steps))], [], 6, [5, 5], {}), "lanes", (True, False)).parts
+    graph = Graph(Trace(), ((5,), (5,)), (True, False))
+    (part,) = lower(Program([Loop(3, tuple(steps))], [], 6, graph, {}), "lanes").parts
     assert {ref.array for ref, _ in refs(tuple(part))}.isdisjoint("u")
 
 
 def test_a_triangle_whose_span_begins_before_its_argument_is_read_from_there():
     terms = Loop(Ref("", 1, (1,)), (Term("+", (Ref("x", 0, (1, -1)),)),))  # at most 4 rounds, as far as a span can tell
     kernel = [Loop(4, (Assign(Ref("y", 0, (1,)), Sum((terms,))),))]
-    (part,) = lower(Program(kernel, [], 4, [5, 5], {}), "lanes", (False, True)).parts
+    (part,) = lower(Program(kernel, [], 4, Graph(Trace(), ((5,), (5,)), (False, True)), {}), "lanes").parts
     assert {ref.array for ref, _ in refs(tuple(part))}.isdisjoint("u")
 
 
