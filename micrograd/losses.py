@@ -204,18 +204,19 @@ def _normalized(input: Any, *, logarithm: bool) -> list[Any]:
     largest, differences, powers, total = exponentials(nodes)
     norm = logsumexp_of(nodes, largest, powers, total)
     log_total = scalar.log(total) if logarithm else None
+    results = [x - log_total for x in differences] if logarithm else [power / total for power in powers]
+    return [softmax_node(logit, norm, data, logarithm) for logit, data in zip(nodes, results, strict=True)]
 
-    def output(logit: Value, difference: Any, power: Any) -> Value:
-        data = difference - log_total if logarithm else power / total
 
-        def _backward(grad: Any) -> None:
-            share = grad if logarithm else grad * data
-            logit.grad += share
-            norm.grad -= share
+def softmax_node(logit: Value, norm: Value, data: Any, logarithm: bool) -> Value:
+    """The probability of a logit, or its logarithm, whose number is known; `norm` is the logsumexp of all logits."""
 
-        return logit._node(data, (logit, norm), "log_softmax" if logarithm else "softmax", _backward)
+    def _backward(grad: Any) -> None:
+        share = grad if logarithm else grad * data
+        logit.grad += share
+        norm.grad -= share
 
-    return list(map(output, nodes, differences, powers))
+    return logit._node(data, (logit, norm), "log_softmax" if logarithm else "softmax", _backward)
 
 
 def l2_penalty(parameters: Iterable[Any]) -> Value:

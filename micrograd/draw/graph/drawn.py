@@ -7,8 +7,7 @@ from micrograd import engine, functions, losses, reductions
 from micrograd.engine import Value
 from micrograd.scalar import innermost
 
-ENGINE = {module.__name__ for module in (engine, functions, reductions)}  # a page can recompute their operations
-LOSSES = ("binary_cross_entropy", "cross_entropy")  # the operations of `losses` that it can recompute
+ENGINE = {module.__name__ for module in (engine, functions, reductions, losses)}  # a page recomputes their operations
 LIMIT = 200_000  # Values in a drawing: a picture then takes 5 seconds, a page 12 seconds and 30 megabytes
 SIGNS = {"-": "−", "*": "×", "/": "÷", "**": "^", "neg": "−"}  # easier to read than to type
 POWERS = {"2": "²", "3": "³"}
@@ -72,5 +71,4 @@ class DrawnGraph:
 
 def operation_of(value: Value) -> str:
     """The engine's operation that made the Value, such as `tanh`; "" for a user's own or a leaf."""
-    module = getattr(value._backward, "__module__", None)
-    return value._op if module in ENGINE or (module == losses.__name__ and value._op in LOSSES) else ""
+    return value._op if getattr(value._backward, "__module__", None) in ENGINE else ""

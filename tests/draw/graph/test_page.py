@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from micrograd import Value, dot, logsumexp, maximum, mean, nn, scalar, take, viz, where
+from micrograd import Value, dot, logsumexp, losses, maximum, mean, nn, scalar, take, viz, where
 from micrograd import sum as total
 from micrograd.draw.graph.formulas import TEXTBOOK
 from micrograd.draw.network import described
@@ -115,6 +115,8 @@ def test_formulas_are_what_the_engine_computes(tmp_path):
     assert formulas(x - y) == ["{0} − {1}", ["1", "−1"]]
     assert formulas(x.hypot(y)) == ["hypot({0}, {1})", ["{0} ÷ {y}", "{1} ÷ {y}"]]
     assert formulas(logsumexp([x, y])) == ["log(exp({0}) + exp({1}))", ["exp({0} − {y})", "exp({1} − {y})"]]
+    assert formulas(losses.softmax([x, y])[1]) == ["exp({0} − {1})", ["{y}", "−{y}"]]
+    assert formulas(losses.log_softmax([x, y])[1]) == ["{0} − {1}", ["1", "−1"]]
     assert formulas(x.floor()) == ["floor({0})", ["0"]]
     assert formulas(x**3) == ["{0}³", ["3 × {0}²", "0"]]
     assert formulas(x**-0.5) == ["{0}^(−0.5)", ["(−0.5) × {0}^(−1.5)", "0"]]
@@ -484,7 +486,8 @@ def test_sliders_change_all_numbers_as_python_computes_them(visit):
     def build(w):
         x, y = Value(0.5, label="x"), Value(-1.5)
         w = Value(w, label="w")
-        return mean([dot([w, y], [x, w], 0.25).tanh() * w, (w * x).sigmoid() / (y * y)]).exp()
+        attended = dot(losses.softmax([w * x, y, w]), [1.0, w, -2.0]) + losses.log_softmax([x, w, 0.5])[1]
+        return mean([dot([w, y], [x, w], 0.25).tanh() * w, (w * x).sigmoid() / (y * y), attended]).exp()
 
     root = build(0.75)
     root.backward()
