@@ -25,13 +25,16 @@ export function forwardIntoAnArray({ inputs, outputs, parameters, forward }) {
 }
 
 export function refusals({ parameters: p, forward, backward }) {
-  return [[p, [1, 2]], [p, []], [[1, 2], [1, 2, 3]], [p, [1, 2, 3], []]].map(([p, x, g]) => {
+  const g = new Float64Array(p.length), x = [1, 2, 3];
+  const calls = [[p, [1, 2]], [p, []], [[1, 2], x], [p, x, []], ...[[0, 1], [-1], [0.5], []].map(chosen => [p, x, g, chosen])];
+  const found = calls.map(given => {
     try {
-      return g ? backward(p, x, g) : forward(p, x);
+      return (given.length > 2 ? backward : forward)(...given);
     } catch (error) {
       return `${error}`;
     }
   });
+  return [...found, g.every(x => x === 0)];
 }
 
 export function train({ parameters, backward, createState, update, learningRate }, xs) {
