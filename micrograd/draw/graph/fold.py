@@ -196,7 +196,8 @@ class Folded:
 
 def all_names(folded: Folded, root: str = "result") -> list[str]:
     """The name of each Value: its name in `folded`, else a short formula, else v1, v2, ..., or `root` for the root."""
-    graph, found, taken, numbers = folded.graph, list(folded.names), set(folded.names), count(1)
+    graph, found, taken = folded.graph, list(folded.names), set(folded.names)
+    free = (name for name in map("v{}".format, count(1)) if name not in taken)
     for i, value in enumerate(graph.values):
         if not found[i] and i in graph.constants:
             found[i] = number(value.data, ROOM)
@@ -204,7 +205,7 @@ def all_names(folded: Folded, root: str = "result") -> list[str]:
             name = _formula(graph, i, found) if i not in folded.stacked else graph.title(i).strip("+")
             if not name or len(name) > SHORT or (name in taken and i not in folded.twins):
                 twin = folded.twins.get(i, i)
-                name = found[twin] or (root if i == len(found) - 1 else f"v{next(numbers)}")
+                name = found[twin] or (root if i == len(found) - 1 else next(free))
             taken.add(name)
             found[i] = name
     return found

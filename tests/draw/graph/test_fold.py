@@ -44,6 +44,7 @@ def test_a_label_is_a_name_and_what_has_none_is_called_after_its_formula_if_that
 def test_two_values_never_share_a_name_but_in_examples():
     a, b = Value(2.0, label="a"), Value(3.0, label="b")
     assert [*names_in((a * b) * (a * b)).values()] == ["a", "b", "a × b", "v1", "(a × b) × v1"]
+    assert [*names_in(Value(2.0, label="v1") * Value(3.0)).values()] == ["v1", "v2", "v1 × v2"]
     found = [*names_in(total([*nn.Layer(1, 2, rng=1)([0.5]), Value(1.0, label="x0")])).values()]
     assert found.count("x0") == 1
     assert len(set(found)) == len(found)
