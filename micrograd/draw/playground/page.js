@@ -327,8 +327,9 @@
   const readSeed = () => {
     const typed = find("#seed").value.trim();
     if (typed === "") return null;
-    if (!/^\d{1,15}$/.test(typed)) return notice("A seed is a whole number, 0 or above. Leave it empty for the weights that Python wrote.");
-    return +typed;
+    if (/^\d{1,15}$/.test(typed)) return +typed;
+    showSeed(); // that of the weights, which stay
+    notice("A seed is a whole number, 0 or above. Leave it empty for the weights that Python wrote.");
   };
   // Shows another model. Unless it has been trained, the seed in the field draws its weights, too.
   async function open(model) {
@@ -342,7 +343,10 @@
     find("#network-part").hidden = !models[model].units.length;
     find("#network-name").textContent = models.length > 1 ? models[model].title : "Network";
     find("#count").textContent = counted(models[model].names.length);
-    find("#rule").textContent = `Learning rate of ${models[model].optimizer}`;
+    const { optimizer, decay, file } = models[model], content = Array.isArray(file) ? "parameters" : "state dict";
+    find("#rule").textContent = `Learning rate of ${optimizer}`;
+    find("#decays").textContent = `Weight decay${decay ? ` on top of ${text(decay)}` : ""}`; // of the optimizer's own
+    find("#save-is").textContent = file.format ? "downloads a file that nn.load can read." : `downloads the ${content}, as JSON.`;
     network.open(models[model], scalpels[model]);
     draw();
   }
@@ -422,8 +426,8 @@
   function save() {
     const { parameters } = states[now.model].answer;
     if (!parameters.every(Number.isFinite)) return notice("Some parameters are not finite: press Reset before you save.");
-    let filled = 0; // how many zeros of the file: each is in the place of a parameter
-    const file = `${JSON.stringify(models[now.model].file, (_, part) => (part === 0 ? parameters[filled++] : part))}\n`;
+    let filled = 0; // how many nulls of the file: each is in the place of a parameter
+    const file = `${JSON.stringify(models[now.model].file, (_, part) => (part === null ? parameters[filled++] : part))}\n`;
     const address = URL.createObjectURL(new Blob([file], { type: "application/json" }));
     html("a", { href: address, download: "model.json" }).click();
     setTimeout(() => URL.revokeObjectURL(address), 1000);
@@ -442,7 +446,6 @@
   find("#dice").onclick = () => reset(100 + Math.floor(900 * Math.random())); // Python seldom draws by three digits
   find("#save").onclick = save;
   find("#link").onclick = link;
-  find("#save-is").textContent = models[0].file.format ? "downloads a file that nn.load can read." : "downloads the state dict, as JSON.";
   const press = (id) => () => find(id).click();
   connectKeys({ Home: press("#first"), " ": press("#play"), ArrowRight: press("#forward") });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); changed = true; wake(); });

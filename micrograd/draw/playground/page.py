@@ -162,6 +162,7 @@ def _trained(model: Any, loss: Any, table: Any, optimizer: Any, *, is_only: bool
         "file": _file(model),
         "optimizer": type(rule).__name__,
         "rate": rule.learning_rate,
+        "decay": getattr(rule, "weight_decay", 0.0),
     }
     return part, f"{{ loss: {_module(fast.js_source(optimizer=rule))},\nunits: {_module(units.js_source())} }}"
 
@@ -196,8 +197,9 @@ def _starts(model: Any, parameters: list[Value]) -> list[float | None]:
 
 
 def _file(model: Any) -> Any:
-    """What `nn.save` would write, or the state dict if it cannot, with a 0 in place of each parameter."""
+    """What `nn.save` would write, else the state dict or a list, with None in place of each parameter."""
     try:
-        return json.loads(json.dumps(document(model)), parse_float=lambda _: 0)
+        return json.loads(json.dumps(document(model)), parse_float=lambda _: None)
     except (ValueError, OverflowError, RecursionError):
-        return {name: 0 for name, _ in model.named_parameters()} if isinstance(model, Module) else {}
+        names = dict(model.named_parameters()) if isinstance(model, Module) else {}
+        return dict.fromkeys(names) or [None for _ in model.parameters()]

@@ -249,20 +249,22 @@ def save(tmp_path, model=None, loss=LOGITS, xs=XS, ys=YS, **options):
     return path
 
 
+class Plain:
+    """A model that is not a Module."""
+
+    def __init__(self):
+        self.layers, self.scale = [nn.Layer(2, 2, rng=1), nn.Neuron(2, rng=1)], Value(0.5)
+
+    def parameters(self):
+        return [*self.layers[0].parameters(), *self.layers[1].parameters(), self.scale]
+
+    def __call__(self, x):
+        return self.layers[1](self.layers[0](x)) * self.scale
+
+
 def test_arrays_and_a_model_that_is_not_a_module_work_and_reset_draws_its_neurons_anew(tmp_path):
-    class Plain:
-        def __init__(self):
-            self.layers, self.scale = [nn.Layer(2, 2, rng=1), nn.Neuron(2, rng=1)], Value(0.5)
-
-        def parameters(self):
-            return [*self.layers[0].parameters(), *self.layers[1].parameters(), self.scale]
-
-        def __call__(self, x):
-            return self.layers[1](self.layers[0](x)) * self.scale
-
     html = save(tmp_path, Plain(), losses.mse_loss, np.array(XS), np.array(YS)).read_text()
     assert "<title>Playground: Plain</title>" in html
-    assert playground._file(Plain()) == {}
     [model] = content_of(html)["models"]
     limits = [math.sqrt(6 / (2 + fan_out)) for fan_out in (2, 1)]
     assert model["starts"] == [*[limits[0], limits[0], 0] * 2, limits[1], limits[1], 0, None]
@@ -475,10 +477,12 @@ def test_buttons_and_keys_train_step_and_reset(shown):
     assert after(tab, PARAMETERS) == numbers_of(model_of())
     tab.click("#dice")  # whatever seed the model was made with
     until(tab, f"micrograd.parameters()[0] !== {numbers_of(model_of())[0]!r}")
-    assert after(tab, PARAMETERS) == numbers_of(model_of(seed=int(tab.input_value("#seed"))))
+    seed = tab.input_value("#seed")
+    assert after(tab, PARAMETERS) == numbers_of(model_of(seed=int(seed)))
     tab.fill("#seed", "a seed")
     tab.press("#seed", "Enter")
     assert "A seed is a whole number" in tab.inner_text("#notice")
+    assert tab.input_value("#seed") == seed  # which is still that of the weights
 
 
 def test_only_all_examples_are_100_percent(shown):
@@ -752,13 +756,32 @@ def test_a_held_weight_that_a_script_sets_is_held_at_its_new_number(shown):
     assert tab.locator("#history li").all_inner_texts() == ["Step 3: h1[1].w1 learns again."]
 
 
-def test_saved_models_are_read_by_load(shown, tmp_path):
-    tab = shown()
-    after(tab, "await micrograd.train(10);")
+def saved(tab, path):
     with tab.expect_download() as download:
         tab.click("#save")
-    download.value.save_as(tmp_path / "model.json")
-    assert numbers_of(nn.load(tmp_path / "model.json")) == after(tab, PARAMETERS)
+    download.value.save_as(path)
+    return json.loads(path.read_text())
+
+
+def test_saved_models_are_read_by_load_or_are_their_parameters(shown, tmp_path):
+    tab, path = shown(), tmp_path / "model.json"
+    after(tab, "await micrograd.train(10);")
+    saved(tab, path)
+    assert numbers_of(nn.load(path)) == after(tab, PARAMETERS)
+    assert "nn.load can read" in tab.inner_text("footer")
+    for make, kind in ((lambda: Network([2]), "state dict"), (Plain, "parameters")):
+        tab, model = shown(make(), losses.mse_loss), make()
+        assert f"downloads the {kind}, as JSON" in tab.inner_text("footer")
+        found = saved(tab, path)
+        assert found == (model.state_dict() if kind == "state dict" else numbers_of(model))
+
+
+def test_the_weight_decay_that_is_chosen_comes_on_top_of_the_optimizer_s(shown):
+    decays = {"0": None, "0.01": optim.AdamW, "0.5": lambda p: optim.SGD(p, weight_decay=0.5)}
+    for decay, optimizer in decays.items():
+        tab = shown(optimizer=optimizer)
+        words = "Weight decay" if decay == "0" else f"Weight decay on top of {decay}"
+        assert tab.inner_text("label:has(#decay) span") == words
 
 
 def test_a_link_restores_seed_settings_and_data(shown, tmp_path, opened):
@@ -915,6 +938,7 @@ def test_a_lesson_asks_before_it_lets_the_page_train(shown):
     assert "Answer the question first" in tab.inner_text("#notice")
     tab.click("text=Back")
     until(tab, "document.querySelector('#lesson').textContent.includes('1 of 2')")
+    after(tab, waiting)  # until the part is open: opening one pauses
     tab.select_option("#speed", "Infinity")
     tab.click("#play")
     until(tab, "document.querySelector('#lesson').textContent.includes('You said: no. <b>')")
