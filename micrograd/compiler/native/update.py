@@ -4,7 +4,7 @@ What depends only on the learning rate, the number of steps and the norm of the 
 in doubles. gcc makes vectors of the loop.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
 from itertools import repeat
@@ -14,9 +14,9 @@ from typing import Any
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.redirect import Table, symbols
 from micrograd.compiler.frontend.tracer import Trace, TraceError
-from micrograd.compiler.passes.expressions import expressions
+from micrograd.compiler.passes.expressions import Node, expressions
 from micrograd.compiler.targets.c import TOTAL, templates
-from micrograd.compiler.targets.spelling import source, terms, total
+from micrograd.compiler.targets.spelling import assignments, source
 from micrograd.core.errors import shown
 from micrograd.optim import Optimizer, check_result, clip_scale
 
@@ -27,8 +27,8 @@ class UpdateKernel:
     """The traced update rule of an optimizer, with all options but the learning rate as they are now.
 
     `trace` is the traced rule, which begins with clipping if the optimizer clips; `results` are its lines for the new
-    parameter and moments. `uniform` has the lines that are the same for all parameters, and `before` has the ones that
-    other lines or the results use. `moments` are the names of the moments. Anything else that the rule reads is
+    parameter and moments. The nodes `before` compute what is the same for all parameters, from the lines in `uniform`,
+    and the nodes of `each` the rest. `moments` are the names of the moments. Anything else that the rule reads is
     constant.
 
     Raises TypeError if the rule does more than return these numbers, or is not the same for each parameter and step.
@@ -45,16 +45,10 @@ class UpdateKernel:
         self.uniform = {*range(len(operands))} - self.trace.dependent(xs)
         varying = [id for id in self.trace.live(self.results) if id not in self.uniform]
         used = {*self.results, *[i for id in varying for i in operands[id]]}
-        self.before = sorted(id for id in used & self.uniform if operands[id])
+        nodes = expressions(self.trace, [*self.results, *sorted(id for id in used & self.uniform if operands[id])])
+        self.before = [node for node in nodes if node.line in self.uniform]
+        self.each = [node for node in nodes if node.line not in self.uniform]
         self.moments, self.learning_rate = list(optimizer.moments), optimizer.learning_rate
-
-    def computed(
-        self, name: Callable[[int], str], templates: Mapping[str, str], *, head: bool
-    ) -> Iterator[tuple[int, str]]:
-        """Lines to compute, and their text: for each parameter; or with `head`, before, what is the same for all."""
-        for node in expressions(self.trace, self.before if head else [*self.results, *self.before]):
-            if head or node.line not in self.uniform:
-                yield node.line, total(terms(node, name, templates))
 
     def c_source(self, precision: Precision = DOUBLE) -> tuple[str, str]:
         """The function `update`, and what it computes before its loop, in doubles.
@@ -64,21 +58,19 @@ class UpdateKernel:
         name, words = partial(self.name, literal=precision.literal, cast="(real)"), templates(precision, vectors=False)
         places = [f"p[{k} * all + i]" for k in range(1 + len(self.moments))]
         lines = [f"const real x{i} = {place};" for i, place in enumerate([places[0], "g[i]", *places[1:]])]
-        lines += self._lines("real", self.computed(name, words, head=False))
+        lines += self._checked("real", self.each, name, words)
         for k, (place, id) in enumerate(zip(places, self.results, strict=True)):
             if k == 0 or self.trace.leaves.get(id) != ("x", 1 + k):  # else a moment stays as it is
                 lines += [f"const real r{k} = {name(id)};", f"next{place[1:]} = r{k};"]
                 lines += [f"failed |= r{k} - r{k} != 0;"] * (k > 0 and precision != DOUBLE)
-        before = self.computed(partial(self.name, literal=DOUBLE.literal), templates(vectors=False), head=True)
-        head = "".join(f"    {line}\n" for line in self._lines("double", before))
+        in_doubles = partial(self.name, literal=DOUBLE.literal), templates(vectors=False)
+        head = "".join(f"    {line}\n" for line in self._checked("double", self.before, *in_doubles))
         return source("update.c", HEAD=head, RULE="".join(f"        {line}\n" for line in lines)), head
 
-    def _lines(self, type: str, computed: Iterable[tuple[int, str]]) -> Iterator[str]:
+    def _checked(self, type: str, nodes: Sequence[Node], *spelling: Any) -> list[str]:
         """Statements that compute numbers of a type, and note whether an operation fails."""
-        for id, text in computed:
-            yield f"const {type} t{id} = {text};"
-            if self.trace.ops[id] not in TOTAL:
-                yield f"failed |= t{id} - t{id} != 0;"
+        may_fail = [node.line for node in nodes if self.trace.ops[node.line] not in TOTAL]
+        return [*assignments(f"const {type}", nodes, *spelling), *(f"failed |= t{id} - t{id} != 0;" for id in may_fail)]
 
     def name(self, id: int, literal: Callable[[float], str], cast: str = "") -> str:
         """The name of a line in generated code, after the `cast` if it is the same for all parameters; for a constant,

@@ -12,7 +12,7 @@ from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.passes import program
 from micrograd.compiler.targets import c, javascript
 from micrograd.compiler.targets.c_runtime import PARTS, definitions
-from micrograd.compiler.targets.spelling import block, filled, parts, used
+from micrograd.compiler.targets.spelling import assignments, block, filled, parts, used
 from micrograd.support.trees import Shape, described
 
 if TYPE_CHECKING:
@@ -96,16 +96,12 @@ def _js_update(rule: "UpdateKernel") -> str:
     """The function that takes a step with all parameters."""
     name = partial(rule.name, literal=javascript.literal)
     moments = [f"m{k}" for k in range(len(rule.moments))]
-
-    def computed(*, head: bool) -> list[str]:
-        return [f"const t{id} = {text};" for id, text in rule.computed(name, javascript.TEMPLATES, head=head)]
-
     names = list(map(json.dumps, rule.moments))  # which may be any text
     start = [f"const {array} = state[{moment}];" for array, moment in zip(moments, names, strict=True)]
     start += ["const norm = Math.sqrt(g.reduce((sum, x) => sum + x * x, 0));"] * rule.clips
-    start += ["const steps = state.steps++;", *computed(head=True)]
+    start += ["const steps = state.steps++;", *assignments("const", rule.before, name, javascript.TEMPLATES)]
     body = [f"const x{i} = {array}[i];" for i, array in enumerate(["p", "g", *moments])]
-    body += computed(head=False)
+    body += assignments("const", rule.each, name, javascript.TEMPLATES)
     body += [f"{array}[i] = {name(id)};" for array, id in zip(["p", *moments], rule.results, strict=True)]
     lines = [*start, *block("for (let i = 0; i < p.length; i++)", body)]
     state = ["steps: 0", *(f"{moment}: new Float64Array(parameters.length)" for moment in names)]

@@ -103,6 +103,13 @@ def total(parts: Sequence[str]) -> str:
     return " ".join(parts).removeprefix("+ ")
 
 
+def assignments(
+    start: str, nodes: Sequence[Node], name: Callable[[int], str], templates: Mapping[str, str]
+) -> list[str]:
+    """The statements that compute some nodes, each with this start."""
+    return [f"{start} t{node.line} = {total(terms(node, name, templates))};" for node in nodes]
+
+
 def signed(number: str) -> str:
     """A number as an operand: a negative one in parentheses."""
     return f"({number})" if number[0] == "-" else number
