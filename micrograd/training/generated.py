@@ -116,10 +116,10 @@ class Kept:
     def __init__(self, engine: Engine, functions: Sequence[Any], rng: Any) -> None:
         self._roots = [each if isinstance(each, Module) else getattr(each, "__dict__", None) for each in functions]
         self._parameters, parts = engine.all_parameters, walk(self._roots, PARTS)
-        self._values = [*self._parameters, *[part for part in parts if isinstance(part, Value)]]
-        self._data = [value.data for value in self._values]
         self._generators = _generators([rng, *parts])
-        self._before = [(each.__setstate__, each.__getstate__()) for each in self._generators]
+        values = [*self._parameters, *[part for part in parts if isinstance(part, Value)]]
+        self._before: list[Any] = [(partial(set_back, values), [value.data for value in values])]
+        self._before += [(each.__setstate__, each.__getstate__()) for each in self._generators]
         self._before += [copied for part in parts if (copied := _copied(part))]
 
     def numbers(self) -> list[Any]:
@@ -134,7 +134,6 @@ class Kept:
 
     def put_back(self) -> None:
         """Put everything back."""
-        set_back(self._values, self._data)
         for put, before in self._before:
             put(before)
 
