@@ -110,8 +110,9 @@ def save_playground(
     function that makes one, and the reader chooses its keyword arguments: for each, give a dict of labels and values,
     or a list of strings. The loss, the inputs `xs`, the targets `ys` and the pair of both for `validation` are as for
     `fit`, with at most 1,000,000 numbers in examples of one shape. The optimizer is an `Optimizer` of the model's
-    parameters or a function that makes one from parameters; by default Adam with a learning rate of 0.01. A `lesson` is
-    a list of questions, asked before training: dicts with its `text`, the `answers`, what to say `after`, and settings.
+    parameters or a function that makes one from parameters; by default Adam with a learning rate of 0.01. `choices` may
+    offer several such functions as `optimizer`. A `lesson` is a list of questions, asked before training: dicts with
+    its `text`, the `answers`, what to say `after`, and settings.
 
     Raises TraceError if the model or the loss cannot be compiled, ValueError for too many parameters or numbers,
     numbers that are not finite, and a lesson that cannot be shown, TypeError for another kind of model or optimizer,

@@ -337,6 +337,7 @@
     choices?.show(model); // at once, so that the next click starts from it
     find("#notice").hidden = true;
     await request(answer?.steps || known === seed ? { model } : { model, reset: seed });
+    if (models[model].rate !== models[now.model].rate) set("rate", models[model].rate); // of another optimizer
     now.model = model;
     showSeed();
     hovered = -1;
@@ -389,13 +390,13 @@
       return isFine ? given : other;
     };
     left.delete("embed");
-    for (const name of ["rate", "batch", "decay"])
-      if (parts.get(name)) try { set(name, Number(parts.get(name))); left.delete(name); } catch { /* it stays */ }
     for (const [name, labels] of content.choices)
       if (labels.includes(parts.get(name))) {
         await choices.change({ [name]: parts.get(name) });
         left.delete(name);
       }
+    for (const name of ["rate", "batch", "decay"])
+      if (parts.get(name)) try { set(name, Number(parts.get(name))); left.delete(name); } catch { /* it stays */ }
     if (isPlane && Object.hasOwn(content.sets, data)) {
       await examples.open(data, number("noise", 0, 0.5, content.sets[data][0]), Math.round(number("n", 1, 10000, content.sets[data][1])));
       left.delete("data");

@@ -45,11 +45,12 @@ def page(
     offered = _offered(choices)
     if offered and not isinstance(model, type) and hasattr(model, "parameters"):
         raise TypeError(f"model is {model!r:.80}: with choices, expected a class or a function that makes a model")
-    chosen = product(*(values.values() for values in offered.values()))
-    models = [model(**dict(zip(offered, values, strict=True))) for values in chosen] if offered else [model]
+    chosen = [dict(zip(offered, values, strict=True)) for values in product(*map(dict.values, offered.values()))]
+    rules = [each.pop("optimizer", optimizer) for each in chosen]
+    models = [model(**each) for each in chosen] if offered else [model]
     table, rows = _table(loss, xs, ys)
     held = [] if validation is None else _table(loss, *pair(validation), size=len(rows[0]), kind="validation ")[1]
-    trained = [_trained(each, loss, table, optimizer, is_only=not offered) for each in models]
+    trained = [_trained(*each, loss, table, is_only=not offered) for each in zip(models, rules, strict=True)]
     parts, codes = zip(*trained, strict=True)
     inputs = len(flat(table[0][0]))
     kinds = kinds_of([row[inputs:] for row in rows], parts[0]["outputs"])
@@ -137,7 +138,7 @@ def boundary(loss: Any, kinds: list[float]) -> float:
 # Models
 
 
-def _trained(model: Any, loss: Any, table: Any, optimizer: Any, *, is_only: bool) -> tuple[dict[str, Any], str]:
+def _trained(model: Any, optimizer: Any, loss: Any, table: Any, *, is_only: bool) -> tuple[dict[str, Any], str]:
     """What the page has to know about a model, and its JavaScript."""
     expected = "a Module with __call__ or, together with choices=..., a function that makes one"
     require_attributes("model", model, ["__call__", "parameters"], expected)

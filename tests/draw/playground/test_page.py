@@ -900,6 +900,30 @@ def test_layers_units_and_activations_are_chosen_by_clicks_keys_and_scripts(show
     assert second == "Step 3: h1[3] is off. Switch on"
 
 
+def test_an_optimizer_is_chosen_with_its_learning_rate_and_trains_as_in_python(shown, tmp_path, opened):
+    rules = {"SGD": lambda p: optim.SGD(p, 0.3), "Adam": optim.Adam}
+    tab = shown(Network, choices={"hidden": CHOICES["hidden"], "optimizer": rules})
+    after(tab, "await micrograd.choose({hidden: '2'}); await micrograd.train(5);")
+    tab.click("text=Adam")
+    until(tab, "micrograd.learningRate === 0.001")
+    assert tab.inner_text("#rule") == "Learning rate of Adam"
+    for setting in ("", "micrograd.learningRate = 0.1;"):  # which stays in another network
+        found = after(tab, f"{setting} await micrograd.choose({{hidden: '2'}}); await micrograd.reset(); {PARAMETERS}")
+        rate, model = 0.1 if setting else 0.001, Network([2])
+        assert found == numbers_of(model)
+        rule = optim.Adam(model.parameters(), rate)
+        fit(model, LOGITS, XS, YS, optimizer=rule, epochs=9, backend="eager", progress=False)
+        found = after(tab, f"await micrograd.train(9); {PARAMETERS}")
+        assert found == pytest.approx(numbers_of(model), rel=1e-9, abs=1e-12)
+        after(tab, "await micrograd.choose({hidden: '4'});")
+        assert tab.evaluate("micrograd.learningRate") == rate
+    tab.click("#link")
+    again = ready(opened(tmp_path / "playground.html", tab.evaluate("location.hash")))
+    until(again, "document.querySelector('#rule').textContent.includes('Adam') && micrograd.learningRate === 0.1")
+    after(tab, "await micrograd.choose({optimizer: 'SGD'});")
+    assert tab.evaluate("micrograd.learningRate") == 0.3
+
+
 def test_a_lesson_asks_before_it_lets_the_page_train(shown):
     parts = [
         {**ASK, "choice": {"hidden": "4"}, "rate": 0.5, "data": "xor", "after": "<b>It does.</b>", "steps": 400},
