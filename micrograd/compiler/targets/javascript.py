@@ -27,7 +27,6 @@ from micrograd.scalar import FUNCTIONS
 LARGEST = 2000  # references in a function: engines do not optimize large ones; a kernel up to this has no loops
 UNROLLED = 400  # references in all rounds, up to which a loop of another kernel is unrolled
 
-
 INLINED = parts("inlined.js")
 LIBRARY = {name: f"{text}\n" for name, text in {**parts("functions.js"), "TANH": INLINED.pop("TANH")}.items()}
 """The functions that JavaScript lacks, and the tables of those that are inlined."""

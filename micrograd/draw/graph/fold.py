@@ -63,10 +63,8 @@ class Folded:
         self.cards: list[Card] = []
         self.stacks = stacks(graph) if folds else []
         self.stacked = {stack.node for stack in self.stacks}
-        self.twins: dict[int, int] = {}
-        for _, (first, *others) in self.stacks:
-            for other in others:
-                self.twins.update(zip(other, first, strict=True))
+        examples = ((first, other) for _, (first, *others) in self.stacks for other in others)
+        self.twins = {i: twin for first, other in examples for i, twin in zip(other, first, strict=True)}
         self._repeated = {*self.twins.values()}
         self._card_of: dict[int, int] = {}  # the card of a Value
         shown = [i for i in range(graph.first, len(graph.values)) if i not in self.twins]

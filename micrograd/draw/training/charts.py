@@ -36,12 +36,9 @@ def sparkline(numbers: Sequence[float], width: int = 60, encoding: str | None = 
     finite = [mean for mean in means if math.isfinite(mean)]
     scaled = math.log if all(mean > 0 for mean in finite) else float
     low, high = (scaled(bound(finite, default=1.0)) for bound in (min, max))
-    steps, top = BLOCKS, len(BLOCKS) - 1
-    try:
-        BLOCKS.encode(encoding or "ascii")
-    except UnicodeEncodeError:
-        steps = ASCII
-    spread = high - low or 1.0
+    encoding = encoding or "ascii"
+    steps = BLOCKS if BLOCKS.encode(encoding, "replace").decode(encoding) == BLOCKS else ASCII
+    spread, top = high - low or 1.0, len(steps) - 1
     return "".join(steps[round(top * (scaled(m) - low) / spread)] if math.isfinite(m) else "x" for m in means)
 
 
