@@ -122,8 +122,9 @@ class Examples {
       matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
       return button;
     }));
-    const redo = () => this.open(this.name === "edited" ? "yours" : this.name, +find("#noise").value, +find("#n").value);
-    find("#noise").oninput = find("#n").oninput = redo;
+    const source = () => (this.name === "edited" ? this.origin.data : this.name);
+    find("#noise").oninput = () => this.open(source(), +find("#noise").value, this.n);
+    find("#n").oninput = () => this.open(source(), this.noise, +find("#n").value);
     this.show();
   }
 }

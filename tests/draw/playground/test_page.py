@@ -615,6 +615,10 @@ def test_data_sets_come_at_a_click_with_noise_and_as_many_points_as_wanted(shown
     expected = mean_loss(model_of(), *data.circles(50, 0.3, rng=0))
     until(tab, f"Math.abs(micrograd.loss() - {expected}) < 1e-9")
     assert tab.inner_text("#noise-is") == "0.30"
+    tab.locator("#plane").press("Enter")
+    assert (count_of(tab), tab.inner_text("#code")) == (51, "")
+    tab.evaluate(f"for (const [id, x] of [['noise', 0.2]]) {{ {move} }}")
+    assert (count_of(tab), tab.inner_text("#code")) == (50, "data.circles(50, 0.2, rng=0)")  # the same data set
     tab.click("[data-name=yours]")
     assert count_of(tab) == 20
     assert tab.inner_text("#noise-is") == "0.00 added"
