@@ -123,7 +123,7 @@ def train_test_split(
 class Scaling(NamedTuple):
     """What `standardize` did: call it to do the same to other numbers. JSON stores it as a pair."""
 
-    mean: Any  # a list with the mean of each column; for a single column, its mean
+    mean: Any  # a list or an array with the mean of each column; for a single column, its mean
     deviation: Any
 
     def __call__(self, xs: Any) -> Any:
@@ -141,7 +141,7 @@ class Scaling(NamedTuple):
         return self._each(xs, lambda x, mean, deviation: x * deviation + mean)
 
     def _each(self, xs: Any, change: Callable[[Any, Any, Any], Any]) -> Any:
-        is_table = isinstance(self.mean, list)
+        is_table = is_sized(self.mean)
         xs = by_position("xs", xs) if is_table or is_sized(xs) else xs
         is_one = not _are_rows(xs) if is_table else not is_sized(xs)
         numbers = _finite("xs", xs, 1 + is_table - is_one, len(self.mean) if is_table else None)

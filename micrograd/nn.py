@@ -127,7 +127,7 @@ class Neuron(Module):
     """
 
     def __init__(self, nin: int, activation: Activation = "tanh", *, fan_out: int = 1, rng: Rng = None) -> None:
-        uniform, limit = generator(rng).uniform, weight_limit(count("nin", nin), fan_out, activation)
+        uniform, limit = generator(rng).uniform, weight_limit(count("nin", nin), count("fan_out", fan_out), activation)
         self.w, self.b = [Value(uniform(-limit, limit)) for _ in range(nin)], Value(0.0)
         self.activation = activation
         activation_of(activation)(Value(0.5))  # raises an error here if it cannot take a Value

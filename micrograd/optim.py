@@ -324,8 +324,8 @@ def check_result(optimizer: Any, result: Any) -> None:
     if not isinstance(result, (tuple, list)) or len(result) != 1 + len(optimizer.moments):
         names = ", ".join(["the parameter", *optimizer.moments])
         raise TypeError(f"the rule of {kind} returns {shown(result)}: expected a tuple of {names}")
-    if any(scalar.innermost(x) is not x for x in result):
-        raise TypeError(f"the rule of {kind} returns a Value: expected numbers, from functions of micrograd.scalar")
+    if not all(map(scalar.is_number, result)):
+        raise TypeError(f"the rule of {kind} returns {shown(result)}: expected numbers, as from micrograd.scalar")
 
 
 def unique_leaves(parameters: Iterable[Value], *, at_least: int = 0) -> list[Value]:

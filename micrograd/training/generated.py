@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
-from itertools import chain
 from typing import Any, cast
 
 from micrograd.compiler.distributed import Shards, Workers
@@ -115,6 +114,7 @@ class Kept:
 
     def __init__(self, engine: Engine, functions: Sequence[Any], rng: Any) -> None:
         self._roots = [each if isinstance(each, Module) else getattr(each, "__dict__", None) for each in functions]
+        self._roots += [vars(x) for x in walk(self._roots, PARTS) if isinstance(x, Module) and type(x) not in PARTS]
         self._parameters, parts = engine.all_parameters, walk(self._roots, PARTS)
         self._generators = _generators([rng, *parts])
         values = [*self._parameters, *[part for part in parts if isinstance(part, Value)]]
@@ -143,7 +143,7 @@ def _generators(parts: Sequence[Any]) -> list[Any]:
     numpy = sys.modules.get("numpy.random")
     kinds = random.Random, getattr(numpy, "RandomState", ()), getattr(numpy, "BitGenerator", ())
     parts = [random, getattr(numpy, "mtrand", None), *parts]  # the first two are modules with the global ones
-    found = chain(parts, *[getattr(part, "__dict__", {}).values() for part in parts])
+    found = [x for part in parts for x in (part, *getattr(part, "__dict__", {}).values())]
     own = [each.bit_generator if hasattr(type(each), "bit_generator") else each for each in found]
     return [each for each in own if isinstance(each, kinds) and not isinstance(each, random.SystemRandom)]
 

@@ -172,11 +172,12 @@ def test_invalid_arguments_raise_errors_that_name_them(call, error, message):
 def test_one_example_of_a_table_or_a_column_is_scaled_too_and_the_inverse_leads_back():
     for xs in ([[1.0, 5.0], [4.0, 6.0], [2.0, 5.0]], [1.0, 4.0, 2.0]):
         scaled, (mean, deviation) = standardize(xs)
-        scaling = Scaling(*json.loads(json.dumps((mean, deviation))))
-        for kind in (lambda xs: xs, np.array):
-            for some, their in ((xs, scaled), (xs[1], scaled[1])):
-                assert np.allclose(scaling(kind(some)), their)
-                assert np.allclose(scaling.inverse(kind(their)), some)
+        for pair in ([np.array(mean), np.array(deviation)], json.loads(json.dumps((mean, deviation)))):
+            scaling = Scaling(*pair)  # of scikit-learn's arrays; of lists from a file
+            for kind in (lambda xs: xs, np.array):
+                for some, their in ((xs, scaled), (xs[1], scaled[1])):
+                    assert np.allclose(scaling(kind(some)), their)
+                    assert np.allclose(scaling.inverse(kind(their)), some)
     price = Value(2.0)
     scaling.inverse(price).backward()
     assert (scaling.inverse(price).data, price.grad) == (2.0 * deviation + mean, deviation)

@@ -92,6 +92,7 @@ def test_a_model_follows_from_its_seed_or_a_generator_or_the_global_one(make):
 @pytest.mark.parametrize(("make", "error", "message"), [
     *[(lambda nin=nin: Neuron(nin), ValueError, f"nin is {nin!r}: expected an int, 1 or") for nin in (0, 2.0, "3")],
     (lambda: Layer(2, 0), ValueError, "nout is 0: expected an int, 1 or greater"),
+    (lambda: Neuron(2, fan_out=-1), ValueError, "fan_out is -1: expected an int, 1 or greater"),
     (lambda: MLP(2, [2, -1]), ValueError, "nout is -1: expected an int, 1 or greater"),
     (lambda: MLP(2, []), ValueError, r"nouts is \[\]: expected inputs and layers, as in MLP\(3, \[4, 4, 1\]\)"),
     (lambda: MLP(2, 4), ValueError, "nin is 2, nouts is 4: expected inputs and layers"),

@@ -19,11 +19,17 @@ NOT_THE_SAME = "training eagerly, since the loss of an example is not the same e
 CHANGES = "training eagerly, since the model or the loss draws "
 
 
+class Counted(nn.Neuron):
+    """A Neuron that keeps a number of its own."""
+
+    calls = 0
+
+
 class Network(nn.Module):
     """A hidden layer, after which `between` changes what it computed."""
 
     def __init__(self, between=lambda model, hidden: hidden):
-        self.below, self.above = nn.Layer(1, 3, "tanh", rng=1), nn.Neuron(3, rng=2)
+        self.below, self.above = nn.Layer(1, 3, "tanh", rng=1), Counted(3, rng=2)
         self.between, self.rng, self.calls, self.mean, self.kept = between, random.Random(1), 0, 0.0, []
         self.means, self.counts, self.running = np.zeros(3), {}, Value(0.0).detach()
         self.numpy, self.legacy = np.random.default_rng(1), np.random.RandomState(1)
@@ -91,6 +97,11 @@ def weights_that_decay(model, hidden):
     return hidden
 
 
+def calls_of_a_neuron_for_later(model, hidden):
+    model.above.calls += 1
+    return hidden
+
+
 def a_sign_for_later(model, hidden):
     model.calls = 1 - model.calls
     return hidden
@@ -124,7 +135,7 @@ def unless_traced(model, hidden):
 
 
 OF_MEANS = [running_mean, running_mean_of_values, running_mean_for_later, means_for_later, running_mean_in_a_value]
-OF_MEANS += [weights_that_decay, a_sign_for_later, counts_of_numpy_for_later]
+OF_MEANS += [weights_that_decay, calls_of_a_neuron_for_later, a_sign_for_later, counts_of_numpy_for_later]
 OF_OTHERS = [unless_traced, rarely, counter_in_a_dict, begun_at_first]
 
 
