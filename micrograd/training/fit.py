@@ -36,7 +36,7 @@ KINDS: dict[str, tuple[Any, ...]] = {
     "loss": ((), CALL, f"a function of a prediction and its target, such as losses.mse_loss{ORDER}"),
     "optimizer": (NONE, ["step", "zero_grad", "learning_rate"], "an optimizer, such as optim.Adam(model.parameters())"),
     "schedule": (NONE, CALL, "a function from the number of steps to a learning rate, such as optim.constant(0.1)"),
-    "progress": (bool, ["write", "isatty"], "True, False or a text stream"),
+    "progress": (bool, ["write", "flush"], "True, False or a text stream"),
 }
 """For each argument, a class that needs no check; the attributes that others must have; and how errors describe it."""
 

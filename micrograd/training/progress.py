@@ -19,7 +19,7 @@ class Progress(AbstractContextManager["Progress"]):
         is_notebook = stream is True and "IPython" in sys.modules
         self.notebook = display.notebook().live(history, epochs) if is_notebook else None
         self.stream = None if self.notebook else sys.stderr if stream is True else stream or None
-        self.terminal = self.stream is not None and self.stream.isatty()
+        self.terminal = getattr(self.stream, "isatty", bool)()
         self.interval = 0.1 if self.terminal else 0.5 if self.notebook else 1.0
         self.epochs, self.history = epochs, history
         self.started = self.begun = self.due = time.monotonic()

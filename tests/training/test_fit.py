@@ -11,6 +11,7 @@ import sys
 import weakref
 from contextlib import suppress
 from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -536,6 +537,13 @@ def test_stderr_is_told_by_default_and_nobody_if_asked(capsys, monkeypatch):
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr(sys, "stderr", None)  # as where a program has no console
     train(progress=True)
+
+
+def test_a_stream_needs_no_more_than_print_does_such_as_one_in_place_of_stderr(monkeypatch):
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", SimpleNamespace(write=log.write, flush=log.flush))
+    train(epochs=1, progress=True)
+    assert log.getvalue().startswith("epoch 1/1  loss ")
 
 
 @pytest.mark.parametrize("terminal", [False, True])
