@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from micrograd import scalar
 from micrograd.core.display import NotebookDisplay
 from micrograd.core.errors import require_ordered, shown
+from micrograd.core.levels import active_levels
 from micrograd.engine import Value, promote
 from micrograd.reductions import dot, take
 from micrograd.support import files
@@ -96,9 +97,7 @@ class Module(NotebookDisplay):
         paths: dict[int, str] = {}
         parts = [part for part in walk(_members(self), (Value, Module), paths) if isinstance(part, Module)]
         # A module without a text of its own is only named, since modules may hold each other
-        texts = [
-            repr(part) if type(part).__repr__ is not Module.__repr__ else type(part).__name__ for part in parts[:SHOWN]
-        ]
+        texts = [repr(x) if type(x).__repr__ is not Module.__repr__ else type(x).__name__ for x in parts[:SHOWN]]
         texts = [f"{paths[id(part)]}: {text}" for part, text in zip(parts, texts, strict=False)]
         texts += ["..."] * (len(parts) > SHOWN) + [counted(len(Module.parameters(self)), "parameter")]
         return f"{type(self).__name__}({', '.join(texts)})"
@@ -107,8 +106,8 @@ class Module(NotebookDisplay):
         """What copy and pickle take: computed Values detached, since their histories hold closures."""
         whole, state = (Value, Module), super().__getstate__()
         parts = walk([*_members(self).values()], whole)[1:]
-        values = [part for part in parts if isinstance(part, Value) and not part._level]
-        computed = {id(value): value.detach() for value in values if value._prev}
+        values = [x for x in parts if isinstance(x, Value) and (x._prev or x._level) and x._level not in active_levels]
+        computed = {id(x): promote(scalar.innermost(x))[0] if x._level else x.detach() for x in values}
         if not computed:
             return state
         kept = {id(part): part for part in parts if isinstance(part, whole) or not _members(part)}

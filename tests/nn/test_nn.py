@@ -392,6 +392,16 @@ def test_what_was_computed_is_no_parameter_and_a_constant_in_copies(duplicate):
     assert (twin.by_name["head"] is model.by_name["head"]) == (duplicate is copy.copy)
 
 
+@duplicated
+def test_what_was_computed_in_a_derivative_that_has_ended_is_a_constant_in_copies(duplicate):
+    model = Keeping()
+    for derivative in micrograd.grad(model), micrograd.hessian(model):
+        derivative([1.0, 2.0])
+        twin = duplicate(model)
+        assert [v.data for v in twin.hidden] == [scalar.innermost(v) for v in model.hidden]
+        assert {(type(v), v._prev, v._is_constant) for v in twin.hidden} == {(Value, (), True)}
+
+
 @dataclass
 class Record(Module):
     """Equal to others, and so without a hash."""
