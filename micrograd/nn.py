@@ -5,7 +5,6 @@ of numbers for each token. `save` and `load` keep them in files. Weights are dra
 NumPy generator or a seed; by default Python's global generator.
 """
 
-import json
 import math
 import os
 from collections import deque
@@ -299,6 +298,8 @@ def save(model: Module, path: str | os.PathLike[str]) -> None:
     ValueError, with another way to save it, if a part is of another class, an activation has no name, or a number is
     not a float.
     """
+    import json  # here, since most programs save nothing
+
     require_attributes("model", model, ["state_dict"], "a Module, as in save(model, 'model.json')")
     try:
         content = document(model)
@@ -315,6 +316,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Raises ValueError if the file is damaged or holds something else, OSError if it cannot be opened.
     """
+    import json
+
     try:
         with open(os.fspath(path), encoding="utf-8") as file:  # fspath refuses an int, an open file for `open`
             document = json.load(file, parse_int=float)

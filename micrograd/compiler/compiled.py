@@ -27,8 +27,6 @@ from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.passes import program
 from micrograd.compiler.session import Training
-from micrograd.compiler.stages import stages
-from micrograd.compiler.targets.export import export_c, export_js
 from micrograd.compiler.targets.python import source
 from micrograd.core.errors import shown
 from micrograd.core.levels import GRADIENT_LOCK
@@ -297,6 +295,8 @@ class Compiled(Function):
     @property
     def stages(self) -> dict[str, str]:
         """How `backward` becomes C for many examples: the "trace", and the assignments and loops after each pass."""
+        from micrograd.compiler.stages import stages  # here, since most programs look at none
+
         return stages(self._first_graph())
 
     @property
@@ -334,6 +334,8 @@ class Compiled(Function):
 
     def js_source(self, *, optimizer: Optimizer | None = None) -> str:
         """The module in JavaScript that `export_js` writes; the errors are the same."""
+        from micrograd.compiler.targets.export import export_js  # here, since most programs export nothing
+
         graph, numbers, rule = *self._to_export(), None
         if optimizer is not None:
             rule = UpdateKernel(optimizer)
@@ -344,6 +346,8 @@ class Compiled(Function):
         return export_js(graph, numbers, rule)
 
     def _exported(self, stem: str, precision: str | None) -> tuple[str, str]:
+        from micrograd.compiler.targets.export import export_c  # here, since most programs export nothing
+
         of = self.precision if precision is None else named(precision)
         graph, numbers = self._to_export(of)
         check_constants(graph, of)

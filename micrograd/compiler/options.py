@@ -55,7 +55,7 @@ class Backend:
         return given if isinstance(given, Backend) else cls(given)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Options:
     """The options of a compiled function, for all code that compiles it. Raises ValueError if one is out of range."""
 

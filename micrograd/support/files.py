@@ -1,7 +1,6 @@
 """Files that are written whole or not at all."""
 
 import os
-import secrets
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +15,7 @@ def replace(path: str | os.PathLike[str], content: bytes) -> None:
     Raises OSError, naming the path as it was given, if the file cannot be written.
     """
     named = os.path.realpath(os.fsdecode(path))  # for a link, the file that it points to
-    temporary = Path(f"{named}.{secrets.token_hex(4)}.tmp")
+    temporary = Path(f"{named}.{os.urandom(4).hex()}.tmp")
     try:
         if os.path.exists(path) and not os.path.isfile(path):
             Path(path).write_bytes(content)

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any, Protocol, TextIO
 
 from micrograd.compiler.options import Backend
@@ -41,12 +40,11 @@ KINDS: dict[str, tuple[Any, ...]] = {
 """For each argument, a class that needs no check; the attributes that others must have; and how errors describe it."""
 
 
-@dataclass(frozen=True)
 class Table:
     """Inputs and targets, by position."""
 
-    xs: Sequence[Any]
-    ys: Sequence[Any]
+    def __init__(self, xs: Sequence[Any], ys: Sequence[Any]) -> None:
+        self.xs, self.ys = xs, ys
 
     def __len__(self) -> int:
         return len(self.xs)

@@ -63,10 +63,11 @@ NAMED = '[ "$1" = --version ] && { echo "$NAME 1.0"; exit 0; }\n'
 BUILDS = NAMED + 'exec $REAL "$@"'
 BROKEN = NAMED + 'echo "$NAME: no headers" >&2; exit 1'
 KNOWS = Path(__file__).with_name("knows.sh").read_text()
+WIDEST = "-march=native -mprefer-vector-width=512"
 
 
 @pytest.mark.parametrize(("flags", "native"), [
-    ("-march=native -mcpu=native", "-march=native"), ("-march=native",) * 2, ("-mcpu=native",) * 2, ("", "")
+    ("-march=native -mcpu=native", WIDEST), ("-march=native", WIDEST), ("-mcpu=native",) * 2, ("", "")
 ])  # fmt: skip
 def test_a_compiler_is_given_the_flags_that_it_knows(programs, flags, native):
     programs("cc", f'KNOWN="{flags}"\n{KNOWS}')
