@@ -10,6 +10,7 @@ and a column that does not advance evenly is divided into stretches that do.
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import chain, islice, repeat
 from operator import sub
 from typing import Any
@@ -45,6 +46,7 @@ class Layout(dict[Any, Place]):
         self.kept: dict[int, dict[int, Slice]] = {}
         self.keeps: dict[int, str] | None = None
         self.shapes: dict[Any, Any] = {}  # of steps, by what they are made of
+        self.whole = cache(self._whole)  # for the neurons of a layer, which read the same columns
 
     def places(self, column: Column) -> list[Place]:
         """Where the numbers of a column are."""
@@ -64,7 +66,7 @@ class Layout(dict[Any, Place]):
         """The arrays that a node reads, and the indices in them."""
         return [*zip(*chain(*map(self.places, node.columns)), strict=True)]
 
-    def whole(self, column: Column) -> Slice | None:
+    def _whole(self, column: Column) -> Slice | None:
         """A column as a slice of an array, if it has a single number, or enough for a loop, evenly apart."""
         if length(column) in SHORT:
             return None
@@ -88,12 +90,15 @@ class Layout(dict[Any, Place]):
             return
         of_each = [*map(self.places, columns)]
         places = zip(*[of * size if len(of) == 1 else of for of in of_each], strict=True)
+        if size in SHORT and not items:
+            yield from ([(*place, 0, 1) for place in each] for each in places)
+            return
         arrays, indices = zip(*[zip(*each, strict=True) for each in places], strict=True)
         kinds = [item is not None and kind for item, kind in zip(items, arrays, strict=True)] if items else arrays
         for i, _, n in repeats(kinds, indices, 1):
             if kinds[i]:
                 steps = map(sub, indices[i + 1], indices[i]) if n > 1 else repeat(0)
-                yield list(map(Slice, arrays[i], indices[i], steps, repeat(n)))
+                yield [*zip(arrays[i], indices[i], steps, repeat(n), strict=False)]
 
 
 def in_levels(nodes: Sequence[Node], backward: float = math.inf) -> list[Block]:
@@ -107,13 +112,17 @@ def in_levels(nodes: Sequence[Node], backward: float = math.inf) -> list[Block]:
     in any order, so they are in the order of these operations. In trace order, 32 examples of soft clusters that
     compute all distances first take 1.26 times as long.
     """
-    levels, level = list[int](), defaultdict[Any, int](int)
+    levels, level = list[int](), dict[Any, int]()
     used = {line: node.line for node in reversed(nodes) if type(node.form) is Call for line in node.read}
     for node in nodes:
-        its = 1 + max(map(level.__getitem__, node.read), default=0)
-        levels.append(its)
+        highest = 0
+        for column in node.columns:  # plain loops, since max() of node.read takes twice as long
+            for line in (column.array,) if isinstance(column, Slice) else column:
+                if level.get(line, 0) > highest:
+                    highest = level[line]
+        levels.append(highest + 1)
         for line in (node.line, *node.items):
-            level[line] = its
+            level[line] = highest + 1
     end = max(levels, default=0) + 1
     latest: dict[Any, int] = defaultdict(lambda: end)
     for i, node in reversed([*enumerate(nodes)]) if backward < math.inf else ():
