@@ -86,7 +86,12 @@ def flat(tree: Any) -> list[Any]:
     inside = branches(tree)
     if inside is None:
         return [tree]
-    return list(inside) if are_plain(inside) else [number for branch in inside for number in flat(branch)]
+    return list(inside) if _are_numbers(inside) else [number for branch in inside for number in flat(branch)]
+
+
+def _are_numbers(branches: Sequence[Any]) -> bool:
+    """Whether nothing is inside any of these."""
+    return all(issubclass(kind, (float, int, Value)) for kind in {*map(type, branches)})
 
 
 def filled(tree: Any, numbers: Iterator[Any]) -> Any:
@@ -128,7 +133,7 @@ def shape_of(tree: Any) -> Shape:
     if not isinstance(tree, (list, tuple, range, array, dict)):
         shape = getattr(tree, "shape", ())
         return tuple(shape) if isinstance(shape, (tuple, list)) else ()
-    if isinstance(tree, (list, tuple)) and are_plain(tree):
+    if isinstance(tree, (list, tuple)) and _are_numbers(tree):
         return (len(tree),)  # as below, but faster
     shapes = [shape_of(branch) for branch in branches(as_lists(tree)) or ()]
     if isinstance(tree, dict):

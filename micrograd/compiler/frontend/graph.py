@@ -7,17 +7,17 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import chain, islice, repeat
+from itertools import accumulate, chain, islice, repeat
 from numbers import Real
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from weakref import ref
 
-from micrograd import reductions, scalar
+from micrograd import reductions
 from micrograd.compiler.frontend.redirect import Node, is_free, symbols
 from micrograd.compiler.frontend.rounds import escapes, have_own_closures, looped
 from micrograd.compiler.frontend.rows import ALL, NOTHING, Rows, RowSymbol, join_products
-from micrograd.compiler.frontend.tracer import PLAIN, Argument, Slice, Symbol, Trace, TraceError
+from micrograd.compiler.frontend.tracer import PLAIN, ROWS, Slice, Symbol, Trace, TraceError, arguments
 from micrograd.compiler.options import DEFAULTS, Options
 from micrograd.core.derivatives import order_of
 from micrograd.core.errors import PlainNumberError, shown, users_line
@@ -68,7 +68,7 @@ class Graph:
     has_where: bool = False
     parameter_gradients: dict[int, int] = field(default_factory=dict)  # lines of those that change, by their indices
     rows: list[tuple[Slice, int]] = field(default_factory=list)  # slices of these gradients, and the row added to each
-    argument_gradients: list[int] = field(default_factory=list)
+    argument_gradients: Sequence[int] = ()
     gradients: dict[int, int] = field(default_factory=dict)  # for the line of a node's gradient, the line of the node
     scales_with_seed: bool = True  # whether the gradients are proportional to it, by the chain rule
 
@@ -91,10 +91,10 @@ class Graph:
     @cached_property
     def n_operands(self) -> list[int]:
         """Upper bounds for the number of operands in a forward pass, and in both passes."""
-        trace = self.trace
-        sizes = [trace.size(i) or 1 for i in range(len(trace.ops))]
+        trace, end = self.trace, self.forward_end
+        sizes = [trace.size(i) if op in ROWS or i in trace.maps else 1 for i, op in enumerate(trace.ops)]
         of_each = [() if op in ("stack", "item") else of for op, of in zip(trace.ops, trace.operands, strict=True)]
-        return [sum(map(sizes.__getitem__, chain(*of_each[:end]))) for end in (self.forward_end, None)]
+        return [*accumulate(sum(map(sizes.__getitem__, chain(*part))) for part in (of_each[:end], of_each[end:]))]
 
     def has_gradients(self, n: int) -> bool:
         """Whether one of the first n parameters gets a gradient."""
@@ -147,11 +147,9 @@ def _trace(
     if loops:
         table.scan = partial(looped, trace)
     with symbols(table), closing(trace):
-        inputs = [Value(trace.leaf("x", i)) for i in range(sum(graph.sizes))]
+        inputs = arguments(trace.array("x", sum(graph.sizes)))
         remaining = iter(inputs)
-        arguments = [unflatten(remaining, shape) for shape in graph.shapes]
-        assign(inputs, "__class__", repeat(Argument))
-        result = _called(function, arguments)
+        result = _called(function, [unflatten(remaining, shape) for shape in graph.shapes])
         assign(inputs, "__class__", repeat(Node))  # from here on, hashed as fast as others
         graph.output_shape, values = shape_of(result), flat(result)
         if trace.loops and escapes(trace, map(_number, values)):
@@ -167,7 +165,7 @@ def _trace(
             if change(nodes):
                 nodes, leaves = order_of(operands)
         graph.has_where = "where" in {node._op for node in nodes}
-        graph.outputs = [trace.result(_number(value)) for value in values]
+        graph.outputs = trace.results(map(_number, values))
         graph.forward_end = len(trace.ops)
         _check_assigned(table)
         if graph.is_differentiable:
@@ -199,15 +197,15 @@ def _differentiate(
         p: trace.leaf("g", index[p]) + grad for p, grad in gradients.items() if p in index and type(grad) is not int
     }
     gradients.update(begun)
-    for x in inputs:
-        x.grad = 0  # what such a backward() has left on an argument is not part of the gradient
+    for x in (*inputs, *leaves):
+        x.grad = begun.get(x, 0)  # what such a backward() has left on an argument is not part of the gradient
     root = result if isinstance(result, Value) else Value(result)
-    with backward_pass(root, (_in_order(nodes, leaves) if trace.keeps else nodes, leaves)) as ordered:
+    with backward_pass(root, (_in_order(nodes, leaves), [*begun]) if trace.keeps else (nodes, leaves)) as ordered:
         root.grad += trace.leaf("seed")
         for node in ordered:
             node._backward(node.grad)
     graph.rows = table.added()
-    graph.argument_gradients = [trace.id(x.grad) for x in inputs]
+    graph.argument_gradients = trace.lines([x.grad for x in inputs])
     for p, grad in gradients.items():
         i = index.get(p, table.n_trained)
         if i < table.n_trained and not (type(grad) is int and grad == 0):
@@ -295,7 +293,7 @@ def _in_order(nodes: Sequence[Value], leaves: Sequence[Value]) -> list[Value]:
     """
     levels, lines = dict.fromkeys(leaves, 0), dict.fromkeys(leaves, 0)
     for node in nodes:
-        lines[node] = getattr(scalar.innermost(node), "id", 0)
+        lines[node] = getattr(node.data, "id", 0)
         if node._op == "+":  # it comes after sums of its level, even if it is simplified to an earlier line
             levels[node] = max([levels[x] + (x._op != "+") for x in node._prev])
             lines[node] = max([lines[x] for x in (node, *node._prev) if x._op == "+"])

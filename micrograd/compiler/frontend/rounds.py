@@ -12,12 +12,12 @@ add to the state, their order does not matter: the loop for the gradients then c
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, chain, islice, repeat
+from itertools import accumulate, chain, islice
 from operator import add
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.rows import SUMS, Row, RowSymbol
-from micrograd.compiler.frontend.tracer import Argument, Slice, Symbol, Trace
+from micrograd.compiler.frontend.tracer import Slice, Symbol, Trace, arguments
 from micrograd.core.derivatives import order_of
 from micrograd.core.errors import PACKAGE
 from micrograd.engine import Value, promote
@@ -107,8 +107,7 @@ def _looped(trace: Trace, step: Step, state: Any, xs: Sequence[Any], may_end: bo
         return None
     n, width = len(first), len(each[0])
     columns = [numbers[n + j :: width] for j in range(width)]
-    inputs = list(map(Value, [*_symbols(trace, "s", n), *_symbols(trace, "x", width)]))
-    assign(inputs, "__class__", repeat(Argument))
+    inputs = arguments([*_symbols(trace, "s", n), *_symbols(trace, "x", width)])
     assign(inputs[n:], "_is_constant", [all(number._is_constant for number in column) for column in columns])
     found, y = step(_filled(state, iter(inputs)), _filled(xs[0], iter(inputs[n:])))
     results = promote(*_leaves(found), *_leaves(y))
@@ -127,7 +126,7 @@ def _leaves(tree: Any) -> list[Any]:
 
 def _filled(tree: Any, values: Iterator[Any]) -> Any:
     """A tree like this one, with the next values in place of its numbers."""
-    return replaced(lambda leaf: None if leaf is None else next(values), tree)
+    return None if tree is None else replaced(lambda leaf: None if leaf is None else next(values), tree)
 
 
 def _until(step: Step, first: Any, until: Until) -> tuple[Step, Any]:
@@ -163,7 +162,7 @@ class _Body:
         results: Sequence[Value],
     ) -> None:  # fmt: skip
         self.trace, self.n, self.columns, self.inputs, self.results = trace, n, columns, inputs, results
-        self.lines = [trace.result(value.data) for value in results]
+        self.lines = trace.results([value.data for value in results])
         self.sums = _sums(trace, _ids(inputs[: len(first)]), self.lines)
         self.first, self.state = ([], []) if self.sums else (first, inputs[: len(first)])
         self.x, self.outputs = inputs[len(first) :], self.lines[len(first) :]
@@ -180,7 +179,7 @@ class _Body:
     def _record(self, loop: Scan, rows: Iterable[Iterable[Any]]) -> int:
         """Record a loop: the rows that it reads, and the numbers from outside that its lines need."""
         trace = self.trace
-        operands = [trace.stack(tuple(map(trace.result, row))) for row in rows if row]
+        operands = [trace.stack(trace.results(row)) for row in rows if row]
         operands += [loop.forward] * loop.is_backward
         sums = [trace.leaf("g", i).id for i in range(len(loop.sums))]  # other numbers outside of the loop
         its = trace.dependent([*_ids(self.inputs), *loop.state, *loop.xs, *sums])
@@ -191,9 +190,7 @@ class _Body:
         found = filter(is_outside, trace.reached(loop.ends, is_outside))
         operands += [each for each in found if each not in trace.constants]
         operands = operands or [trace.nothing]  # a line without operands is a leaf
-        line = len(trace.ops)
-        trace.ops.append("scan")
-        trace.operands.append(tuple(operands))
+        (line,) = trace.extend("scan", 1, tuple(operands))
         trace.loops[line] = loop
         trace.maps[line] = loop.size
         return line
@@ -222,7 +219,7 @@ class _Body:
 
             return node._node(number, (node,), "scan", _backward)
 
-        return map(result, range(loop.size), trace.unstack(line, loop.size))
+        return map(result, range(loop.size), trace.unstack(line))
 
     def backward(self, forward: int, sent: Sequence[Any]) -> None:
         """Record the loop for the gradients, from what was sent to the forward loop's results; pass its results on."""
@@ -261,7 +258,7 @@ class _Body:
             over=loop.over,
         )
         line = self._record(back, [sent[: len(state)], *again, *ys.values()])
-        items = islice(trace.unstack(line, back.size), len(loop.sums), None)
+        items = islice(trace.unstack(line), len(loop.sums), None)
         for value, item in zip((*self.first, *numbers), items, strict=False):
             value.grad += item
         for row in rows:
@@ -307,8 +304,7 @@ def escapes(trace: Trace, results: Iterable[Any]) -> bool:
 
 def _symbols(trace: Trace, letter: str, n: int) -> list[Symbol]:
     """New leaves that differ from round to round."""
-    array = f"{letter}{len(trace.ops)}_"
-    return [trace.leaf(array, j) for j in range(n)]
+    return trace.array(f"{letter}{len(trace.ops)}_", n)
 
 
 def _ids(values: Iterable[Value]) -> list[int]:

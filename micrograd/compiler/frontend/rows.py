@@ -100,7 +100,7 @@ class RowSymbol:
 
     def items(self) -> list[Symbol]:
         """The numbers, one by one."""
-        return self.trace.unstack(self.id, self.trace.size(self.id))
+        return self.trace.unstack(self.id)
 
     def largest(self, _: Any) -> Symbol:
         """The largest of the numbers."""

@@ -18,6 +18,8 @@ number of a row that was computed, and "take_at" is the number of a slice at an 
 on rows and numbers, is elementwise and gives a row. rows.py says which operands become rows.
 """
 
+import hashlib
+import marshal
 import math
 import sys
 from collections import defaultdict
@@ -31,9 +33,11 @@ from typing import Any, NamedTuple, NoReturn
 
 from micrograd import reductions, scalar
 from micrograd.compiler.frontend.operations import COMMUTATIVE, CONDITIONS, IEEE, LOGIC, OPERATIONS, OPERATORS
-from micrograd.compiler.frontend.redirect import Node, stand_in
+from micrograd.compiler.frontend.redirect import NODE, Node, stand_in
 from micrograd.core.errors import PACKAGE, users_line
+from micrograd.core.gradients import nothing
 from micrograd.engine import Value
+from micrograd.support.signals import assign
 
 NO_NUMBER = "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of "
 BRANCH = NO_NUMBER + (
@@ -46,6 +50,9 @@ PLAIN = NO_NUMBER + (
     "float(), round() or a function of math, use micrograd's, such as x.floor() or x.exp(), and take(values, index) in "
     "place of an index from int(); in closures and optimizers' rules, use those of micrograd.scalar"
 )
+
+ROWS = frozenset(("slice", "stack", "combination", "scatter"))
+"""Operations whose results are rows; so are those of elementwise operations and loops."""
 
 
 class TraceError(TypeError):
@@ -106,7 +113,7 @@ class Symbol:
 
     def largest(self, numbers: Sequence[Any]) -> Any:
         """The largest of some numbers; this is one of them."""
-        row = self.trace.stack(tuple(map(self.trace.result, numbers)))
+        row = self.trace.stack(self.trace.results(numbers))
         return Symbol(self.trace, self.trace.row("max", (row,)))
 
     def __floordiv__(self, other: Any) -> Any:
@@ -195,6 +202,13 @@ Argument = stand_in(Node, __hash__=_hash)  # the class of Values that stand for 
 scalar.ZEROS[Symbol] = 0
 
 
+def arguments(symbols: Iterable[Symbol]) -> list[Value]:
+    """A Value that stands for an argument, for each of these numbers."""
+    values: list[Value] = [NODE._node(symbol, (), "", nothing) for symbol in symbols]
+    assign(values, "__class__", repeat(Argument))
+    return values
+
+
 class Trace:
     """What was done, in order: line `i` is the operation `ops[i]` on the results of the lines `operands[i]`.
 
@@ -223,8 +237,10 @@ class Trace:
         self._thread = get_ident()
 
     def __repr__(self) -> str:
-        """All that it has recorded, as the same text in every process: the cache finds libraries by it."""
-        return repr({name: x for name, x in vars(self).items() if type(x) in (list, dict, bool)})
+        """A hash of all that it has recorded, the same in every process: the cache finds libraries by it."""
+        recorded = {name: x for name, x in vars(self).items() if type(x) in (list, dict, bool)}
+        recorded |= {"slices": repr(self.slices), "loops": repr(self.loops)}  # marshal takes no named tuples
+        return hashlib.sha256(marshal.dumps(recorded, 0)).hexdigest()  # in a third of the time that a text takes
 
     def leaf(self, array: str, index: int = 0) -> Symbol:
         """A number from outside."""
@@ -236,10 +252,9 @@ class Trace:
 
     def stack(self, lines: tuple[int, ...]) -> int:
         """The line of a row of these lines: a slice, if they are numbers of an array at equal distances."""
-        places = [self.leaves.get(line, ("", 0)) for line in lines]
-        (array, base), (_, end) = places[0], places[-1]
+        (array, base), (_, end) = [self.leaves.get(line, ("", 0)) for line in (lines[0], lines[-1])]
         found = Slice(array, base, (end - base) // max(len(lines) - 1, 1), len(lines))
-        is_slice = array in ("p", "x") and found.step > 0 and places == found.places
+        is_slice = array in ("p", "x") and found.step > 0 and found.places == [*map(self.leaves.get, lines)]
         return self.slice(*found) if is_slice else self._line("stack", lines, lines)
 
     def row(self, op: str, operands: tuple[int, ...], size: int = 0) -> int:
@@ -249,16 +264,25 @@ class Trace:
             self.maps[line] = size
         return line
 
-    def unstack(self, row: int, size: int) -> list[Symbol]:
+    def unstack(self, row: int) -> list[Symbol]:
         """The numbers of a row that was computed, recorded together at their first use."""
-        known = self.known["item"]
-        first = known.setdefault(row, len(self.ops))
-        lines = range(first, first + size)
+        first, size = self.known["item"].setdefault(row, len(self.ops)), self.size(row)
         if first == len(self.ops):
-            self.ops += ["item"] * size
-            self.operands += [(row,)] * size
-            self.items.update(zip(lines, range(size), strict=True))
+            self.items.update(zip(self.extend("item", size, (row,)), range(size), strict=True))
+        return [Symbol(self, line) for line in range(first, first + size)]
+
+    def array(self, name: str, size: int) -> list[Symbol]:
+        """The numbers of an array from outside, all of them, recorded together and once."""
+        lines = self.extend("leaf", size)
+        self.leaves.update(zip(lines, Slice(name, 0, 1, size).places, strict=True))
         return [Symbol(self, line) for line in lines]
+
+    def extend(self, op: str, n: int, operands: tuple[int, ...] = ()) -> range:
+        """New lines, all of the same operation on the same operands."""
+        first = len(self.ops)
+        self.ops += [op] * n
+        self.operands += [operands] * n
+        return range(first, first + n)
 
     def _line(self, op: str, key: Any, operands: tuple[int, ...] = (), found: Any = None) -> int:
         """The line that a key stands for, recorded at its first use. `found` then gets the key, by this line."""
@@ -289,10 +313,14 @@ class Trace:
             self.constants[line] = value
         return line
 
-    def result(self, number: Any) -> int:
-        """The line of a number to return: a condition becomes 1.0 or 0.0."""
-        id = self.id(number)
-        return self.id(scalar.where(Symbol(self, id), 1.0, 0.0)) if self.ops[id] in CONDITIONS else id
+    def lines(self, numbers: Iterable[Any]) -> tuple[int, ...]:
+        """The lines of Symbols and constants."""
+        return tuple([x.id if type(x) is Symbol and x.trace is self else self.id(x) for x in numbers])
+
+    def results(self, numbers: Iterable[Any]) -> tuple[int, ...]:
+        """The lines of numbers to return: a condition becomes 1.0 or 0.0."""
+        ops, lines = self.ops, self.lines(numbers)
+        return tuple([Symbol(self, i).where(1.0, 0.0).id if ops[i] in CONDITIONS else i for i in lines])
 
     @cached_property
     def nothing(self) -> int:
@@ -317,7 +345,7 @@ class Trace:
 
     def record(self, op: str, operands: Iterable[Any]) -> Symbol:
         """The result of an operation on Symbols and numbers."""
-        return self.add(op, tuple([x.id if type(x) is Symbol and x.trace is self else self.id(x) for x in operands]))
+        return self.add(op, self.lines(operands))
 
     def add(self, op: str, lines: tuple[int, ...]) -> Symbol:
         """The result of an operation on lines: a Symbol even if it is constant, to show that it was traced."""

@@ -48,7 +48,8 @@ def _with_arrays(tree: Any, kinds: Any) -> Any:
     if isinstance(kinds, dict) and isinstance(tree, dict):
         ordered = [key for key in dict.fromkeys([*kinds, *tree]) if key in tree]
         return {key: _with_arrays(tree[key], kinds.get(key, [])) for key in ordered}
-    if kinds and isinstance(kinds, list) and isinstance(tree, (list, tuple)):
+    is_nested = isinstance(tree, (list, tuple)) and (kinds != [None] or list in map(type, tree))
+    if kinds and isinstance(kinds, list) and is_nested:
         return [_with_arrays(*pair) for pair in zip(tree, chain(kinds, repeat(kinds[-1])), strict=False)]
     if isinstance(kinds, (dict, list)) or (kinds is None and not isinstance(tree, (list, tuple))):
         return tree

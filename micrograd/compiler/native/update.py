@@ -96,7 +96,7 @@ def check_rule(optimizer: Any) -> None:
             )
 
 
-def _traced(optimizer: Optimizer) -> tuple[Trace, list[int]]:
+def _traced(optimizer: Optimizer) -> tuple[Trace, tuple[int, ...]]:
     """The rule traced for one parameter: the trace, and the lines of its results. Raises TypeError if it does more.
 
     The attributes of the optimizer become symbols.
@@ -124,8 +124,8 @@ def _traced(optimizer: Optimizer) -> tuple[Trace, list[int]]:
     changed += [name for name, numbers in of_each.items() if any(map(is_not, numbers, repeat(everyone)))]
     if changed:
         raise TypeError(f"the rule of {kind} changes {changed[0]}: {ONLY}")
-    results = [trace.result(number) for number in numbers]
-    if any(results != [trace.result(number) for number in again] for again in others):
+    results = trace.results(numbers)
+    if any(results != trace.results(again) for again in others):
         raise TypeError(f"the rule of {kind} is not the same for each parameter and step: {ONLY}")
     if everyone.id in {*results, *[i for id in trace.live(results) for i in trace.operands[id]]}:
         raise TypeError(f"the rule of {kind} depends on all parameters, gradients or moments: {ONLY}")
