@@ -58,7 +58,7 @@ def generated(
     compiled, and then the log says why. What cannot be compiled is an error unless the backend is "auto" without an
     executor.
     """
-    n, kept, why = len({*engine.parameters}), Kept(engine, functions, sampler.rng), ""
+    kept, why = Kept(engine, [getattr(each, "__self__", each) for each in functions], sampler.rng), ""
     with ExitStack() as undone:
         undone.callback(kept.put_back), undone.callback(kept.put_back)  # again, if a Ctrl-C interrupts it
         try:
@@ -77,7 +77,7 @@ def generated(
                     loss, _ = function._sums(examples.parts([0]), function._numbers(), 1.0)
                     why = why or difference(expected, loss, 1e-6 if function.precision == DOUBLE else 1e-2)
                 graphs = [function._code[batch.shapes].graph for batch in examples.batches]
-                if not why and any(graph.has_gradients(n) for graph in graphs):
+                if not why and any(graph.has_gradients(len({*engine.parameters})) for graph in graphs):
                     undone.pop_all()
                     return training
         except Exception as error:

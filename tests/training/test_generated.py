@@ -187,13 +187,15 @@ class Later:
         self.calls += 1
         return (self.w * x - y) ** 2 * (1.0 if self.calls <= 3 * len(XS) else 2.0)
 
+    def loss(self, prediction, y):
+        return self(prediction, y)
 
-@pytest.mark.parametrize("is_loss", [False, True])
-def test_numbers_that_a_model_or_a_loss_of_any_class_keeps_are_watched_and_set_back(is_loss, backend, caplog):
-    found = []
-    for way in "eager", backend:
-        given = {"model": Line, "loss": Later()} if is_loss else {"model": Later}
-        found.append(Setting(**given, xs=XS, ys=YS).run(way))
+
+@pytest.mark.parametrize("given", [
+    lambda: {"model": Later}, lambda: {"model": Line, "loss": Later()}, lambda: {"model": Line, "loss": Later().loss},
+], ids=["model", "loss", "method"])  # fmt: skip
+def test_numbers_that_a_model_or_a_loss_of_any_class_keeps_are_watched_and_set_back(given, backend, caplog):
+    found = [Setting(**given(), xs=XS, ys=YS).run(way) for way in ("eager", backend)]
     assert close(*found)
     assert [message.startswith(CHANGES) for message in caplog.messages] == [True]
 
