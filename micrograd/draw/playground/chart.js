@@ -11,6 +11,31 @@ function roundNumbers(low, high, most) {
   return found;
 }
 
+// Draws examples of one input, those held out as hollow points, and a model's output over that input as a line.
+function drawCurve(place, points, held, line) {
+  const width = Math.max(240, place.clientWidth), height = Math.round(0.7 * width), { left, right, top, bottom } = EDGES;
+  const scale = (k, from, to) => {
+    const all = [...points, ...held].map((point) => point[k]), low = Math.min(...all), high = Math.max(...all), by = 0.1 * (high - low) || 1;
+    const at = (x) => +(from + ((to - from) * (x - low + by)) / (high - low + 2 * by)).toFixed(1);
+    return [at, roundNumbers(low - by, high + by, 4)];
+  };
+  const [x, across] = scale(0, left, width - right), [y, up] = scale(1, height - bottom, top), parts = [];
+  for (const tick of up) {
+    parts.push(svg("path", { class: "mg-grid", d: `M${left} ${y(tick)}H${width - right}` }));
+    parts.push(svg("text", { class: "mg-soft", x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, text(tick, 6)));
+  }
+  for (const tick of across.filter((tick) => x(tick) < width - right - 20)) // where the axis has its name
+    parts.push(svg("text", { class: "mg-soft", x: x(tick), y: height - bottom + 16, "text-anchor": "middle" }, text(tick, 6)));
+  parts.push(svg("text", { class: "mg-soft", x: width - right, y: height - bottom + 16, "text-anchor": "end" }, "x0"));
+  for (const [some, look] of [[held, "point held"], [points, "point"]])
+    for (const [at, target] of some) parts.push(svg("circle", { class: look, cx: x(at), cy: y(target), r: 3.5 }));
+  const d = line.map(([at, output], i) => `${i ? "L" : "M"}${x(at)} ${y(output)}`).join("");
+  if (line.every(([, output]) => Number.isFinite(output))) parts.push(svg("path", { class: "mg-line mg-line0", d }));
+  const picture = svg("svg", { class: "mg-chart", viewBox: `0 0 ${width} ${height}`, role: "img" }, ...parts);
+  picture.setAttribute("aria-label", "the model's output over x0, and the examples");
+  place.replaceChildren(picture);
+}
+
 function lossTicks(low, high, isLog) {
   if (!isLog) return roundNumbers(low, high, 4);
   for (const factors of [[1], [1, 2, 5], [1, 1.5, 2, 3, 5, 7]]) {

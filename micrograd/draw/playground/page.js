@@ -4,13 +4,18 @@
   readColours();
   const isEmbedded = new URLSearchParams(location.hash.slice(1)).has("embed"); // only the network, the output and two buttons
   document.documentElement.classList.toggle("embed", isEmbedded);
-  const ROWS = 20; // of the table
   const DIVERGED = "Some numbers are no longer finite: lower the learning rate, and press Reset.";
   const content = JSON.parse(new TextDecoder().decode(await unpacked("document")));
   const { models, kinds, inputs, loss: [lossName, boundary] } = content, columns = inputs > 4 ? 3 : inputs, isPlane = inputs === 2 && kinds !== null;
   const flat = (rows) => Float64Array.from(rows.flat());
   const heights = isPlane ? content.rows.map((row) => row[2]) : [];
   const height = heights.reduce((most, x) => Math.max(most, Math.abs(x)), 0) || 1;
+
+  // For one input and targets of any height: the examples to draw, and where the output is computed, to be a line.
+  const isCurve = inputs === 1 && kinds?.length === 0, ROWS = isCurve ? 8 : 20; // of the table
+  const some = (rows) => rows.filter((_, i) => i % Math.ceil(rows.length / 400) === 0), plotted = [content.rows, content.validation].map(some);
+  const low = Math.min(...plotted[0].map(([x]) => x)), high = Math.max(...plotted[0].map(([x]) => x));
+  const grid = isCurve ? Array.from({ length: 121 }, (_, i) => [low + ((high - low) * (i - 10)) / 100]) : [];
 
   const now = { model: 0, playing: false, speed: 60, rate: models[0].rate, batch: Infinity, decay: 0 };
   const examples = new Examples(content, height, () => {
@@ -41,7 +46,7 @@
     if (what.reset !== undefined) state.seed = what.reset;
     const taken = { learningRate: now.rate, batchSize: now.batch, weightDecay: now.decay };
     const area = isPlane ? { ...plane.area, height } : undefined;
-    const table = isPlane ? undefined : examples.points.slice(0, ROWS).map((row) => row.slice(0, inputs));
+    const table = isPlane ? undefined : [...grid, ...examples.points.slice(0, ROWS).map((row) => row.slice(0, inputs))];
     const id = ++asked;
     const answer = await new Promise((resolve) => {
       waiting.set(id, resolve);
@@ -293,8 +298,11 @@
     return numbers.length > words.length ? [...parts, "…"] : parts;
   }
   function showTable({ table }) {
-    find("#rows").textContent = examples.points.length > ROWS ? `the first ${ROWS} of ${counted(examples.points.length)} examples` : "";
-    const rows = table.map((outputs, i) => [examples.points[i].slice(inputs), outputs]);
+    const among = examples.points.length > ROWS ? `the first ${ROWS} of ${counted(examples.points.length)} examples` : "";
+    const hollow = examples.held.length ? ", hollow ones validation data" : "";
+    find("#rows").textContent = isCurve ? `The line is the model's output; points are examples${hollow}.${among && ` Below: ${among}.`}` : among;
+    if (isCurve) drawCurve(find("#curve"), ...plotted, grid.map(([x], i) => [x, table[i][0]]));
+    const rows = table.slice(grid.length).map((outputs, i) => [examples.points[i].slice(inputs), outputs]);
     const isSigned = [0, 1].map((column) => rows.some((row) => row[column].some((x) => x < 0)));
     find("#table").replaceChildren(...rows.map((row, i) => {
       const cells = row.map((numbers, column) => html("td", {}, ...few(numbers, isSigned[column])));

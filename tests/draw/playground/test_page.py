@@ -1083,6 +1083,28 @@ def test_other_inputs_have_a_table_of_predictions(shown):
     assert not tab.is_visible("#network")
 
 
+def test_the_output_over_one_input_is_a_line_among_the_examples(shown):
+    model = nn.Neuron(1, "linear", rng=1)
+    tab = shown(model, losses.mse_loss, [[-1.0], [0.0], [2.0]], [-1.0, 0.5, 2.0], validation=([[1.0]], [1.0]))
+    centres = "[...document.querySelectorAll('#curve circle')].map(c => [+c.getAttribute('cx'), +c.getAttribute('cy')])"
+    line = "document.querySelector('#curve .mg-line').getAttribute('d').slice(1).split('L').map(at => at.split(' '))"
+
+    def gaps(parameters):  # from each point down to the line
+        after(tab, f"await micrograd.setParameters({parameters});")
+        xs, ys = np.array(tab.evaluate(line), float).T
+        return [float(np.interp(x, xs, ys) - y) for x, y in tab.evaluate(centres)]
+
+    held, first, middle, last = gaps([1, 0])
+    assert [held, first, last] == pytest.approx([0, 0, 0], abs=0.2)
+    assert middle > 10
+    held, first, middle, last = gaps([0, 0.5])
+    assert middle == pytest.approx(0, abs=0.2)
+    assert first < -10 < 10 < held < last
+    assert "points are examples, hollow ones validation data." in tab.inner_text("#rows")
+    tab = shown(model, LOGITS, [[0.0], [1.0]], [0, 1])
+    assert tab.locator("#curve svg").count() == 0
+
+
 def test_a_prediction_is_a_class_with_its_probability_in_the_table_and_at_the_pointer(shown):
     def said(outputs, target):
         k = outputs.index(max(outputs))
