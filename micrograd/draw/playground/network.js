@@ -90,6 +90,7 @@ class Network {
     const side = Math.min(named ? pitch - 20 : pitch - 4, (0.55 * width) / columns.length);
     const wide = this.hasMaps ? side : Math.max(side, Math.min(56, (0.7 * width) / columns.length)); // for six characters
     const height = pitch * fullest + (columns.some((c) => c.length > 16) ? 20 : 6), gap = columns.length > 1 ? (width - wide - 16) / (columns.length - 1) : 0;
+    this.room = wide < 56 ? 4 : 6; // characters of a bias, its minus aside
     this.pixels = Math.round(Math.max(30, Math.min(72, side))); // along a side of a card's picture
     this.place.style.height = `${height}px`;
     const places = [];
@@ -143,7 +144,7 @@ class Network {
       setChanged(card, "aria-label", `${this.model.units[k][0]}${off.has(k) ? ", off" : ""}`);
       if (maps) unitPicture(maps[k], n, canvas, this.pixels);
       const [name, , bias] = this.model.units[k];
-      inside.textContent = maps ? "" : bias < 0 ? name : text(parameters[bias], 6);
+      inside.textContent = maps ? "" : bias < 0 ? name : text(parameters[bias], this.room);
     });
   }
 

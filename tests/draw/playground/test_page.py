@@ -1059,6 +1059,18 @@ def test_long_numbers_along_the_axis_of_the_plane_have_room(shown):
     assert min(tab.evaluate("lefts")) >= 0
 
 
+ROOM = "[...document.querySelectorAll('.inside')].map(x => x.parentNode.clientWidth - x.getBoundingClientRect().width)"
+
+
+@pytest.mark.parametrize("width", [360, 420, 1280])
+def test_biases_fit_their_cards_in_deep_networks_on_small_screens(shown, width):
+    xs, browser = [[x] for x, _ in XS], {"viewport": {"width": width, "height": 700}}
+    tab = shown(model_of((1, 3, 3, 3, 1)), losses.mse_loss, xs, [x for _, x in XS], browser=browser)
+    for bias in (-0.012345, -9.87654e-5, -123456.7):
+        after(tab, f"await micrograd.setParameters(micrograd.parameters().fill({bias}));")
+        assert min(tab.evaluate(ROOM)) >= 0
+
+
 def test_other_inputs_have_a_table_of_predictions(shown):
     rng = random.Random(1)
     xs = [[rng.uniform(-1, 1) for _ in range(20)] for _ in range(25)]
@@ -1068,8 +1080,7 @@ def test_other_inputs_have_a_table_of_predictions(shown):
     assert tab.inner_text("#rows") == "the first 20 of 25 examples"
     right = sum(max(range(3), key=[v.data for v in model(x)].__getitem__) == i % 3 for i, x in enumerate(xs))
     assert f"{4 * right}% correct" in status(tab)
-    room = "map(inside => inside.parentNode.clientWidth - inside.getBoundingClientRect().width)"
-    assert min(tab.evaluate(f"[...document.querySelectorAll('.inside')].{room}")) >= 0
+    assert min(tab.evaluate(ROOM)) >= 0
     assert tab.locator(".inside").all_inner_texts()[16:] == ["0"] * 7  # biases, after the inputs
     assert not tab.is_visible("#plane")
     said = [max(range(3), key=[v.data for v in model(x)].__getitem__) for x in xs[:20]]
