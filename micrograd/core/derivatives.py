@@ -50,9 +50,7 @@ class Call:
             raise TypeError("got arguments by name only: pass those to differentiate with respect to by position")
         several = isinstance(argnum, Sequence) and not isinstance(argnum, str)
         places = positions("argnum", tuple(argnum) if several else argnum, len(args))  # type: ignore[arg-type]
-        arguments = list(args)
-        for n in range(len(args)) if lifts else places:
-            arguments[n] = at_path(kind, f"args[{n}]", args[n])
+        arguments = [at_path(kind, f"args[{n}]", x) if lifts or n in places else x for n, x in enumerate(args)]
         self.level = kind._level
         self.args: Any = [args[n] for n in places] if several else args[places[0]]
         self.variables = flat([arguments[n] for n in places])  # before the function changes its arguments
@@ -86,7 +84,11 @@ def derivative(f: Function, argnum: Argnum, compute: Callable[[Call], Any], *, l
         active_levels.append(level)
         try:
             with gc_paused():
-                return compute(Call(_variable(level), f, argnum, args, options, lifts))
+                call = Call(_variable(level), f, argnum, args, options, lifts)
+                found = compute(call)
+            for variable in call.variables:
+                variable._is_constant = True  # no parameter of a Module that keeps its input
+            return found
         finally:
             active_levels.remove(level)
             _depth.reset(token)

@@ -402,6 +402,26 @@ def test_what_was_computed_in_a_derivative_that_has_ended_is_a_constant_in_copie
         assert {(type(v), v._prev, v._is_constant) for v in twin.hidden} == {(Value, (), True)}
 
 
+class Input(Keeping):
+    """Keeps its input."""
+
+    def __call__(self, x):
+        self.input = x
+        return super().__call__(x)
+
+
+@pytest.mark.parametrize("use", [
+    lambda model: micrograd.grad(model)([1.0, 2.0]),
+    lambda model: micrograd.jvp(lambda x: micrograd.grad(model)(x)[0])([1.0, 2.0], [1.0, 0.0]),
+    lambda model: micrograd.compile(model, ([1.0, 2.0],)),
+])  # fmt: skip
+def test_the_input_that_a_module_keeps_is_no_parameter(use):
+    model = Input()
+    names = [*model.state_dict()]
+    use(model)
+    assert [*model.state_dict()] == names
+
+
 @dataclass
 class Record(Module):
     """Equal to others, and so without a hash."""

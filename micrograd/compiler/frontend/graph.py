@@ -170,6 +170,7 @@ def _trace(
         _check_assigned(table)
         if graph.is_differentiable:
             _differentiate(graph, values[0], nodes, leaves, inputs, table)
+        assign(inputs, "_is_constant", repeat(True))  # no parameter of a Module that keeps its input
     if trace.refused:  # the function, or one of the user's closures, caught the error
         raise trace.refused
     return list(table.made.values())

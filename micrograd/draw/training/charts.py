@@ -8,7 +8,7 @@ from typing import Any
 
 from micrograd.draw.shell import CLASSES, COLOURS
 from micrograd.draw.text import finite_rows, number, real, signed
-from micrograd.engine import Value
+from micrograd.engine import promote
 from micrograd.support.trees import flat
 from micrograd.support.validation import examples
 from micrograd.training.history import History
@@ -179,7 +179,7 @@ def _outputs(model: Callable[[Any], Any], points: Sequence[Sequence[float]]) -> 
     try:
         outputs = compile(model, ([0.0, 0.0],), backend="python").map(points)
     except (ArithmeticError, TypeError, ValueError):  # it cannot be compiled
-        outputs = [model([Value(x) for x in point]) for point in points]
+        outputs = [model(list(promote(*point))) for point in points]
     return [list(map(real, flat(output))) for output in outputs]
 
 

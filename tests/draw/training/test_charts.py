@@ -193,6 +193,18 @@ def test_a_model_that_cannot_be_compiled_is_asked_point_by_point(pyplot):
     assert colour_at(ax, 1.0, 0.5) != colour_at(ax, 1.0, -0.5)
 
 
+@pytest.mark.parametrize("between", [lambda output: output, lambda output: output if output > 0 else -output])
+def test_the_points_of_a_plot_that_a_model_keeps_are_none_of_its_parameters(pyplot, between):
+    class Keeping(nn.Neuron):
+        def __call__(self, x):
+            self.input = x
+            return between(super().__call__(x))
+
+    model = Keeping(2, rng=1)
+    plot_boundary(model, *xor())
+    assert len(model.parameters()) == 3
+
+
 @pytest.mark.parametrize("error", [ValueError, TypeError, IndexError])
 def test_an_error_of_the_model_is_passed_on(pyplot, error):
     def wrong(x):
