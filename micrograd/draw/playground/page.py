@@ -155,10 +155,11 @@ def _trained(model: Any, optimizer: Any, loss: Any, table: Any, *, is_only: bool
     fast = compile(lambda x, y: loss(model(x), y), (x, y), parameters=parameters, backend="python")
     layers = layers_of(model)
     units = compile(partial(units_and_outputs, model, layers), (x,), parameters=parameters, backend="python")
+    inputs = _inputs(model, layers, x)  # before the model is called with numbers, which take their place if it keeps x
     part = {
         "title": type(model).__name__ if repr(model) == object.__repr__(model) else f"{model!r:.200}",
         "outputs": len(flat(model(x))),
-        **described(model, _inputs(model, layers, x)),
+        **described(model, inputs),
         "starts": _starts(model, parameters),
         "file": _file(model),
         "optimizer": type(rule).__name__,

@@ -262,6 +262,18 @@ class Plain:
         return self.layers[1](self.layers[0](x)) * self.scale
 
 
+def test_the_input_that_a_model_keeps_is_none_of_its_parameters():
+    class Keeping(nn.MLP):
+        def __call__(self, x):
+            self.input = x
+            return super().__call__(x)
+
+    [kept], [plain] = (
+        content_of(playground.page(kind(2, [2, 1], rng=1), LOGITS, XS, YS))["models"] for kind in (Keeping, nn.MLP)
+    )
+    assert (kept["names"], kept["units"]) == (plain["names"], plain["units"])
+
+
 def test_arrays_and_a_model_that_is_not_a_module_work_and_reset_draws_its_neurons_anew(tmp_path):
     html = save(tmp_path, Plain(), losses.mse_loss, np.array(XS), np.array(YS)).read_text()
     assert "<title>Playground: Plain</title>" in html
