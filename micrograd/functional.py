@@ -21,7 +21,7 @@ from micrograd.core import derivatives
 from micrograd.core.derivatives import Argnum, Call, Function, Sweeps, derivative, gradient
 from micrograd.core.errors import note_arguments
 from micrograd.core.levels import as_number
-from micrograd.engine import Value
+from micrograd.engine import Value, promote
 from micrograd.reductions import dot
 from micrograd.scalar import innermost
 from micrograd.support.arrays import array_of, is_array
@@ -244,7 +244,8 @@ def _slopes(function: Function, xs: list[Any], i: int) -> list[tuple[float, floa
     """The slope at xs of each number in the result, with respect to xs[i], and how much it may be off."""
 
     def results(x: float) -> list[Any]:
-        return [innermost(output) for output in function([Value(x if j == i else y) for j, y in enumerate(xs)])]
+        numbers = promote(*[x if j == i else y for j, y in enumerate(xs)])
+        return [innermost(output) for output in function(list(numbers))]
 
     x = float(xs[i])
     differences: dict[float, list[tuple[float, float]]] = {}  # by step, one for each number in the result

@@ -413,6 +413,7 @@ class Input(Keeping):
 @pytest.mark.parametrize("use", [
     lambda model: micrograd.grad(model)([1.0, 2.0]),
     lambda model: micrograd.jvp(lambda x: micrograd.grad(model)(x)[0])([1.0, 2.0], [1.0, 0.0]),
+    lambda model: micrograd.gradcheck(model, ([1.0, 2.0],)),
     lambda model: micrograd.compile(model, ([1.0, 2.0],)),
 ])  # fmt: skip
 def test_the_input_that_a_module_keeps_is_no_parameter(use):
