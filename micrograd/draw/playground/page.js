@@ -254,7 +254,8 @@
     const { answer } = states[now.model], place = find("#where");
     if (!probe || !answer?.probe) {
       const isShaded = kinds.length && !seen();
-      const shown = isShaded ? "Shading shows the predicted class; on the line, the model is undecided. " : `Blue: ${seen() ?? "the output"} is above 0; orange, striped: below. `;
+      const what = seen() ? `${seen()} is above 0` : `the output is above 0, in full colour at ${text(height)}`, sides = `Blue: ${what}; orange, striped: below. `;
+      const shown = isShaded ? "Shading shows the predicted class; on the line, the model is undecided. " : sides;
       const hollow = examples.held.length ? "Hollow points are validation data. " : "";
       return void (place.textContent = `${shown}${hollow}Click to add points, drag to move them.`);
     }

@@ -638,6 +638,11 @@ def test_data_sets_come_at_a_click_with_noise_and_as_many_points_as_wanted(shown
     assert count_of(tab) == 20
 
 
+def test_the_height_that_has_the_full_colour_is_told(shown):
+    tab = shown(model_of(), losses.mse_loss, XS, [0.1 * i - 1.5 for i in range(20)])
+    assert "Blue: the output is above 0, in full colour at 1.5; orange, striped: below." in tab.inner_text("#where")
+
+
 def test_units_show_what_they_see_and_their_weights(shown):
     model = model_of()
     name = network.described(model)["columns"][1][1]
