@@ -450,8 +450,9 @@
     find(`#${name}`).onchange = (event) => set(name, Number(event.target.value));
   }
   find("#first").onclick = () => { const seed = readSeed(); if (seed !== undefined) reset(seed); };
-  find("#play").onclick = () => (now.playing ? pause() : play());
-  find("#forward").onclick = () => isReady() && step();
+  // In turn: opening a part of a lesson would pause and reset what began before it has ended.
+  find("#play").onclick = () => (now.playing ? pause() : inTurn(play));
+  find("#forward").onclick = () => inTurn(() => isReady() && step());
   find("#seed").onchange = find("#first").onclick;
   find("#dice").onclick = () => reset(100 + Math.floor(900 * Math.random())); // Python seldom draws by three digits
   find("#save").onclick = save;
