@@ -13,6 +13,7 @@ of your own that calls one of these, it checks only the first examples, before i
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce, wraps
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from micrograd import scalar
@@ -188,35 +189,36 @@ def softmax(input: Any) -> list[Any]:
 
     Raises TypeError if the logits are not a list, ValueError if there are none.
     """
-    return _normalized(input, logarithm=False)
+    return _normalized(input, "softmax")
 
 
 def log_softmax(input: Any) -> list[Any]:
     """The logarithms of `softmax`, finite even if a probability is too small for a float. Errors are the same."""
-    return _normalized(input, logarithm=True)
+    return _normalized(input, "log_softmax")
 
 
-def _normalized(input: Any, *, logarithm: bool) -> list[Any]:
+def _normalized(input: Any, op: str) -> list[Any]:
     rows = _rows(input)
     if _items("prediction", rows[0]) is not None:  # a batch
-        return [_normalized(row, logarithm=logarithm) for row in rows]
+        return [_normalized(row, op) for row in rows]
     nodes = promote(*rows)
     largest, differences, powers, total = exponentials(nodes)
     norm = logsumexp_of(nodes, largest, powers, total)
-    log_total = scalar.log(total) if logarithm else None
-    results = [x - log_total for x in differences] if logarithm else [power / total for power in powers]
-    return [softmax_node(logit, norm, data, logarithm) for logit, data in zip(nodes, results, strict=True)]
+    results = map(operator.truediv, powers, repeat(total))
+    if op == "log_softmax":
+        results = map(operator.sub, differences, repeat(scalar.log(total)))
+    return list(map(softmax_node, nodes, repeat(norm), results, repeat(op)))
 
 
-def softmax_node(logit: Value, norm: Value, data: Any, logarithm: bool) -> Value:
+def softmax_node(logit: Value, norm: Value, data: Any, op: str) -> Value:
     """The probability of a logit, or its logarithm, whose number is known; `norm` is the logsumexp of all logits."""
 
     def _backward(grad: Any) -> None:
-        share = grad if logarithm else grad * data
+        share = grad * data if op == "softmax" else grad
         logit.grad += share
         norm.grad -= share
 
-    return logit._node(data, (logit, norm), "log_softmax" if logarithm else "softmax", _backward)
+    return logit._node(data, (logit, norm), op, _backward)
 
 
 def l2_penalty(parameters: Iterable[Any]) -> Value:

@@ -31,8 +31,7 @@ def described(model: Any, inputs: Sequence[str] = ()) -> dict[str, Any]:
     like `h1[0].w0` in a neuron, elsewhere its path, or `p0`, `p1`, ... if the model is not a Module.
     """
     layers, at = layers_of(model), {id(parameter): i for i, parameter in enumerate(model.parameters())}
-    is_module = isinstance(model, Module)
-    names = [path for path, _ in model.named_parameters()] if is_module else list(map("p{}".format, range(len(at))))
+    names = [*dict(model.named_parameters())] if isinstance(model, Module) else [f"p{i}" for i in range(len(at))]
     columns = [[*inputs, *map("x{}".format, range(len(inputs), len(layers[0][0].w)))]] if layers else []
     units = [[name, [], -1, 0] for column in columns for name in column[:CARDS]]
     for k, neurons in enumerate(layers, 1):

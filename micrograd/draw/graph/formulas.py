@@ -67,8 +67,8 @@ CALLS: dict[str, Callable[..., Any]] = {
     "where": lambda *operands, condition: reductions.where(bool(condition), *operands),
     "binary_cross_entropy": losses.binary_cross_entropy_with_logits,
     "cross_entropy": lambda *operands, **constants: losses.cross_entropy_node(operands, **constants),
-    "softmax": lambda x, norm: losses.softmax_node(x, norm, scalar.exp(x.data - norm.data), logarithm=False),
-    "log_softmax": lambda x, norm: losses.softmax_node(x, norm, x.data - norm.data, logarithm=True),
+    "softmax": lambda x, norm: losses.softmax_node(x, norm, scalar.exp(x.data - norm.data), "softmax"),
+    "log_softmax": lambda x, norm: losses.softmax_node(x, norm, x.data - norm.data, "log_softmax"),
 }
 # The formulas of operations that the engine computes in another way, which is accurate but harder to read.
 TEXTBOOK: dict[str, Callable[[range], tuple[str, list[str]]]] = {
