@@ -33,11 +33,11 @@ from typing import Any, NamedTuple, NoReturn
 
 from micrograd import reductions, scalar
 from micrograd.compiler.frontend.operations import COMMUTATIVE, CONDITIONS, IEEE, LOGIC, OPERATIONS, OPERATORS
-from micrograd.compiler.frontend.redirect import NODE, Node, stand_in
+from micrograd.compiler.frontend.redirect import Node, stand_in
 from micrograd.core.errors import PACKAGE, users_line
 from micrograd.core.gradients import nothing
+from micrograd.core.number import Number
 from micrograd.engine import Value
-from micrograd.support.signals import assign
 
 NO_NUMBER = "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of "
 BRANCH = NO_NUMBER + (
@@ -198,15 +198,13 @@ for _name in scalar.FUNCTIONS:
 Real.register(Symbol)  # so that a Value takes it for a number
 
 
-Argument = stand_in(Node, __hash__=_hash)  # the class of Values that stand for arguments
+ARGUMENT = object.__new__(stand_in(Node, __hash__=_hash))
 scalar.ZEROS[Symbol] = 0
 
 
 def arguments(symbols: Iterable[Symbol]) -> list[Value]:
-    """A Value that stands for an argument, for each of these numbers."""
-    values: list[Value] = [NODE._node(symbol, (), "", nothing) for symbol in symbols]
-    assign(values, "__class__", repeat(Argument))
-    return values
+    """Values that stand for arguments, with these numbers: of a class that refuses lookups by them."""
+    return [Number._node(ARGUMENT, symbol, (), "", nothing) for symbol in symbols]
 
 
 class Trace:

@@ -8,7 +8,9 @@ If rounds need no state, they may run in any order; in C, in lanes.
 
 If `until` may end a loop, each round first copies its state to the next. It then ends if a number of the state says so.
 
-While a round is turned into steps, an array that advances from round to round has a name for each stride.
+The passes write the round that runs first, as if there were no other. In it, an array has another name for each stride
+at which the loop reads or writes it, such as "@t7_3@x" where loop t7_ takes every third number of x. So what advances
+alike looks like neighbours in one array, and what does not, like two arrays. The last step turns a name into strides.
 """
 
 from itertools import chain
@@ -47,7 +49,7 @@ class _Rounds:
         self.node, self.outside, self.its, self.loop = node, layout, node.round, node.round.loop
         self.prefix, self.n = f"{layout.prefix}{node.line}_", len(self.loop.state)
         self.leaves = {line: self._slice("s", i, self.n) for i, line in enumerate(self.loop.state)}
-        self.moving: dict[str, tuple[str, int]] = {}  # the arrays and strides, by these names
+        self.strided: dict[str, tuple[str, int]] = {}  # the array and the stride that a name in the first round means
         mine = {line for node in self.its.nodes for line in (node.line, *node.items)}  # also if it is a sum outside
         places = {line: place for line, place in layout.items() if line not in mine}
         self.own = Layout(places, f"{self.prefix}t")
@@ -79,15 +81,15 @@ class _Rounds:
         """A round: a test to skip it, if needed; its nodes; and copies of what is not computed where it has to be."""
         own, its, loop = self.own, self.its, self.loop
         ends = [(line, self._slice("s", self.n + i, self.n)) for i, line in enumerate(loop.following)]
-        following = [self._each(place) for _, place in ends]
+        following = [self._at_first(place) for _, place in ends]
         ends += [(line, self._in_order(self._slice("y", j, len(loop.outputs)))) for j, line in its.outputs.items()]
         keeps = set() if loop.is_backward else {*its.kept} - dict(ends).keys()
         kept = self._slice("k", 0, len(keeps))
-        own.keeps = dict.fromkeys(keeps, self._each(kept)[0])
-        own.update((line, self._each(place)) for line, place in self.leaves.items())
+        own.keeps = dict.fromkeys(keeps, self._at_first(kept)[0])
+        own.update((line, self._at_first(place)) for line, place in self.leaves.items())
         near = self._nearby()
         for line, place in ends:
-            own.setdefault(line, self._each(place))
+            own.setdefault(line, self._at_first(place))
         steps = reroll([*near, *fuse(by_level(in_levels(its.nodes), own, steps_of))])
         if loop.over >= 0:
             states = zip(following, map(own.__getitem__, loop.state), strict=True)
@@ -95,8 +97,8 @@ class _Rounds:
         if not loop.is_backward:
             computed = {line: kept._replace(base=own[line][1]) for line in keeps}
             self.outside.kept[self.node.line] = self.leaves | dict(ends) | computed
-        steps += copied((self._each(place), own[line]) for line, place in ends)
-        return tuple([replace(self._summed(step), self._in_round) for step in steps])
+        steps += copied((self._at_first(place), own[line]) for line, place in ends)
+        return tuple([replace(self._summed(step), self._in_loop) for step in steps])
 
     def row(self) -> list[Place]:
         """The places of the loop's row: the last state, what it adds up, and the outputs."""
@@ -123,15 +125,15 @@ class _Rounds:
             return place
         return Slice(place.array, place.base + (place.size - 1) * place.step, -place.step, place.size)
 
-    def _each(self, place: Slice) -> Place:
-        """Where a number is in the round that runs first."""
+    def _at_first(self, place: Slice) -> Place:
+        """Where a number is in the round that runs first, by the name of the array there."""
         name = f"@{self.prefix}{place.step}@{place.array}"
-        self.moving[name] = place.array, place.step
+        self.strided[name] = place.array, place.step
         return name, place.base
 
-    def _in_round(self, ref: Ref) -> Ref:
-        """A reference, within the loop around the round."""
-        array, stride = self.moving.get(ref.array, (ref.array, 0))
+    def _in_loop(self, ref: Ref) -> Ref:
+        """A reference of the first round as one of any round, which the loop moves on by the stride."""
+        array, stride = self.strided.get(ref.array, (ref.array, 0))
         return Ref(array, ref.base, (stride, *ref.strides))
 
     def _summed(self, step: Step) -> Step:
