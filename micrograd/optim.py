@@ -331,17 +331,16 @@ def check_result(optimizer: Any, result: Any) -> None:
 def unique_leaves(parameters: Iterable[Value], *, at_least: int = 0) -> list[Value]:
     """Each parameter once, in order. Raises TypeError or ValueError if they cannot be parameters."""
     given = as_list("parameters", parameters)
-    unique = list(dict(zip(map(id, given), given, strict=True)).values())
-    if len(unique) < at_least:
+    if len(given) < at_least:
         raise ValueError("parameters is empty: expected the Values to change, such as model.parameters()")
-    for parameter in unique:
+    for parameter in given:
         if not hasattr(parameter, "grad"):
             raise TypeError(f"parameters holds {shown(parameter)}: expected Values, such as model.parameters()")
         if getattr(parameter, "_prev", ()):
             raise ValueError(f"parameters holds {shown(parameter)}, which is computed from others: expected leaves")
         if getattr(parameter, "_is_constant", False):
             raise ValueError(f"parameters holds {shown(parameter)}, a constant without gradients: use Value(v.data)")
-    return unique
+    return list(dict.fromkeys(given))
 
 
 # Schedules of the learning rate. In a loop of your own: optimizer.learning_rate = schedule(optimizer.steps)

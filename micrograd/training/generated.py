@@ -34,7 +34,7 @@ from micrograd.support.signals import set_back
 log = logging.getLogger("micrograd")
 
 CALLS = 3  # of the first example: two draw the same mask for two units a quarter of the time
-SECONDS = 0.005  # of work, after which no other example is tried: a small network takes thirty times as long to compile
+SECONDS = 0.003  # of work, after which no other example is tried: a small network takes fifty times as long to compile
 FILL = (dict, dict.update), (list, list.extend), (deque, deque.extend)  # containers, and how they are filled again
 PARTS = Value, Neuron, Embedding  # of models: they keep no other numbers, and walking through weights takes long
 REMEDY = 'make them part of the examples, or give backend="eager"'
@@ -48,6 +48,7 @@ CHANGES = (
 )
 
 
+@gc_paused()
 def generated(
     stack: ExitStack, functions: Sequence[Any], engine: Engine, backend: Backend, sampler: Sampler, epochs: int
 ) -> Loop:
@@ -73,7 +74,6 @@ def generated(
                     why = CHANGES
                 function, examples = training.function, sampler.examples
                 with suppress(ArithmeticError, ValueError):  # the step that takes this example raises it, too
-                    engine.loss(0)  # replaces traced numbers that the model has stored, such as activations
                     loss, _ = function._sums(examples.parts([0]), function._numbers(), 1.0)
                     why = why or difference(expected, loss, 1e-6 if function.precision == DOUBLE else 1e-2)
                 graphs = [function._code[batch.shapes].graph for batch in examples.batches]
@@ -98,10 +98,13 @@ def entered(stack: ExitStack, engine: Engine, backend: Backend, sampler: Sampler
     data, optimizer, executor = engine.data, cast(Any, engine.optimizer), backend.executor
     shards = 1 if executor is None else min(sampler.size, Workers(executor).n)  # of a batch
     function = Function(engine.loss_of, data.arguments(0), engine.all_parameters, Options(backend))
+    engine.loss(0)  # replaces traced numbers that the model has stored, such as activations; in a block, reads are slow
     training = stack.enter_context(Training(function, optimizer, engine))  # in C, the loop is built from here on
     sampler.examples = function._examples((data.xs, data.ys), sampler.size / shards, epochs=epochs)
     if measured := engine.validation:
         training.validation = function._examples((measured.xs, measured.ys), kind="forward", epochs=epochs)
+    if len(function._code) > 1:  # it was traced for other shapes, too
+        engine.loss(0)
     if executor is not None:
         training.shards = Shards(executor, function, sampler.examples)
     return training
@@ -164,7 +167,6 @@ def _has_numbers(part: Any) -> bool:
     return isinstance(part, (numpy_class("ndarray"), numpy_class("generic"))) and part.dtype.kind in "biuf"
 
 
-@gc_paused()
 def tried(engine: Engine, kept: Kept) -> tuple[float, str]:
     """The loss of the first example, and why compiled code must not repeat its call, or "" if all calls do the same.
 

@@ -268,6 +268,20 @@ def test_activations_that_a_model_stores_are_numbers_after_the_training(backend,
     assert not caplog.messages
 
 
+def test_activations_are_numbers_if_examples_have_several_shapes(backend):
+    class Scaled(nn.Module):
+        def __init__(self):
+            self.w, self.kept = Value(0.5), []
+
+        def __call__(self, x):
+            self.kept = [self.w * xi for xi in x]
+            return mean(self.kept)
+
+    model = Scaled()
+    fit(model, losses.mse_loss, [[1.0], [1.0, 2.0]], [1.0, 2.0], epochs=1, backend=backend, progress=False)
+    assert {type(h.data) for h in model.kept} == {float}
+
+
 def made_for_each_shape(model, x):
     return model.held.setdefault(len(x), 1.0 / len(x))
 

@@ -212,15 +212,15 @@ class Moments(Sequence[float]):
     """A moment: numbers at some places of the first buffer, in the order of the optimizer's parameters."""
 
     def __init__(self, buffers: Sequence[Any], places: Sequence[int]) -> None:
-        self._buffers, self._places = buffers, places
+        neighbours = range(places[0], places[0] + len(places))
+        self._buffers, self._places = buffers, neighbours if places == [*neighbours] else places
 
     def set(self, numbers: "array[float]") -> None:
         """Set all of it: in both buffers, since a step may not write these."""
-        places, first = self._places, self._places[0]
-        are_neighbours = places == [*range(first, first + len(places))]
+        places = self._places
         for buffer in self._buffers:
-            if are_neighbours:  # one by one, 7,500 would take 1 ms
-                buffer[first : first + len(places)] = numbers
+            if isinstance(places, range):  # one by one, 7,500 would take 1 ms
+                buffer[places.start : places.stop] = numbers
             else:
                 for place, number in zip(places, numbers, strict=True):
                     buffer[place] = number
@@ -230,6 +230,8 @@ class Moments(Sequence[float]):
 
     def __getitem__(self, i: Any) -> Any:
         places, numbers = self._places[i], self._buffers[0]
+        if isinstance(places, range) and places.step == 1:
+            return numbers[places.start : places.stop].tolist()
         return list(map(numbers.__getitem__, places)) if isinstance(i, slice) else numbers[places]
 
     def __eq__(self, other: object) -> bool:
