@@ -27,6 +27,7 @@ from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.passes import program
 from micrograd.compiler.session import Training
+from micrograd.compiler.stages import stages
 from micrograd.compiler.targets.python import source
 from micrograd.core.errors import shown
 from micrograd.core.levels import GRADIENT_LOCK
@@ -295,8 +296,6 @@ class Compiled(Function):
     @property
     def stages(self) -> dict[str, str]:
         """How `backward` becomes C for many examples: the "trace", and the assignments and loops after each pass."""
-        from micrograd.compiler.stages import stages  # here, since most programs look at none
-
         return stages(self._first_graph())
 
     @property

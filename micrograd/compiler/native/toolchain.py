@@ -287,9 +287,6 @@ def _cache_directory() -> Path | None:
 def _processor() -> str:
     """A description of this processor that differs from those of processors with other instructions."""
     file = Path("/proc/cpuinfo")
-    if not file.exists():
-        import platform  # here, since it takes 1.3 ms
-
-        return platform.processor()
-    lines = file.read_text().splitlines()
+    windows = "model name: " + os.environ.get("PROCESSOR_IDENTIFIER", "")
+    lines = file.read_text().splitlines() if file.exists() else [windows]
     return "\n".join(sorted({line for line in lines if line.startswith(("flags", "Features", "model name"))}))
