@@ -34,7 +34,7 @@ from micrograd.support.signals import set_back
 log = logging.getLogger("micrograd")
 
 CALLS = 3  # of the first example: two draw the same mask for two units a quarter of the time
-SECONDS = 0.003  # of work, after which no other example is tried: a small network takes fifty times as long to compile
+SECONDS = 0.005  # of work, after which no other example is tried: a small network takes thirty times as long to compile
 FILL = (dict, dict.update), (list, list.extend), (deque, deque.extend)  # containers, and how they are filled again
 PARTS = Value, Neuron, Embedding  # of models: they keep no other numbers, and walking through weights takes long
 REMEDY = 'make them part of the examples, or give backend="eager"'
