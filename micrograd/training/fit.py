@@ -138,7 +138,7 @@ def fit(
         trainer.set_back()
         history.interrupted |= bool(noted)
     if history.has_grown:
-        log.warning("the loss has grown: %s; try a lower learning rate", history.summary())
+        log.warning("%s; try a lower learning rate", history.summary())
     return history
 
 
@@ -249,7 +249,7 @@ def _checked(model: Any, loss: Any, optimizer: Any, schedule: Any, progress: Any
             require_attributes(name, value, *other)
     parameters = as_list("model.parameters()", model.parameters())
     if not parameters:
-        raise ValueError("the model has no parameters: there is nothing to learn")
+        raise ValueError("the model has no parameters: plain numbers are constants, so write Value(0.1) for those that it is to learn")
     if isinstance(optimizer, Optimizer) and set(parameters).isdisjoint(optimizer.parameters):
         raise ValueError("the optimizer has none of the model's parameters: create it with model.parameters()")
     for parameter in parameters:
