@@ -6,7 +6,7 @@ written. A condition is part of the expressions that it decides.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from itertools import chain, repeat, zip_longest
 from typing import Any, NamedTuple
 
@@ -99,8 +99,9 @@ def expressions(
     kept: dict[int, set[int]] = defaultdict(set)
     for loop in loops.values():
         kept[loop.forward].update(_kept(trace, loop))
-    in_rows = chain(*[operands[line] for line in live if ops[line] in ROWS or line in trace.maps])
-    merger = _Merger(trace, live, {*results, *named, *in_rows})
+    sums = {line: operands[line][: 1 if ops[line] == "dot" else 2] for line in live if ops[line] in SUMS}
+    stay = chain(*[operands[line] for line in live if line not in sums or line in trace.maps])
+    merger = _Merger(trace, sums, {*results, *named, *stay})
     for line in live:
         if ops[line] == "item":
             merger.items[operands[line][0]][trace.items[line]] = line
@@ -201,31 +202,22 @@ Terms = list[tuple[str, Any]]
 class _Merger:
     """The nodes so far, and the lines that wait to become part of another line's node."""
 
-    def __init__(self, trace: Trace, live: Sequence[int], stay: set[int]) -> None:
+    def __init__(self, trace: Trace, sums: Mapping[int, Sequence[int]], stay: set[int]) -> None:
+        """For sums, by their lines, of these numbers. Other operations use the lines that `stay`, or nothing may."""
         self.nodes: list[Node] = []
         self.items: dict[int, dict[int, int]] = defaultdict(dict)  # of each row, the lines of its numbers
         self.conditions: dict[int, Call] = {}  # over lines; only conditions without a node
         self.factors: dict[int, tuple[Any, ...]] = {}  # of terms that are products: lines, or columns to add up
-        self.sum_of: dict[int, int] = {}  # the sum or difference that alone uses a line
+        uses = Counter(chain.from_iterable(sums.values()))
+        self.sum_of = {line: each for each, of in sums.items() for line in of if uses[line] == 1 and line not in stay}
+        """The sum or difference that alone uses a line."""
         self._sums: dict[int, Terms] = {}  # the sums that another sum continues
         self._begun = {line: Slice(*place, 1, 1) for line, place in trace.leaves.items() if place[0] in ADDED_TO}
         self._trace, self._stay = trace, stay
-        ops, operands = trace.ops, trace.operands
-        of_op: dict[str, list[tuple[int, ...]]] = defaultdict(list)  # operands, without the rows of a dot
-        for line in live:
-            of_op[ops[line]].append(operands[line][:1] if ops[line] == "dot" else operands[line])
-        self._uses = uses = Counter(chain(*[chain.from_iterable(of) for op, of in of_op.items() if op not in ROWS]))
-        self._terms = Counter(chain.from_iterable(of_op["+"] + of_op["-"]))
-        for line in live:
-            if ops[line] in SUMS:
-                for operand in operands[line][: 1 if ops[line] == "dot" else 2]:
-                    if uses[operand] == 1 and operand not in stay:
-                        self.sum_of[operand] = line
 
     def may_repeat(self, line: int) -> bool:
         """Whether only sums use a product, so that each can have it as a term."""
-        only_sums = line not in self._stay and self._uses[line] == self._terms.get(line)
-        return only_sums and self._trace.constants.keys().isdisjoint(self._trace.operands[line])
+        return line not in self._stay and self._trace.constants.keys().isdisjoint(self._trace.operands[line])
 
     def _special(self, op: str, operands: Sequence[int]) -> str:
         """The operation, or its special case: a power to a constant, a quotient whose divisor may be 0, and a slice
