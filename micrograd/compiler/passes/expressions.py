@@ -7,7 +7,8 @@ written. A condition is part of the expressions that it decides.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
-from itertools import chain, repeat, zip_longest
+from functools import cache
+from itertools import chain, count, repeat, zip_longest
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.operations import CONDITIONS
@@ -195,6 +196,8 @@ def _later(trace: Trace, loop: Scan, sums: Sequence[int], needed: Sequence[int])
     return (terms, added) if are_numbers and len(added) <= len(terms) else ({}, [])
 
 
+Form = Call | None
+"""An operation on the positions of lines; None for a line itself."""
 Terms = list[tuple[str, Any]]
 """The terms of a sum so far, run by run: their sign, and a list of lines for each factor, or whole columns."""
 
@@ -206,7 +209,7 @@ class _Merger:
         """For sums, by their lines, of these numbers. Other operations use the lines that `stay`, or nothing may."""
         self.nodes: list[Node] = []
         self.items: dict[int, dict[int, int]] = defaultdict(dict)  # of each row, the lines of its numbers
-        self.conditions: dict[int, Call] = {}  # over lines; only conditions without a node
+        self.conditions: dict[int, tuple[Call, tuple[int, ...]]] = {}  # without a node: the form of each, and its lines
         self.factors: dict[int, tuple[Any, ...]] = {}  # of terms that are products: lines, or columns to add up
         uses = Counter(chain.from_iterable(sums.values()))
         self.sum_of = {line: each for each, of in sums.items() for line in of if uses[line] == 1 and line not in stay}
@@ -345,58 +348,58 @@ class _Merger:
         found = [tuple(column) if type(column) is list else column for _, columns in terms for column in columns]
         self.nodes.append(Node(line, runs, tuple(found), to))
 
-    def add_call(self, line: int, op: str, operands: Sequence[int]) -> None:
+    def add_call(self, line: int, op: str, operands: tuple[int, ...]) -> None:
         """Add any other operation: a condition becomes part of what it decides, unless it is long."""
         if op in REDUCTIONS:
             self._close(line, [(REDUCTIONS[op], (self._column(operands[0]),))])
             return
         n_conditions = len(operands) if op in ("and", "or") else op == "where"
-        parts: Any = operands
+        forms: tuple[Form, ...] = (None,) * len(operands)
+        read = operands
         if n_conditions or not self.conditions.keys().isdisjoint(operands):
-            parts = tuple([self._operand(of, decides=i < n_conditions) for i, of in enumerate(operands)])
-        tree = Call(self._special(op, operands), parts)
+            parts = [self._operand(of, decides=i < n_conditions) for i, of in enumerate(operands)]
+            forms, read = tuple([form for form, _ in parts]), tuple([each for _, of in parts for each in of])
+        form = _form(self._special(op, operands), forms)
         if op not in CONDITIONS:
-            self._add_node(line, tree)
+            self._add_node(line, form, read)
             return
-        self.conditions[line] = tree
-        _form(tree, read := list[int]())
+        self.conditions[line] = form, read
         if len(read) > LONG_CONDITION:
             self._number(line)
 
-    def _add_node(self, line: int, tree: Call) -> None:
-        """Add a node for a tree of operations on lines."""
-        operands: list[int] = []
-        form = _form(tree, operands)
+    def _add_node(self, line: int, form: Call, operands: tuple[int, ...]) -> None:
+        """Add a node for an operation on lines."""
         if size := self._trace.maps.get(line, 0):
             found = self.items.get(line)
             items = tuple([found.get(i, (line, i)) for i in range(size)]) if found else ()
             self.nodes.append(Node(line, form, tuple(map(self._column, operands)), size=size, items=items))
         else:
-            self.nodes.append(Node(line, form, (tuple(operands),)))
+            self.nodes.append(Node(line, form, (operands,)))
 
-    def _operand(self, line: int, decides: bool) -> Any:
-        """A line as an operand: of what decides, as a condition, and elsewhere as a number."""
+    def _operand(self, line: int, decides: bool) -> tuple[Form, tuple[int, ...]]:
+        """The form of an operand, and its lines: of what decides, as a condition, and elsewhere as a number."""
         if condition := self.conditions.get(line):
-            return condition if decides else Call("condition", (condition,))
-        return Call("truth", (line,)) if decides else line
+            form, read = condition
+            return (form if decides else Call("condition", (form,))), read
+        return Call("truth", (0,)) if decides else None, (line,)
 
     def _number(self, line: int) -> int:
         """A line as a number: a condition gets a node."""
         if condition := self.conditions.pop(line, None):
-            self._add_node(line, Call("condition", (condition,)))
+            form, read = condition
+            self._add_node(line, Call("condition", (form,)), read)
         return line
 
 
-def _form(tree: Call, operands: list[int]) -> Call:
-    """A tree whose lines are appended to `operands`, with their positions in their place."""
-    parts: list[Any] = []
-    for part in tree.operands:
-        if type(part) is Call:
-            parts.append(_form(part, operands))
-        else:
-            parts.append(len(operands))
-            operands.append(part)
-    return Call(tree.op, tuple(parts))
+@cache
+def _form(op: str, operands: tuple[Form, ...]) -> Call:
+    """The form of an operation, from the forms of its operands: it reads their lines one after the other."""
+    positions = count()
+
+    def placed(form: Any) -> Any:
+        return Call(form.op, tuple(map(placed, form.operands))) if type(form) is Call else next(positions)
+
+    return Call(op, tuple(map(placed, operands)))
 
 
 def numbers(column: Column) -> Sequence[Any]:
