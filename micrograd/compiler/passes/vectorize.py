@@ -10,7 +10,6 @@ and a column that does not advance evenly is divided into stretches that do.
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
 from itertools import chain, islice, repeat
 from operator import sub
 from typing import Any
@@ -46,7 +45,7 @@ class Layout(dict[Any, Place]):
         self.kept: dict[int, dict[int, Slice]] = {}
         self.keeps: dict[int, str] | None = None
         self.shapes: dict[Any, Any] = {}  # of steps, by what they are made of
-        self.whole = cache(self._whole)  # for the neurons of a layer, which read the same columns
+        self._known: dict[Column, Slice | None] = {}  # columns, as `whole` returns them
 
     def places(self, column: Column) -> list[Place]:
         """Where the numbers of a column are."""
@@ -66,18 +65,18 @@ class Layout(dict[Any, Place]):
         """The arrays that a node reads, and the indices in them."""
         return [*zip(*chain(*map(self.places, node.columns)), strict=True)]
 
-    def _whole(self, column: Column) -> Slice | None:
+    def whole(self, column: Column) -> Slice | None:
         """A column as a slice of an array, if it has a single number, or enough for a loop, evenly apart."""
-        if length(column) in SHORT:
-            return None
         if isinstance(column, Slice):
-            return self._in_array(column)
-        if len(column) == 1:
-            return Slice(*self[column[0]], 0, 1)
-        arrays, bases = zip(*map(self.__getitem__, column), strict=True)
-        steps = {*map(sub, bases[1:], bases)}
-        is_even = len({*arrays}) == len(steps) == 1
-        return Slice(arrays[0], bases[0], sum(steps), len(bases)) if is_even else None
+            return None if column.size in SHORT else self._in_array(column)
+        if len(column) < FEWEST_ROUNDS:
+            return Slice(*self[column[0]], 0, 1) if len(column) == 1 else None
+        if column not in self._known:  # all neurons of a layer read the same one
+            arrays, bases = zip(*map(self.__getitem__, column), strict=True)
+            steps = {*map(sub, bases[1:], bases)}
+            is_even = len({*arrays}) == len(steps) == 1
+            self._known[column] = Slice(arrays[0], bases[0], sum(steps), len(bases)) if is_even else None
+        return self._known[column]
 
     def stretches(self, columns: Sequence[Column], size: int, items: Sequence[Any] = ()) -> Iterator[list[Any]]:
         """The parts of columns that advance evenly, and numbers on their own: for each, a slice of every column.
