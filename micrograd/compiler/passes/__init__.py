@@ -140,7 +140,7 @@ def _constants(graph: Graph, nodes: list[Node], lines: Sequence[int]) -> tuple[l
             at, column = 1 - len(node.form.operands), node.columns[0]
             its[i] = node._replace(columns=((*column[:at], *tabled(column[at:])),))
     read = sorted([its[i] for its, i in every], key=lambda node: node.round is not None)
-    others = dict.fromkeys(column for node in read for column in node.columns if type(column) is tuple)
+    others = dict.fromkeys([column for node in read for column in node.columns if type(column) is tuple])
     used = dict.fromkeys(filter(numbers.__contains__, chain(*others, lines)))
     ordered = sorted(used, key=lambda id: numbers[id] if float(numbers[id]).is_integer() else math.inf)
     places: dict[Any, Place] = {place: place for each in tables.values() for place in each}
