@@ -136,9 +136,10 @@ def repeats(
 
 def _rounds(kinds: Sequence[int], bases: Sequence[Sequence[int]], start: int, period: int) -> int:
     """How many rounds are of the same kinds and advance evenly; the first two are known to be of the same kinds."""
-    strides = [list(map(sub, bases[i + period], bases[i])) for i in range(start, start + period)]
-    at = start + 2 * period
+    strides, at = list[list[int]](), start + 2 * period
     while at < len(kinds) and kinds[at] == kinds[at - period]:
+        if len(strides) < period:  # one by one, since most periods end at the first step that advances unevenly
+            strides.append(list(map(sub, bases[at - period], bases[at - 2 * period])))
         if list(map(sub, bases[at], bases[at - period])) != strides[(at - start) % period]:
             break
         at += 1
