@@ -203,10 +203,12 @@ Terms = list[tuple[str, Any]]
 
 
 class _Merger:
-    """The nodes so far, and the lines that wait to become part of another line's node."""
+    """The nodes so far, and the lines that wait to become part of another line's node.
+
+    `sums` has the operands of each sum, without the rows of a dot. Something else needs the lines that `stay`.
+    """
 
     def __init__(self, trace: Trace, sums: Mapping[int, Sequence[int]], stay: set[int]) -> None:
-        """For sums, by their lines, of these numbers. Other operations use the lines that `stay`, or nothing may."""
         self.nodes: list[Node] = []
         self.items: dict[int, dict[int, int]] = defaultdict(dict)  # of each row, the lines of its numbers
         self.conditions: dict[int, tuple[Call, tuple[int, ...]]] = {}  # without a node: the form of each, and its lines

@@ -123,13 +123,10 @@ def repeats(
             end = 2 * again - start
             if end <= n and numbers[end - 1] == numbers[again - 1] and numbers[start:again] == numbers[again:end]:
                 tried += 1
-                rounds = _rounds(numbers, bases, start, again - start)
-                if rounds >= FEWEST_ROUNDS:
-                    period = again - start
+                if (found := _rounds(numbers, bases, start, again - start)) >= FEWEST_ROUNDS:
+                    period, rounds = again - start, found
                     break
             again = following[again]
-        if rounds < FEWEST_ROUNDS:
-            period, rounds = 1, 1
         yield start, period, rounds
         start += period * rounds
 

@@ -61,10 +61,6 @@ class Layout(dict[Any, Place]):
         """The index of the first number of a column."""
         return self._in_array(column).base if isinstance(column, Slice) else self[column[0]][1]
 
-    def read(self, node: Node) -> Sequence[Any]:
-        """The arrays that a node reads, and the indices in them."""
-        return [*zip(*chain(*map(self.places, node.columns)), strict=True)]
-
     def whole(self, column: Column) -> Slice | None:
         """A column as a slice of an array, if it has a single number, or enough for a loop, evenly apart."""
         if isinstance(column, Slice):
@@ -79,7 +75,7 @@ class Layout(dict[Any, Place]):
         return self._known[column]
 
     def stretches(self, columns: Sequence[Column], size: int, items: Sequence[Any] = ()) -> Iterator[list[Any]]:
-        """The parts of columns that advance evenly, and numbers on their own: for each, a slice of every column.
+        """The parts of columns that advance evenly, and numbers on their own: for each, all columns, like slices.
 
         A column with a single number is one number for all. Numbers whose `items` are None are left out.
         """
@@ -206,7 +202,8 @@ def _apart(block: Block, layout: Layout) -> Block:
     """
     if any(node.size or node.round or node.to for node in block):
         return block
-    arrays, indices = zip(*map(layout.read, block), strict=True)
+    read = [chain(*map(layout.places, node.columns)) for node in block]
+    arrays, indices = zip(*[zip(*places, strict=True) for places in read], strict=True)
     loops = repeats([*zip([node.form for node in block], arrays, strict=True)], indices)
     return [block[i] for at, n, rounds in loops for k in range(at, at + n) for i in range(k, at + n * rounds, n)]
 
