@@ -16,7 +16,7 @@ from hypothesis import given
 import micrograd
 from micrograd import Value, dot, functional, nn, take, where
 from micrograd.compiler import TraceError
-from micrograd.nn import MLP
+from micrograd.nn import MLP, Neuron
 from micrograd.optim import SGD
 from tests.helpers import bits, close, eager, grads, graphs, in_threads, random_examples, run, value_and_gradient
 
@@ -308,9 +308,9 @@ def test_numbers_in_place_of_a_list_of_them_are_told_how_to_come_as_one(function
 
 
 def test_batches_in_place_of_the_example_are_told_to_be_one():
-    model = MLP(2, [1], rng=0)
+    neuron = Neuron(2, rng=0)
     with pytest.raises(TypeError) as caught:
-        micrograd.compile(lambda x, y: (model(x) - y) ** 2, ([[0.0, 0.0], [1.0, 0.0]], [0.5, 1.0]))
+        micrograd.compile(lambda x, y: (neuron(x) - y) ** 2, ([[0.0, 0.0], [1.0, 0.0]], [0.5, 1.0]))
     assert caught.value.__notes__ == ["example_args is one example: if these are batches, write the first of each"]
 
 
