@@ -72,7 +72,7 @@ class Function:
         self._products: dict[tuple[int, ...], Function] = {}  # of a vector and the jacobian, by argnums
         self._prepared = defaultdict[CallSpec, list[Example]](list)  # prepared by earlier calls, and free
         self._shapes = pack([(argument,) for argument in example_args]).shapes
-        search = require_compiler if options.backend.name == "python" else ahead(require_compiler)
+        search = require_compiler if options.backend.is_python else ahead(require_compiler)
         graph = self._traced(self._shapes)  # meanwhile: the first search on a machine takes 0.1 s
         self.in_c = _compiles_to_c(options.backend, search)
         self.precision = named(options.backend.precision) if self.in_c else DOUBLE
@@ -295,7 +295,7 @@ class Function:
 
 def _compiles_to_c(backend: Backend, search: Callable[[], Any] = require_compiler) -> bool:
     """Whether to compile to C. If no compiler is found, logs a warning, or raises CompilerError for the backend "c"."""
-    if backend.name == "python" or (backend.name == "auto" and sys.platform == "emscripten"):
+    if backend.is_python:
         return False
     try:
         search()

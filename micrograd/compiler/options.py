@@ -1,5 +1,6 @@
 """How a function is compiled: the options of `compile` and `fit`, checked once and passed along together."""
 
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +49,11 @@ class Backend:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "executor": None}
+
+    @property
+    def is_python(self) -> bool:
+        """Whether no C compiler is looked for: a browser has none."""
+        return self.name == "python" or (self.name == "auto" and sys.platform == "emscripten")
 
     @classmethod
     def of(cls, given: "str | Backend") -> "Backend":
