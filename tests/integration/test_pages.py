@@ -125,7 +125,7 @@ def test_each_figure_of_speed_is_on_the_page_that_is_measured(page):
 
 
 def test_each_function_the_readme_names_is_a_method():
-    [named] = re.findall(r"such as ([^.]*?)\. Some functions", README.read_text(encoding="utf-8"), re.DOTALL)
+    [named] = re.findall(r"such as ([^.]*?)\. Functions", README.read_text(encoding="utf-8"), re.DOTALL)
     assert len(re.findall(r"`(\w+)`", named)) > 5
     assert all(hasattr(Value, function) for function in re.findall(r"`(\w+)`", named))
 
