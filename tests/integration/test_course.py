@@ -1,6 +1,5 @@
 """The course in a browser: what `python -m tests.pages.browser` builds, and its cells run by Pyodide in Chromium."""
 
-import json
 import re
 import subprocess
 import sys
@@ -38,7 +37,7 @@ def test_what_is_built_is_whole_and_names_nothing_outside(installed, tmp_path):
         assert not re.search(r'(src|href)="(?!https://pytorch.org)(https?:)?//', text.replace("<a ", ""))
         links = [link for link in re.findall(r'(?:src|href)="([^"]+)"', text) if not re.match("https?:|data:", link)]
         assert [link for link in links if not (site / link).exists()] == []
-        assert "**" not in re.sub(r"<textarea.*?</textarea>|<code>.*?</code>", "", text, flags=re.DOTALL)
+        assert "**" not in re.sub(r"<(textarea|code|script).*?</\1>", "", text, flags=re.DOTALL)
     index = (site / "index.html").read_text(encoding="utf-8")
     assert 'href="glossary.html"' in index
     assert '<a href="part_1.html">Solutions</a>' in index
@@ -88,32 +87,117 @@ def test_the_command_builds_where_it_is_told(installed, tmp_path, monkeypatch):
     assert (site / "pyodide" / "pyodide.mjs").read_text(encoding="utf-8") == "pyodide.mjs"
 
 
-@pytest.mark.parametrize("width", [400, 1100, 1500])
-def test_all_lines_of_a_cell_are_seen_and_a_page_has_its_height(installed, tmp_path, browser, width):
+WORKER = """
+const html = '<iframe src="a.html" width="100%" height="900"></iframe>';
+const answer = { outputs: [{ data: { "text/html": html, "text/plain": "" } }], files: { "a.html": "<p>a</p>" } };
+onmessage = () => postMessage(answer);
+postMessage({ ready: "Python" });
+"""
+"""Shows a page for each cell."""
+
+
+@pytest.fixture
+def page(installed, tmp_path, browser):
+    """A page of a browser; addresses begin where the course is served, with that worker in place of Python."""
     site = tmp_path / "site"
     course.build(site, installed)
-    html = '<iframe src="a.html" width="100%" height="900"></iframe>'
-    answer = {"outputs": [{"data": {"text/html": html, "text/plain": ""}}], "files": {"a.html": "<p>a</p>"}}
-    worker = f"onmessage = () => postMessage({json.dumps(answer)}); postMessage({{ ready: 'Python' }});"
-    (site / "worker.js").write_text(worker, encoding="utf-8")
+    (site / "worker.js").write_text(WORKER, encoding="utf-8")
     with course.server(site, 0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        page = browser.new_page(viewport={"width": width, "height": 900})
-        page.goto(f"http://localhost:{server.server_port}/3_training_and_seeing_it.html")
-        page.locator(".cell button").first.click()
-        page.set_viewport_size({"width": width - 50, "height": 900})
-        hidden = """[...document.querySelectorAll("textarea")].filter(text =>
-          text.scrollWidth > text.clientWidth || text.scrollHeight > text.clientHeight).length"""
-        page.wait_for_function(f"{hidden} === 0")
-        assert page.locator("textarea").count() > 10
-        frame = page.locator("iframe").bounding_box()
-        assert frame["height"] >= 900
-        assert 0 <= frame["x"] <= frame["x"] + frame["width"] <= width - 50
-        assert page.evaluate("document.documentElement.scrollWidth") <= width - 50
-        page.goto(f"http://localhost:{server.server_port}/1_numbers_and_gradients.html")
-        assert page.evaluate("document.querySelector('table').scrollWidth") <= width - 50 - 32
+        page = browser.new_page(base_url=f"http://localhost:{server.server_port}")
+        yield page
         page.close()
         server.shutdown()
+
+
+@pytest.mark.parametrize("width", [400, 1100, 1500])
+def test_all_lines_of_a_cell_are_seen_and_a_page_has_its_height(page, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto("/3_training_and_seeing_it.html")
+    page.locator(".cell button").first.click()
+    page.locator("iframe").wait_for()
+    page.set_viewport_size({"width": width - 50, "height": 900})
+    hidden = """[...document.querySelectorAll("textarea")].filter(text =>
+      text.scrollWidth > text.clientWidth || text.scrollHeight > text.clientHeight).length"""
+    page.wait_for_function(f"{hidden} === 0")
+    assert page.locator("textarea").count() > 10
+    frame = page.locator("iframe").bounding_box()
+    assert frame["height"] >= 900
+    assert 0 <= frame["x"] <= frame["x"] + frame["width"] <= width - 50
+    assert page.evaluate("document.documentElement.scrollWidth") <= width - 50
+    page.goto("/1_numbers_and_gradients.html")
+    assert page.evaluate("document.querySelector('table').scrollWidth") <= width - 50 - 32
+
+
+def test_what_a_student_writes_is_kept_until_they_start_over(page):
+    page.goto("/1_numbers_and_gradients.html")
+    texts = page.locator("textarea")
+    first, second = (texts.nth(i).input_value() for i in (0, 1))
+    texts.nth(0).fill("1 + 1")
+    page.goto("/2_a_network_by_hand.html")
+    assert texts.nth(0).input_value().startswith("import math\n")
+    page.goto("/index.html")  # the first part, too
+    assert [texts.nth(i).input_value() for i in (0, 1)] == ["1 + 1", second]
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    page.click("#over")
+    assert texts.nth(0).input_value() == "1 + 1"
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.click("#over")
+    assert texts.nth(0).input_value() == first
+    page.reload()
+    assert texts.nth(0).input_value() == first
+
+
+def test_a_notebook_is_downloaded_with_what_the_student_wrote_and_can_be_marked(page, tmp_path):
+    from tests.notebooks.mark import mark
+
+    page.goto("/")
+    source = "import checks\nfrom solutions.part_1 import slope\n\nchecks.slope(slope)  # </script>"
+    [exercise] = [i for i, text in enumerate(page.locator("textarea").all()) if "checks.slope" in text.input_value()]
+    page.locator("textarea").nth(exercise).fill(source)
+    with page.expect_download() as download:
+        page.click("#download")
+    name = course.NOTEBOOKS[0].name
+    assert download.value.suggested_filename == name
+    download.value.save_as(tmp_path / name)
+    written, stored = (nbformat.read(path, as_version=4) for path in (tmp_path / name, course.NOTEBOOKS[0]))
+    nbformat.validate(written)
+    [changed] = [cell for cell, original in zip(written.cells, stored.cells, strict=True) if cell != original]
+    assert changed.source == source
+    assert mark(tmp_path / name).startswith(f"{name}: 1 of 5 right")
+
+
+def test_tab_indents_and_after_escape_leaves(page):
+    page.goto("/")
+    text, focused = page.locator("textarea").first, "document.activeElement.tagName"
+    text.fill("a\nb")
+    for keys, expected in [
+        (["Tab"], "a\nb    "),
+        (["Control+z"], "a\nb"),
+        (["Control+a", "Tab", "Tab"], "        a\n        b"),
+        (["Shift+Tab"], "    a\n    b"),
+        (["End", "Shift+Tab", "End", "Enter", "x"], "    a\nb\nx"),
+    ]:
+        for key in keys:
+            text.press(key)
+        assert text.input_value() == expected
+    assert page.evaluate(focused) == "TEXTAREA"
+    for keys in ["Escape", "Tab"], ["Shift+Tab", "Escape", "Shift+Tab"]:
+        for key in keys:
+            page.keyboard.press(key)
+        assert page.evaluate(focused) != "TEXTAREA"
+
+
+def test_the_time_of_all_cells_is_told(page):
+    page.add_init_script("let second = 1; performance.now = () => 1000 * second++;")  # it passes when one looks
+    page.goto("/")
+    page.locator("#state", has_text="is ready").wait_for()
+    page.click("#all")
+    page.locator("#state", has_text="Ran in").wait_for()
+    assert page.inner_text("#state") == f"Ran in {page.locator('iframe').count()}.0 s."
+    assert page.locator("iframe").count() == page.locator(".cell").count()
+    page.locator(".cell button").first.click()
+    page.get_by_text("Ran in 1.0 s.").wait_for()
 
 
 @pytest.fixture(scope="module")

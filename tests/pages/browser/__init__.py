@@ -80,19 +80,24 @@ def build(directory: Path, installed: Path) -> None:
     texts = {path.name: path.read_text(encoding="utf-8") for path in NOTEBOOKS}
     here = {name: json.loads(text) for name, text in texts.items() if "import numpy" not in text}
     glossary = CHECKOUT / "tests" / "notebooks" / "glossary.md"
-    lines = glossary.read_text(encoding="utf-8").splitlines(keepends=True)
     here |= {f"solutions/part_{name[0]}.py": _solutions(name[0]) for name in [*here]}
-    here[glossary.name] = {"cells": [{"cell_type": "markdown", "source": lines}]}
+    here[glossary.name] = _notebook(("markdown", glossary.read_text(encoding="utf-8")))
     for name, notebook in here.items():
-        (directory / _address(name)).write_text(page(notebook, here.keys()), encoding="utf-8")
+        (directory / _address(name)).write_text(page(name, notebook, here.keys()), encoding="utf-8")
     shutil.copy((directory / min(here)).with_suffix(".html"), directory / "index.html")
 
 
 def _solutions(part: str) -> Any:
     """The solutions of a part, as a notebook of one cell."""
     source = (CHECKOUT / "tests" / "notebooks" / "solutions" / f"part_{part}.py").read_text(encoding="utf-8")
-    cells = [("markdown", f"# Solutions of part {part}"), ("code", source.rstrip())]
-    return {"cells": [{"cell_type": kind, "source": [text]} for kind, text in cells]}
+    return _notebook(("markdown", f"# Solutions of part {part}"), ("code", source.rstrip()))
+
+
+def _notebook(*cells: tuple[str, str]) -> Any:
+    """A notebook of these cells, each of a kind and with a text."""
+    rest = {"markdown": {"metadata": {}}, "code": {"metadata": {}, "execution_count": None, "outputs": []}}
+    made = [{"cell_type": kind, "source": text, **rest[kind]} for kind, text in cells]
+    return {"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
 
 
 def _address(target: str) -> str:
@@ -100,12 +105,14 @@ def _address(target: str) -> str:
     return Path(target).with_suffix(".html").name
 
 
-def page(notebook: Any, known: Collection[str]) -> str:
-    """A notebook as a page; links lead to the pages of those that are known."""
+def page(name: str, notebook: Any, known: Collection[str]) -> str:
+    """The notebook of that name as a page, which holds it, too; links lead to the pages of those that are known."""
     cells = [_cell(cell["cell_type"], "".join(cell["source"]), known) for cell in notebook["cells"]]
-    title = notebook["cells"][0]["source"][0].strip("# \n")
+    title = "".join(notebook["cells"][0]["source"]).partition("\n")[0].strip("# ")
+    parts = {"TITLE": html.escape(title), "CELLS": "\n".join(cells), "NAME": Path(name).with_suffix(".ipynb").name}
+    parts["NOTEBOOK"] = json.dumps(notebook).replace("</", "<\\/")  # or it would end there
     template = (HERE / "page.html").read_text(encoding="utf-8")
-    return template.replace("TITLE", html.escape(title)).replace("CELLS", "\n".join(cells))
+    return re.sub("|".join(parts), lambda part: parts[part[0]], template)
 
 
 def _cell(kind: str, source: str, known: Collection[str]) -> str:

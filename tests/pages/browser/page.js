@@ -1,41 +1,46 @@
 // A notebook: its cells run one after the other in a worker, so that the page can be read and scrolled meanwhile
 const state = document.querySelector("#state");
 const cells = [...document.querySelectorAll(".cell")];
+const notebook = JSON.parse(document.querySelector("#notebook").textContent);
+const sources = notebook.cells.filter(({ cell_type: type }) => type === "code"); // of the cells, in order
+const { name } = document.querySelector("#notebook").dataset;
 const waiting = []; // cells to run; the first is running
-let worker, ready;
+let worker, ready, began; // when the first of the cells that run one after the other began
 
 function start() {
   worker?.terminate();
-  ready = false;
-  waiting.length = 0;
+  ready = began = false;
+  for (const { cell } of waiting.splice(0)) cell.ariaBusy = "false";
   state.textContent = "Loading Python; you can start reading.";
   worker = new Worker("worker.js", { type: "module" });
   worker.onmessage = ({ data }) => {
     if (data.ready) {
       ready = true;
-      state.textContent = `${data.ready} is ready. Shift+Enter runs a cell.`;
+      state.textContent = `${data.ready} is ready. Shift+Enter runs a cell; Escape, then Tab leaves it.`;
     } else if (data.failed) {
       state.textContent = `Python could not be loaded: ${data.failed}`;
       return;
     } else {
-      const { cell, since } = waiting.shift();
+      const { cell } = waiting.shift();
       show(cell, data);
       cell.ariaBusy = "false";
-      state.textContent = `Ran in ${((performance.now() - since) / 1000).toFixed(1)} s.`;
+      state.textContent = `Ran in ${((performance.now() - began) / 1000).toFixed(1)} s.`;
+      began = waiting.length && began;
     }
     next();
   };
 }
 
 function next() {
-  if (!ready || !waiting.length || waiting[0].since) return;
-  waiting[0].since = performance.now();
+  if (!ready || !waiting.length || waiting[0].runs) return;
+  waiting[0].runs = true;
+  began ||= performance.now();
   state.textContent = "Running…";
   worker.postMessage(waiting[0].cell.querySelector("textarea").value);
 }
 
 function run(cell) {
-  if (waiting.some((each) => each.cell === cell && !each.since)) return;
+  if (waiting.some((each) => each.cell === cell && !each.runs)) return;
   cell.ariaBusy = "true";
   waiting.push({ cell });
   next();
@@ -79,13 +84,63 @@ function fit(text) {
 }
 const fitAll = () => document.querySelectorAll("textarea").forEach(fit);
 window.addEventListener("resize", fitAll);
-fitAll();
 
-for (const cell of cells) {
+// What the student has written is kept in the browser: the page may be closed, and Python may crash
+const key = (i) => `${name} ${sources[i].id}`;
+function read() {
+  cells.forEach((cell, i) => {
+    const text = cell.querySelector("textarea");
+    text.value = localStorage.getItem(key(i)) ?? text.defaultValue;
+  });
+  fitAll();
+}
+
+function startOver() {
+  if (!confirm("Replace all that you have written on this page with what was there first?")) return;
+  cells.forEach((cell, i) => {
+    localStorage.removeItem(key(i));
+    cell.querySelector(".output").replaceChildren();
+  });
+  read();
+  start();
+}
+
+function download() {
+  cells.forEach((cell, i) => (sources[i].source = cell.querySelector("textarea").value));
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([JSON.stringify(notebook, null, 1)]));
+  link.download = name;
+  link.click();
+}
+
+const insert = (words) => document.execCommand("insertText", false, words); // so that it can be undone
+
+// Tab indents at the cursor, or the selected lines; Shift+Tab goes back
+function indent(text, back) {
+  const { selectionStart: start, selectionEnd: end, value } = text;
+  if (start === end && !back) return insert("    ");
+  const from = value.lastIndexOf("\n", start - 1) + 1;
+  text.setSelectionRange(from, end);
+  insert(value.slice(from, end).replace(/^ {0,4}/gm, (spaces) => (back ? "" : `    ${spaces}`)));
+  if (start < end) text.setSelectionRange(from, text.selectionEnd);
+}
+
+cells.forEach((cell, i) => {
   const text = cell.querySelector("textarea");
+  let escaped = false;
   cell.querySelector("button").addEventListener("click", () => run(cell));
-  text.addEventListener("input", () => fit(text));
+  text.addEventListener("input", () => {
+    fit(text);
+    localStorage.setItem(key(i), text.value);
+  });
   text.addEventListener("keydown", (event) => {
+    if (event.key === "Shift") return;
+    const leaves = escaped || event.ctrlKey || event.altKey || event.metaKey;
+    escaped = event.key === "Escape";
+    if (event.key === "Tab" && !leaves) {
+      event.preventDefault();
+      indent(text, event.shiftKey);
+    }
     if (event.key !== "Enter") return;
     event.preventDefault();
     if (event.shiftKey || event.ctrlKey || event.metaKey) {
@@ -93,12 +148,14 @@ for (const cell of cells) {
       cells[cells.indexOf(cell) + 1]?.querySelector("textarea").focus();
     } else {
       const line = text.value.slice(0, text.selectionStart).split("\n").at(-1);
-      const indent = line.match(/^ */)[0] + (line.trimEnd().endsWith(":") ? "    " : "");
-      text.setRangeText(`\n${indent}`, text.selectionStart, text.selectionEnd, "end");
-      text.dispatchEvent(new Event("input"));
+      const spaces = line.match(/^ */)[0] + (line.trimEnd().endsWith(":") ? "    " : "");
+      insert(`\n${spaces}`);
     }
   });
-}
+});
 document.querySelector("#all").addEventListener("click", () => cells.forEach(run));
 document.querySelector("#restart").addEventListener("click", start);
+document.querySelector("#over").addEventListener("click", startOver);
+document.querySelector("#download").addEventListener("click", download);
+read();
 start();
