@@ -63,7 +63,7 @@ def test_what_is_built_compiles_and_shows_a_playground(installed, tmp_path):
     )
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=tmp_path / "checkout", capture_output=True, text=True)
-    assert (done.returncode, done.stderr, done.stdout) == (0, "", "9.0\nsee xor.html\n")
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "9.0\nsee lesson_xor.html\n")
 
 
 def test_without_npm_the_command_says_what_to_install(tmp_path, monkeypatch):

@@ -1,6 +1,6 @@
 """Five short lessons for the playground. Each asks before it trains.
 
-`lesson("xor")` writes the page xor.html and shows it.
+`lesson("xor")` writes the page lesson_xor.html and shows it.
 """
 
 from typing import Any
@@ -27,15 +27,15 @@ LESSONS = {
     "xor": [
         part(
             "XOR, and no hidden neuron: one line. How low can the loss get?",
-            ["to 0", "to 0.69, the logarithm of 2", "it rises"],
-            "To 0.69: that is what it costs to answer a half to everything. No straight line separates XOR.",
-            "none", rate=0.3, data="xor",
+            ["to 0", "to 0.25", "it rises"],
+            "To 0.25: that is what it costs to answer a half to everything. No straight line separates XOR.",
+            "none", rate=0.1, data="xor",
         ),
         part(
             "Three hidden neurons: three lines. How low now?",
-            ["to 0.69", "to half of that", "towards 0"],
+            ["to 0.25", "to half of that", "towards 0"],
             "Towards 0. Each card shows what a neuron sees; click one and switch it off. Does the network need it?",
-            "3", rate=0.3, data="xor", steps=200,
+            "3", rate=0.1, data="xor", steps=200,
         ),
     ],
     "circles": [
@@ -112,14 +112,17 @@ def lesson(name: str) -> Page:
         "activation": list(dict.fromkeys(part["choice"]["activation"] for part in parts)),
     }
     make = optim.Adam if name == "overfitting" else optim.SGD
+    path = f"lesson_{name}.html"
     viz.save_playground(
         network,
-        losses.binary_cross_entropy_with_logits,
+        losses.mse_loss
+        if name == "xor"
+        else losses.binary_cross_entropy_with_logits,  # the loss of part 2, or of part 3
         *data.moons(100, noise=0.2, rng=1),
-        f"{name}.html",
+        path,
         optimizer=lambda parameters: make(parameters, 0.1),
         validation=data.moons(100, noise=0.2, rng=2),
         choices=choices,
         lesson=parts,
     )
-    return Page(f"{name}.html", height=900)
+    return Page(path, height=900)
