@@ -6,7 +6,9 @@ import linecache
 import math
 import random
 import re
+import runpy
 import shutil
+import sys
 import textwrap
 from itertools import count
 
@@ -19,10 +21,12 @@ from micrograd.functional import grad
 pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
 
+import nbformat
+
 from tests import notebooks
 from tests.notebooks import checks, digits, pictures, reader
 from tests.notebooks.checks.engine import CORE, ENGINE
-from tests.notebooks.mark import ASKED, mark
+from tests.notebooks.mark import ASKED, asked, mark
 from tests.notebooks.solutions import part_1, part_2, part_3, part_4, part_5, part_6, part_7
 
 FIRST = notebooks.read(notebooks.NOTEBOOKS[0])
@@ -557,13 +561,49 @@ def test_a_notebook_is_marked_by_what_is_right_in_it(tmp_path):
             cell.source = f"import checks\nfrom solutions.part_7 import {name}\nchecks.{name}({name})"
     path = tmp_path / "ada.ipynb"
     notebooks.store(notebook, path)
-    assert mark(path) == "ada.ipynb: 2 of 3 right"
-    notebook.cells[-2].source = "def huber(prediction, target:"
-    notebooks.store(notebook, path)
-    assert mark(path) == "ada.ipynb: 2 of 3 right, 1 cells end in an error"
+    assert mark(path) == "ada.ipynb: 2 of 3 right; open: huber"
     notebook.cells[0].source = "My notes"
+    notebook.cells[-2].source = "def huber(prediction, target:"
+    notebook.cells.append(nbformat.v4.new_code_cell("print('Right.')\nchecks.minimum(minimum)"))
     notebooks.store(notebook, path)
-    assert mark(path).startswith("ada.ipynb: not a part of the course, which begin with a heading such as")
+    assert mark(path) == "ada.ipynb: 2 of 3 right; open: huber; 1 cell ends in an error"
+
+
+def test_of_an_engine_each_operation_is_marked():
+    names = [f"engine {operation}" for operation in ENGINE]
+    assert asked(notebooks.read(notebooks.NOTEBOOKS[1])) == [*names, "layer", "batches"]
+    checks.answers.RIGHT.clear()
+    checks.engine(part_2.Value)
+    assert set(names) == checks.answers.RIGHT
+
+
+def test_what_cannot_be_marked_is_named_and_the_others_are_marked(tmp_path, monkeypatch, capsys):
+    sources = {
+        "slow": ["while True: pass", "import checks", "from solutions.part_1 import slope", "checks.slope(slope)"],
+        "dead": ["import os", "os._exit(1)", "checks.slope(slope)"],
+        "notes": ["1 + 1"],
+    }
+    for name, cells in sources.items():
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
+        nbformat.write(notebook, tmp_path / f"{name}.ipynb")
+    (tmp_path / "folder.ipynb").mkdir()
+    (tmp_path / "text.ipynb").write_text("text", encoding="utf-8")
+    (tmp_path / "table.ipynb").write_text("{}", encoding="utf-8")
+    expected = {
+        "missing": "not marked: No such file or directory",
+        "folder": "not marked: Is a directory",
+        "text": "not marked: Notebook does not appear to be JSON: 'text'",
+        "table": "not marked: Notebook could not be converted",
+        "dead": "not marked: Kernel died",
+        "notes": "not a part of the course: no cell calls one of its checks, as in checks.slope(slope)",
+        "slow": "1 of 5 right; open: accumulation, sin, cos, sqrt; 1 cell ends in an error",
+    }
+    monkeypatch.setattr(notebooks, "PATIENCE", 3)
+    monkeypatch.setattr(sys, "argv", ["mark", *(str(tmp_path / f"{name}.ipynb") for name in expected)])
+    monkeypatch.delitem(sys.modules, "tests.notebooks.mark")
+    runpy.run_module("tests.notebooks.mark", run_name="__main__")
+    for line, (name, told) in zip(capsys.readouterr().out.splitlines(), expected.items(), strict=True):
+        assert line.startswith(f"{name}.ipynb: {told}")
 
 
 # What the notebooks learn from, and how they show it

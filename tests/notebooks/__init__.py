@@ -32,6 +32,8 @@ NOTEBOOKS = sorted(HERE.glob("[0-9]*.ipynb"))
 EXECUTED = HERE / "executed"
 ENGINEERING, LECTURE = HERE / "engineering.ipynb", HERE / "lecture.ipynb"
 FROM_PAGES = {ENGINEERING: pages.HERE / "engineering.md", LECTURE: pages.HERE / "karpathy.md"}
+PATIENCE = 300
+"""The seconds that a cell may take."""
 APART = """\
 import os
 from tempfile import TemporaryDirectory
@@ -79,7 +81,7 @@ def without_outputs(notebook: Any) -> Any:
 def run(notebook: Any, *, allow_errors: bool = False) -> Any:
     """A notebook after its cells have run, in order, beside copies of its checks; its metadata have the files `left`.
 
-    With `allow_errors`, a cell that fails does not end the run.
+    With `allow_errors`, neither a cell that fails nor one that is stopped since it takes too long ends the run.
     """
     search = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")]))
     programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # with this Python as `python`
@@ -92,10 +94,11 @@ def run(notebook: Any, *, allow_errors: bool = False) -> Any:
         before = set(os.listdir(directory))
         client = nbclient.NotebookClient(
             notebook,
-            timeout=300,
+            timeout=PATIENCE,
             coalesce_streams=True,
             record_timing=False,
             allow_errors=allow_errors,
+            interrupt_on_timeout=allow_errors,
             resources={"metadata": {"path": directory}},
         )
         client.execute(stderr=subprocess.DEVNULL)  # a kernel that is told to end gets a Ctrl-C first, and may say so

@@ -20,18 +20,22 @@ class NotYet(Exception):
     """What is wrong with an answer."""
 
 
-def check(test: Callable) -> Callable:
-    """A test of an answer as a check that prints its verdict."""
+RIGHT: set[str] = set()
+"""The names of the checks that an answer has passed, for `tests.notebooks.mark`."""
+
+
+def check(test: Callable, name: str = "") -> Callable:
+    """A test of an answer as a check that prints its verdict; its name is the test's, unless it is given."""
 
     @wraps(test)
     def checked(*answer):
-        print(verdict(test, *answer))
+        print(verdict(name or test.__name__, test, *answer))
 
     return checked
 
 
-def verdict(test: Callable, *answer: object) -> str:
-    """What the check says about an answer."""
+def verdict(name: str, test: Callable, *answer: object) -> str:
+    """What the check of that name says about an answer."""
     try:
         test(*answer)
     except NotYet as reason:
@@ -39,8 +43,9 @@ def verdict(test: Callable, *answer: object) -> str:
     except Exception as error:
         if re.search(r"<locals>.* takes 0 positional arguments but 1 was given", str(error)):  # as in Karpathy's
             return "Not yet: _backward takes no argument: here it gets the gradient of the result: def _backward(grad)"
-        place, name = _place(error, answer), type(error).__name__
-        return f"Not yet: {f'{place}, and that raises {with_article(name)}' if place else name}: {error}"
+        place, kind = _place(error, answer), type(error).__name__
+        return f"Not yet: {f'{place}, and that raises {with_article(kind)}' if place else kind}: {error}"
+    RIGHT.add(name)
     return "Right."
 
 

@@ -51,7 +51,7 @@ def engine(kind: type) -> type:
         needed = () if name in BASIC[:2] else BASIC[:2] if name == "backward" else BASIC
         missing = [basic for basic in needed if verdicts[basic] != "Right."]
         test = partial(_order, missing) if name == "backward" else partial(_operations, texts, name in BASIC, missing)
-        verdicts[name] = verdict(test, kind)
+        verdicts[name] = verdict(f"engine {name}", test, kind)
         print(f"{name:8}  {verdicts[name]}")
     return kind if all(verdicts[name] == "Right." for name in CORE) else micrograd.Value
 

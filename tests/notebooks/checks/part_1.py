@@ -38,9 +38,9 @@ def _operation(name: str, answer: Callable, kind: type) -> None:
             raise NotYet(f"{name}(x) has the right gradient, but in {name}(x) + x one of the two paths from x is lost")
 
 
-sin = check(partial(_operation, "sin"))
-cos = check(partial(_operation, "cos"))
-sqrt = check(partial(_operation, "sqrt"))
+sin = check(partial(_operation, "sin"), "sin")
+cos = check(partial(_operation, "cos"), "cos")
+sqrt = check(partial(_operation, "sqrt"), "sqrt")
 
 
 @check
