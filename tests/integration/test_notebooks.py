@@ -224,6 +224,9 @@ EXERCISES = {
         ("+=", "=", "one of the two paths from x is lost"),
         ("(x,)", "(Small(x.data),)", "has operands, but not x: backward() does not find its way to x"),
         ((lambda x: math.sin(x), Small), "`((lambda x: math.sin(x), Small)"),
+        ((lambda x: math.sin(x), Small), "must be real number, not Value; the number is its .data"),
+        ("x.grad += grad", "return grad", "is 0, but nudging x finds 0.877583: nothing reads what _backward returns"),
+        ("math.cos(x.data)", "(1 + 1e-8) * math.cos(x.data)", "is 0.87758257, but nudging x finds 0.87758256"),
         ((lambda x: Small(math.sin(x.data), x), Small), "a comma follows it, as in (x,)"),
         ((lambda x: Small(math.sin(x.data), (x,), print), Small), "where the operation's name, `_op`, should be"),
         ((lambda x: 10.0**1000, Small), "and that raises an OverflowError"),
@@ -236,9 +239,9 @@ EXERCISES = {
         ((part_1.slope,),),
         ((lambda f, x: [f(x)],), "returns a list: expected a number"),
         ((lambda f, x: 12.0,), "never called"),
-        ((lambda f, x: (f(x + 1e-6) - f(x)) / 1e-6,), "on one side of x = 2.0 only"),
+        ((lambda f, x: (f(x + 1e-6) - f(x)) / 1e-6,), "f is evaluated on one side of x = 2.0 only: both"),
         ((lambda f, x: (f(x + 1e-13) - f(x - 1e-13)) / 2e-13,), "the rounding of the numbers drowns the difference"),
-        ((lambda f, x: (f(x + 1e-16) - f(x - 1e-16)) / 2e-16,), "f is asked at x = 2.0 only: so close"),
+        ((lambda f, x: (f(x + 1e-16) - f(x - 1e-16)) / 2e-16,), "f is evaluated at x = 2.0 only: so close"),
         ((lambda f, x: (f(x + 0.1) - f(x - 0.1)) / 0.2,), "gives 12.01, not 12, with a nudge of 0.1"),
         ((lambda f, x: (f(x + 1e-6) - f(x - 1e-6)) / 2 * 1e-6,), "is it multiplied by h?"),
     ],
@@ -258,7 +261,7 @@ EXERCISES = {
         ((part_2.layer,),),
         ((lambda ws, bs, x: None,), "layer(...) returns nothing"),
         ((lambda ws, bs, x: part_2.layer(ws, bs, x)[0],), "returns a Value: expected a list"),
-        ((lambda ws, bs, x: part_2.layer(ws, bs, x)[:1],), "for 2 neurons with 3 inputs each there are 1 outputs"),
+        ((lambda ws, bs, x: part_2.layer(ws, bs, x)[:1],), "2 neurons with 3 inputs each, the number of outputs is 1"),
         ((lambda ws, bs, x: [y.data for y in part_2.layer(ws, bs, x)],), "layer(...) returns the plain number"),
         ((lambda ws, bs, x: [y.detach() for y in part_2.layer(ws, bs, x)],), "no gradient reaches weight 0 of neuron"),
         ((from_zero(part_2.Value), part_2.Value),),
@@ -282,7 +285,7 @@ EXERCISES = {
         ((lambda xs, ys, n: [(random.sample(xs, n), random.sample(ys, n))],), "inputs and targets no longer match"),
         ((lambda xs, ys, size: list(part_2.batches(xs, ys, size))[:-1],), "of 20 examples there are 16 in the batches"),
         ((lambda xs, ys, size: part_2.batches(xs, ys, size - 1),), "come as [7, 7, 6]"),
-        (SHUFFLED, "range(len(xs))", "in the order that they have"),
+        (SHUFFLED, "range(len(xs))", "in their original order"),
         (SHUFFLED, SHUFFLED.replace("random", "random.Random(0)", 1), "in the same order each time"),
         (SHUFFLED, "rotated(len(xs))", "each example is followed by the same one each time"),
         (SHUFFLED, "in_blocks(len(xs), size)", "the same eight examples are always together"),
@@ -293,7 +296,7 @@ EXERCISES = {
         ((lambda logits: None,), "is nothing"),
         ((lambda logits: part_4.softmax(logits)[0],), "is a Value: expected a list"),
         ((lambda logits: part_4.softmax(logits)[:1],), "has 1 numbers: expected 3"),
-        ("[power / total", "[power.data / total.data", "returns the plain number 0.659"),
+        ("[power / total", "[power.data / total.data", "softmax([2.0, 1.0, 0.1])[0] is the plain number 0.659"),
         ((lambda logits: [logit.exp() for logit in logits],), "adds up to 11.2125: probabilities add up to 1"),
         ((lambda logits: [logit / sum(logits) for logit in logits],), "where are the powers of e?"),
         ((lambda logits: part_4.softmax([2 * logit for logit in logits]),), "begins with 0.863777"),
@@ -336,6 +339,8 @@ EXERCISES = {
         ("grad.sum(axis=0)", "grad", "gets the gradients of a whole column"),
         ("b.grad += grad.sum(axis=0)", "b.grad = b.grad + grad", "x.grad has the shape (2, 3) and b.grad (2, 3): exp"),
         ("grad.sum(axis=0)", "grad[0]", "whose gradients are 1 and 10, is 1: expected 11"),
+        ("b.grad +=", "b.grad =", "b.grad for column 0, whose gradients are 1 and 10, is still 11: = in place of +="),
+        ("x.grad +=", "x.grad =", "when the gradients come back again, x.grad where the gradient is 20 is still 20: ="),
         ("(axis=0)", "(axis=0) * [1, 0, 0]", "b.grad for column 1, whose gradients are 2 and"),
     ],
     "attention": [
@@ -363,6 +368,7 @@ EXERCISES = {
         ((part_3.mean_loss,),),
         ("loss.data", "loss", "100 of them are still in memory"),
         ("in values", "in list(values)", "up to 99 losses are in memory at the same time"),
+        ("total / count", "total / count * (1 + 1e-8)", "is 3137.25003: expected 3137.25"),
         ("total / count", "total", "the mean of a hundred losses is"),
     ],
     "halving": [
@@ -430,7 +436,12 @@ WRONG = [(name, answer, told) for exercise in EXERCISES for name, answer, told i
 @pytest.mark.parametrize(("name", "answer"), RIGHT, ids=[name for name, _ in RIGHT])
 def test_a_right_answer_is_accepted(name, answer, capsys):
     getattr(checks, name)(*answer)
-    assert capsys.readouterr().out == "Right.\n"
+    assert re.sub(r" With = the gradient at x = 3 would be .*\.", "", capsys.readouterr().out) == "Right.\n"
+
+
+def test_a_right_answer_about_accumulation_is_told_the_wrong_gradient(capsys):
+    checks.accumulation(part_1.two_paths, Small)
+    assert capsys.readouterr().out == "Right. With = the gradient at x = 3 would be 3, not 6.\n"
 
 
 @pytest.mark.parametrize(("name", "answer", "told"), WRONG, ids=[f"{name}: {told}" for name, _, told in WRONG])
@@ -450,10 +461,17 @@ MISTAKES = [
     ("self.grad += grad * other.data", "self.grad += grad * self.data", "*", "the larger b is, the faster"),
     ("            other.grad += grad\n", "            other.grad = grad\n", "+", "the same number twice"),
     ("            self.grad += grad\n", "            self.grad = grad\n", "+", "a has two paths now"),
+    (
+        "            self.grad += grad\n",
+        "            return grad\n",
+        "+",
+        "finds 1: nothing reads what _backward returns",
+    ),
     ("            self.grad += grad\n", "            self.grad += 1\n", "+", "multiply by the gradient it is given?"),
     ("(self, other), _backward)", "(self, other))", "+", "a + b has no _backward"),
     ("_backward(grad):\n", "_backward():\n", "+", "it gets the gradient of the result: def _backward(grad)"),
     ("_backward(grad):\n", "_backward(grad):\n            other.grad = 0\n", "+", "b has two paths now"),
+    ("(self, other), _b", "(self, other), '+', _b", "+", "were given; this class has no name for the operation"),
     ("isinstance(other, Value)", "not isinstance(other, int)", "+", "'float' object has no attribute 'data'"),
     ("(self, other), _b", "(self,), _b", "+", "a + b has operands, but not b: backward() does not find its way to b"),
     ("* other.data, (self, other)", "* other.data, (other,)", "*", "a * b has operands, but not a"),
@@ -477,6 +495,10 @@ MISTAKES = [
     ],
     ("self.grad = 1.0", "self.grad = [setattr(v, 'grad', 0.0) for v in order] and 1.0", "backward", "gradients add up"),
     ("reversed(order)", "order[-1:]", "backward", "4 of 5 operations are never asked for their gradients"),
+    ("reversed(order)", "order[:2:-1]", "backward", "is never asked for its gradients"),
+    ("node._backward(node.grad)", "node._backward()", "backward", "takes its node's gradient: v._backward(v.grad)"),
+    ("if node._backward:", "if True:", "backward", "'NoneType' object is not callable; a leaf has no _backward"),
+    ("return Value(self.data * other.data, ", "(self.data * other.data, ", "*", "a * b returns nothing"),
     ("exponent * self.data ** (", "exponent * self.data ** (1 + ", "**", "the exponent in the slope is smaller by 1"),
     ("grad * exponent * self", "grad * self", "**", "a**3 has the gradient 2.25 with respect to a, but nudging finds"),
     ("return self + other * -1", "return self + other", "-", "the number in a - b is -0.5: expected 3.5"),
@@ -497,7 +519,11 @@ def compared(source, capsys):
     namespace = {"math": math}
     exec(source, namespace)
     returned = checks.engine(namespace["Value"])
-    return namespace["Value"], returned, dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    *lines, follows = capsys.readouterr().out.splitlines()
+    assert follows.startswith(
+        f"What follows runs on {'your class.' if returned is namespace['Value'] else 'micrograd'}"
+    )
+    return namespace["Value"], returned, dict(line.split(maxsplit=1) for line in lines)
 
 
 class TestAnEngine:
@@ -540,8 +566,10 @@ class TestAnEngine:
             exec(cell, namespace)
         assert namespace["Value"] is written
         assert type(namespace["hidden"][0][0]) is written
+        exec("train(neuron, weights, either, steps=3, learning_rate=0.3)", namespace)
         said = capsys.readouterr().out
         assert said.count("Right.") == len(CORE)
+        assert "step    3" in said
         assert "[1.0, 0.0]  0.998" in said
 
     def test_that_is_micrograds_own_gets_no_marks(self, capsys):

@@ -49,7 +49,7 @@ class Lesson {
       button.dataset.lesson = words;
       return button;
     };
-    const outcome = () => `You said: ${offered[answers[number]].replace(/(?<![.!?])$/, ".")} ${after}`;
+    const outcome = () => `You said "${offered[answers[number]].replace(/(?<![.!?])$/, ".")}" ${after}`;
     const said = !this.isAnswered ? "Answer, then press Train." : this.isDone ? outcome() : "Press Train to see.";
     place.replaceChildren(
       html("fieldset", { className: "models" }, html("legend", {}, question), html("div", { className: "answers" }, ...chips)),

@@ -971,7 +971,7 @@ def test_a_lesson_asks_before_it_lets_the_page_train(shown):
     assert "You said" not in tab.inner_text("#lesson")
     tab.click("#play")
     tab.click("#play")
-    assert "You said: no. <b>It does.</b>" in tab.inner_text("#lesson")
+    assert 'You said "no." <b>It does.</b>' in tab.inner_text("#lesson")
     assert tab.is_disabled("#lesson input >> nth=0")
     tab.click("text=Next")
     until(tab, "document.querySelector('#lesson').textContent.includes('2 of 2')")
@@ -985,7 +985,7 @@ def test_a_lesson_asks_before_it_lets_the_page_train(shown):
     back = "[...document.querySelectorAll('#lesson button')].find(button => button.textContent === 'Back')"
     tab.evaluate(f"{back}.click(); document.querySelector('#play').click();")  # before the part is open
     until(tab, "document.querySelector('#lesson').textContent.includes('1 of 2')")
-    until(tab, "document.querySelector('#lesson').textContent.includes('You said: no. <b>')")
+    until(tab, """document.querySelector('#lesson').textContent.includes('You said "no." <b>')""")
     has_status(tab, "Step 400 ")
     assert tab.inner_text("#play") == "Train"
 
@@ -1001,7 +1001,7 @@ def test_each_part_of_a_lesson_starts_from_how_the_page_opens(shown):
     tab.click("text=Yes.")
     held = "await micrograd.hold('out.w0'); await micrograd.setWeight('out.w0', 9); await micrograd.switchOff('h1[1]');"
     after(tab, f"{held} await micrograd.choose({{hidden: '2'}}); {held} await micrograd.train(200);")
-    assert "You said: Yes. So." in tab.inner_text("#lesson")
+    assert 'You said "Yes." So.' in tab.inner_text("#lesson")
     tab.click("#play")
     tab.click("text=Next")
     until(tab, "document.querySelector('#code').textContent === '' && micrograd.batchSize === Infinity")

@@ -16,6 +16,16 @@ HERE = Path(__file__).parent
 PACKAGE = Path(micrograd.__file__).parent
 
 
+HINTS = {
+    r"takes 0 positional arguments but 1 was given": "here it gets the gradient of the result: def _backward(grad)",
+    r"_backward\(\) missing 1 required": "each _backward takes its node's gradient: v._backward(v.grad)",
+    r"'NoneType' object is not callable": "a leaf has no _backward",
+    r"__init__\(\) takes from 2 to 4 positional arguments but 5": "this class has no name for the operation",
+    r"must be real number, not \w+": "the number is its .data",
+}
+"""What to say of errors that students meet often, by a part of what Python says."""
+
+
 class NotYet(Exception):
     """What is wrong with an answer."""
 
@@ -25,7 +35,10 @@ RIGHT: set[str] = set()
 
 
 def check(test: Callable, name: str = "") -> Callable:
-    """A test of an answer as a check that prints its verdict; its name is the test's, unless it is given."""
+    """A test of an answer as a check that prints its verdict; its name is the test's, unless it is given.
+
+    The test raises NotYet if the answer is wrong, and may return a remark if it is right.
+    """
 
     @wraps(test)
     def checked(*answer):
@@ -37,16 +50,15 @@ def check(test: Callable, name: str = "") -> Callable:
 def verdict(name: str, test: Callable, *answer: object) -> str:
     """What the check of that name says about an answer."""
     try:
-        test(*answer)
+        remark = test(*answer)
     except NotYet as reason:
         return f"Not yet: {reason}"
     except Exception as error:
-        if re.search(r"<locals>.* takes 0 positional arguments but 1 was given", str(error)):  # as in Karpathy's
-            return "Not yet: _backward takes no argument: here it gets the gradient of the result: def _backward(grad)"
         place, kind = _place(error, answer), type(error).__name__
-        return f"Not yet: {f'{place}, and that raises {with_article(kind)}' if place else kind}: {error}"
+        hints = "".join(f"; {hint}" for said, hint in HINTS.items() if re.search(said, str(error)))
+        return f"Not yet: {f'{place}, and that raises {with_article(kind)}' if place else kind}: {error}{hints}"
     RIGHT.add(name)
-    return "Right."
+    return f"Right. {remark or ''}".rstrip()
 
 
 def with_article(noun: str) -> str:
@@ -105,11 +117,12 @@ def returned(call: str, result: object, kind: Any, expected: str, verb: str = "r
     return result
 
 
-def value_of(call: str, result: object, kind: type = micrograd.Value) -> Any:
+def value_of(call: str, result: object, kind: type = micrograd.Value, verb: str = "returns") -> Any:
     """The result of the call, which has to be a Value."""
     if isinstance(result, (int, float)):
-        raise NotYet(f"{call} returns the plain number {result:.6g}: return a Value, which knows where it came from")
-    return returned(call, result, kind, "a Value" + " of the class in this notebook" * (kind is not micrograd.Value))
+        raise NotYet(f"{call} {verb} the plain number {result:.6g}: return a Value, which knows where it came from")
+    of_notebook = " of the class in this notebook" * (kind is not micrograd.Value)
+    return returned(call, result, kind, f"a Value{of_notebook}", verb)
 
 
 def number_of(call: str, result: object) -> float:
@@ -123,7 +136,18 @@ def close(a: float, b: float, tolerance: float = 1e-9) -> bool:
 
 def same(what: str, found: float, expected: float) -> None:
     if not close(found, expected):
-        raise NotYet(f"{what} is {found:.6g}: expected {expected:.6g}")
+        raise NotYet("{} is {}: expected {}".format(what, *apart(found, expected)))
+
+
+def apart(*numbers: float) -> list[str]:
+    """Two numbers with six digits, or with as many as it takes to tell them apart."""
+    texts = ([f"{number:.{digits}g}" for number in numbers] for digits in range(6, 18))
+    return next((pair for pair in texts if pair[0] != pair[1]), [*map(repr, numbers)])
+
+
+def unread(node: Any) -> str:
+    """A hint, if the node's `_backward` returns gradients."""
+    return ": nothing reads what _backward returns" if node._backward(0.0) is not None else ""
 
 
 def same_gradients(call: str, answer: Callable, reference: Callable, **numbers: Any) -> None:
@@ -135,9 +159,10 @@ def same_gradients(call: str, answer: Callable, reference: Callable, **numbers: 
     for place, gradient in expected.items():
         if not close(found[place], gradient):
             hint = ": is its way back cut off, by .data or by detach()?" if found[place] == 0 else ""
+            wrong, right = apart(found[place], gradient)
             raise NotYet(
-                f"the numbers of {call} are right, but the gradient with respect to {place} is {found[place]:.6g}, "
-                f"where nudging finds {gradient:.6g}{hint}"
+                f"the numbers of {call} are right, but the gradient with respect to {place} is {wrong}, where nudging "
+                f"finds {right}{hint}"
             )
 
 
@@ -154,4 +179,4 @@ def row_of(call: str, result: object, size: int) -> list[micrograd.Value]:
     returned(call, result, (list, tuple), "a list with a Value for each", "is")
     if len(result) != size:
         raise NotYet(f"{call} has {len(result)} numbers: expected {size}")
-    return [value_of(f"{call}[{i}]", each) for i, each in enumerate(result)]
+    return [value_of(f"{call}[{i}]", each, verb="is") for i, each in enumerate(result)]

@@ -6,7 +6,7 @@ from typing import Any
 
 import micrograd
 
-from .answers import NotYet, check, close, leads_back, number_of, reached, same, value_of
+from .answers import NotYet, apart, check, close, leads_back, number_of, reached, same, unread, value_of
 
 
 def _operation(name: str, answer: Callable, kind: type) -> None:
@@ -28,7 +28,10 @@ def _operation(name: str, answer: Callable, kind: type) -> None:
         leads_back(call, node, x=x)
         found = gradient(answer)
         if not close(found, slope):
-            raise NotYet(f"at x = {number} the gradient of {name}(x) is {found:.6g}, but nudging x finds {slope:.6g}")
+            wrong, right = apart(found, slope)
+            raise NotYet(
+                f"at x = {number} the gradient of {name}(x) is {wrong}, but nudging x finds {right}{unread(node)}"
+            )
         if not close(gradient(lambda x: answer(x) * 3), 3 * slope):
             raise NotYet(
                 f"{name}(x) has the right gradient, but {name}(x) * 3 has not: slopes along a path multiply, so what x "
@@ -62,16 +65,16 @@ def slope(answer: Callable) -> None:
         below, above = (x - min(asked)), (max(asked) - x)
         if (nudge := max(below, above)) < 1e-9 * max(1, abs(x)):
             where = f"within {nudge:.1g} of x = {x} only" if nudge else f"at x = {x} only"
-            raise NotYet(f"f is asked {where}: so close, the rounding of the numbers drowns the difference")
+            raise NotYet(f"f is evaluated {where}: so close, the rounding of the numbers drowns the difference")
         if min(below, above) <= 0:
-            raise NotYet(f"f is asked on one side of x = {x} only, which costs more of the accuracy than need be")
+            raise NotYet(f"f is evaluated on one side of x = {x} only: both sides would be far more accurate")
         if not close(found, expected, 1e-6):
             hint = ": is it multiplied by h? `a / b * c` is `(a / b) * c`" * close(found / above**2, expected, 1e-2)
             raise NotYet(f"for {name} at {x} it gives {found:.8g}, not {expected:g}, with a nudge of {above:.1g}{hint}")
 
 
 @check
-def accumulation(answer: Callable, kind: type) -> None:
+def accumulation(answer: Callable, kind: type) -> str:
     class Adding(kind):
         """A number of theirs, which also takes plain numbers."""
 
@@ -104,6 +107,7 @@ def accumulation(answer: Callable, kind: type) -> None:
         if _paths(value_of("g(Value(3.0))", answer(x := Adding(3.0)), kind), x) > 1:
             raise NotYet(f"there are two paths from x, but with = its gradient is {replaced:g}, too, which is right")
         raise NotYet("there is only one path from x to the result, so no gradient ever arrives where one is already")
+    return f"With = the gradient at x = 3 would be {replaced:.6g}, not {right:.6g}."
 
 
 def _gradient(answer: Callable, own: type, kind: type) -> float:

@@ -19,7 +19,7 @@ def _layer(answer: Callable, kind: type, rows: list[list[float]], biases: list[f
     given = [[kind(w) for w in row] for row in rows], [kind(b) for b in biases], [kind(x) for x in xs]
     outputs = returned("layer(...)", answer(*given), list, "a list with a Value for each neuron")
     if len(outputs) != len(rows):
-        raise NotYet(f"for {len(rows)} neurons with {len(xs)} inputs each there are {len(outputs)} outputs")
+        raise NotYet(f"for {len(rows)} neurons with {len(xs)} inputs each, the number of outputs is {len(outputs)}")
     for i, (output, row, b) in enumerate(zip(outputs, rows, biases, strict=True)):
         number = value_of(f"neuron {i} of layer(...)", output, kind).data
         products = math.fsum(w * x for w, x in zip(row, xs, strict=True))
@@ -80,7 +80,7 @@ def batches(answer: Callable) -> None:
             raise NotYet(f"20 examples in batches of 8 come as {sizes}")
         orders.append(order)
     if orders[0] == ys:
-        raise NotYet("the examples come in the order that they have")
+        raise NotYet("the examples come in their original order")
     if any(a == b for a, b in pairwise(orders)):
         raise NotYet("they come in the same order each time")
     if len({frozenset(pairwise([*order, order[0]])) for order in orders}) == 1:

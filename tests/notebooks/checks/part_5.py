@@ -47,6 +47,11 @@ def bias(answer: Callable, kind: type) -> None:
         if x.grad.shape != (2, 3) or b.grad.shape != (3,):
             raise NotYet(f"x.grad has the shape {x.grad.shape} and b.grad {b.grad.shape}: expected (2, 3) and (3,)")
         for column, (expected, of) in enumerate([(11.0, "1 and 10"), (22.0, "2 and 20"), (33.0, "3 and 30")]):
-            found = float(b.grad[column]) / times
-            same(f"b.grad for column {column}, whose gradients are {of},", found, expected)
-        same("x.grad where the gradient is 20", float(x.grad[1][1]) / times, 20.0)
+            _arrives(f"b.grad for column {column}, whose gradients are {of},", b.grad[column], expected, times)
+        _arrives("x.grad where the gradient is 20", x.grad[1][1], 20.0, times)
+
+
+def _arrives(what: str, found: float, expected: float, times: int) -> None:
+    if times == 2 and close(found, expected):
+        raise NotYet(f"when the gradients come back again, {what} is still {found:g}: = in place of +=")
+    same(what, float(found) / times, expected)
