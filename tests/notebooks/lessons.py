@@ -112,12 +112,11 @@ def lesson(name: str) -> Page:
         "activation": list(dict.fromkeys(part["choice"]["activation"] for part in parts)),
     }
     make = optim.Adam if name == "overfitting" else optim.SGD
+    loss = losses.mse_loss if name == "xor" else losses.binary_cross_entropy_with_logits  # of part 2, or of part 3
     path = f"lesson_{name}.html"
     viz.save_playground(
         network,
-        losses.mse_loss
-        if name == "xor"
-        else losses.binary_cross_entropy_with_logits,  # the loss of part 2, or of part 3
+        loss,
         *data.moons(100, noise=0.2, rng=1),
         path,
         optimizer=lambda parameters: make(parameters, 0.1),
