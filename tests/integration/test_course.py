@@ -131,21 +131,18 @@ def test_all_lines_of_a_cell_are_seen_and_a_page_has_its_height(page, width):
 
 def test_what_a_student_writes_is_kept_until_they_start_over(page):
     page.goto("/1_numbers_and_gradients.html")
-    texts = page.locator("textarea")
-    first, second = (texts.nth(i).input_value() for i in (0, 1))
-    texts.nth(0).fill("1 + 1")
+    texts = "[...document.querySelectorAll('textarea')].map(text => text.value)"
+    first, *others = page.evaluate(texts)
+    page.locator("textarea").first.fill("1 + 1")
     page.goto("/2_a_network_by_hand.html")
-    assert texts.nth(0).input_value().startswith("import math\n")
+    assert "1 + 1" not in page.evaluate(texts)
     page.goto("/index.html")  # the first part, too
-    assert [texts.nth(i).input_value() for i in (0, 1)] == ["1 + 1", second]
-    page.once("dialog", lambda dialog: dialog.dismiss())
-    page.click("#over")
-    assert texts.nth(0).input_value() == "1 + 1"
-    page.once("dialog", lambda dialog: dialog.accept())
-    page.click("#over")
-    assert texts.nth(0).input_value() == first
-    page.reload()
-    assert texts.nth(0).input_value() == first
+    for answer, expected in ("dismiss", "1 + 1"), ("accept", first):
+        page.once("dialog", lambda dialog, answer=answer: getattr(dialog, answer)())
+        page.click("#over")
+        assert page.evaluate(texts) == [expected, *others]
+        page.reload()
+        assert page.evaluate(texts) == [expected, *others]
 
 
 def test_a_notebook_is_downloaded_with_what_the_student_wrote_and_can_be_marked(page, tmp_path):
@@ -153,18 +150,18 @@ def test_a_notebook_is_downloaded_with_what_the_student_wrote_and_can_be_marked(
 
     page.goto("/")
     source = "import checks\nfrom solutions.part_1 import slope\n\nchecks.slope(slope)  # </script>"
-    [exercise] = [i for i, text in enumerate(page.locator("textarea").all()) if "checks.slope" in text.input_value()]
-    page.locator("textarea").nth(exercise).fill(source)
+    page.locator("textarea").nth(3).fill(source)
     with page.expect_download() as download:
         page.click("#download")
-    name = course.NOTEBOOKS[0].name
-    assert download.value.suggested_filename == name
+    name = download.value.suggested_filename
+    assert name == course.NOTEBOOKS[0].name
     download.value.save_as(tmp_path / name)
     written, stored = (nbformat.read(path, as_version=4) for path in (tmp_path / name, course.NOTEBOOKS[0]))
-    nbformat.validate(written)
     [changed] = [cell for cell, original in zip(written.cells, stored.cells, strict=True) if cell != original]
     assert changed.source == source
     assert mark(tmp_path / name).startswith(f"{name}: 1 of 5 right")
+    page.goto("/part_1.html")
+    assert not page.is_visible("#download")
 
 
 def test_tab_indents_and_after_escape_leaves(page):
@@ -182,10 +179,9 @@ def test_tab_indents_and_after_escape_leaves(page):
             text.press(key)
         assert text.input_value() == expected
     assert page.evaluate(focused) == "TEXTAREA"
-    for keys in ["Escape", "Tab"], ["Shift+Tab", "Escape", "Shift+Tab"]:
-        for key in keys:
-            page.keyboard.press(key)
-        assert page.evaluate(focused) != "TEXTAREA"
+    text.press("Escape")
+    text.press("Shift+Tab")
+    assert page.evaluate(focused) != "TEXTAREA"
 
 
 def test_the_time_of_all_cells_is_told(page):

@@ -14,8 +14,8 @@ from micrograd.support.trees import flat, leaves, mapped
 
 HERE = Path(__file__).parent
 PACKAGE = Path(micrograd.__file__).parent
-
-
+RIGHT: set[str] = set()
+"""The names of the checks that an answer has passed, for `tests.notebooks.mark`."""
 HINTS = {
     r"takes 0 positional arguments but 1 was given": "here it gets the gradient of the result: def _backward(grad)",
     r"_backward\(\) missing 1 required": "each _backward takes its node's gradient: v._backward(v.grad)",
@@ -28,10 +28,6 @@ HINTS = {
 
 class NotYet(Exception):
     """What is wrong with an answer."""
-
-
-RIGHT: set[str] = set()
-"""The names of the checks that an answer has passed, for `tests.notebooks.mark`."""
 
 
 def check(test: Callable, name: str = "") -> Callable:
@@ -136,13 +132,13 @@ def close(a: float, b: float, tolerance: float = 1e-9) -> bool:
 
 def same(what: str, found: float, expected: float) -> None:
     if not close(found, expected):
-        raise NotYet("{} is {}: expected {}".format(what, *apart(found, expected)))
+        raise NotYet(f"{what} is {apart(found, ': expected ', expected)}")
 
 
-def apart(*numbers: float) -> list[str]:
-    """Two numbers with six digits, or with as many as it takes to tell them apart."""
-    texts = ([f"{number:.{digits}g}" for number in numbers] for digits in range(6, 18))
-    return next((pair for pair in texts if pair[0] != pair[1]), [*map(repr, numbers)])
+def apart(found: float, between: str, expected: float) -> str:
+    """Two numbers and what is said between them, with six digits or as many as it takes to tell them apart."""
+    digits = next((n for n in range(6, 17) if f"{found:.{n}g}" != f"{expected:.{n}g}"), 17)
+    return f"{found:.{digits}g}{between}{expected:.{digits}g}"
 
 
 def unread(node: Any) -> str:
@@ -159,11 +155,8 @@ def same_gradients(call: str, answer: Callable, reference: Callable, **numbers: 
     for place, gradient in expected.items():
         if not close(found[place], gradient):
             hint = ": is its way back cut off, by .data or by detach()?" if found[place] == 0 else ""
-            wrong, right = apart(found[place], gradient)
-            raise NotYet(
-                f"the numbers of {call} are right, but the gradient with respect to {place} is {wrong}, where nudging "
-                f"finds {right}{hint}"
-            )
+            numbers = apart(found[place], ", where nudging finds ", gradient)
+            raise NotYet(f"{call} has the right numbers, but the gradient with respect to {place} is {numbers}{hint}")
 
 
 def _gradients(function: Callable, numbers: dict[str, Any]) -> dict[str, float]:
@@ -178,5 +171,5 @@ def row_of(call: str, result: object, size: int) -> list[micrograd.Value]:
     """The result of the call, which has to be a list of that many Values."""
     returned(call, result, (list, tuple), "a list with a Value for each", "is")
     if len(result) != size:
-        raise NotYet(f"{call} has {len(result)} numbers: expected {size}")
+        raise NotYet(f"{call} has the length {len(result)}: expected {size}")
     return [value_of(f"{call}[{i}]", each, verb="is") for i, each in enumerate(result)]

@@ -28,10 +28,8 @@ def _operation(name: str, answer: Callable, kind: type) -> None:
         leads_back(call, node, x=x)
         found = gradient(answer)
         if not close(found, slope):
-            wrong, right = apart(found, slope)
-            raise NotYet(
-                f"at x = {number} the gradient of {name}(x) is {wrong}, but nudging x finds {right}{unread(node)}"
-            )
+            numbers = apart(found, ", but nudging x finds ", slope)
+            raise NotYet(f"at x = {number} the gradient of {name}(x) is {numbers}{unread(node)}")
         if not close(gradient(lambda x: answer(x) * 3), 3 * slope):
             raise NotYet(
                 f"{name}(x) has the right gradient, but {name}(x) * 3 has not: slopes along a path multiply, so what x "

@@ -29,10 +29,7 @@ def memory(answer: Callable) -> None:
         result = result.data
     alive = sum(loss() is not None for loss in made)
     if alive > 1:
-        raise NotYet(
-            f"after a hundred losses, {alive} of them are still in memory: the mean that you return remembers what it "
-            "was computed from"
-        )
+        raise NotYet(f"in the end, {alive} of them are still in memory: the mean remembers what it was computed from")
     if most > 3:
         raise NotYet(f"up to {most} losses are in memory at the same time: something keeps them until the end")
     expected = sum((i - 1.5) ** 2 for i in range(100)) / 100
@@ -50,7 +47,7 @@ def circles(model: Callable) -> None:
     xs, ys = data.circles(200, noise=0.1, rng=99)
     scores = [model(x) for x in xs]
     if isinstance(scores[0], list):
-        raise NotYet(f"the model gives {len(scores[0])} numbers: expected one, a score that is high for class 1")
+        raise NotYet(f"the model gives a list of {len(scores[0])}: expected one number, which is high for class 1")
     zero, half = (sum((x > border) == y for x, y in zip(scores, ys, strict=True)) / len(xs) for border in (0, 0.5))
     if (best := max(zero, half)) < 0.95:
         hint = "that is no better than a guess" if best < 0.6 else "it has learned something, but not the whole ring"

@@ -100,6 +100,5 @@ def penalty(answer: Callable) -> None:
     found.backward()
     for weight, number in zip(weights, numbers, strict=True):
         if not close(weight.grad, 2 * strength * number):
-            raise NotYet(
-                f"the number is right, but the weight {number} gets the gradient {weight.grad:.6g}: was it cut off?"
-            )
+            gradient = f"the weight {number} gets the gradient {weight.grad:.6g}"
+            raise NotYet(f"the number is right, but {gradient}: was it cut off?")

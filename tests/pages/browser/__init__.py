@@ -80,8 +80,9 @@ def build(directory: Path, installed: Path) -> None:
     texts = {path.name: path.read_text(encoding="utf-8") for path in NOTEBOOKS}
     here = {name: json.loads(text) for name, text in texts.items() if "import numpy" not in text}
     glossary = CHECKOUT / "tests" / "notebooks" / "glossary.md"
+    lines = glossary.read_text(encoding="utf-8").splitlines(keepends=True)
     here |= {f"solutions/part_{name[0]}.py": _solutions(name[0]) for name in [*here]}
-    here[glossary.name] = _notebook(("markdown", glossary.read_text(encoding="utf-8")))
+    here[glossary.name] = {"cells": [{"cell_type": "markdown", "source": lines}]}
     for name, notebook in here.items():
         (directory / _address(name)).write_text(page(name, notebook, here.keys()), encoding="utf-8")
     shutil.copy((directory / min(here)).with_suffix(".html"), directory / "index.html")
@@ -90,14 +91,8 @@ def build(directory: Path, installed: Path) -> None:
 def _solutions(part: str) -> Any:
     """The solutions of a part, as a notebook of one cell."""
     source = (CHECKOUT / "tests" / "notebooks" / "solutions" / f"part_{part}.py").read_text(encoding="utf-8")
-    return _notebook(("markdown", f"# Solutions of part {part}"), ("code", source.rstrip()))
-
-
-def _notebook(*cells: tuple[str, str]) -> Any:
-    """A notebook of these cells, each of a kind and with a text."""
-    rest = {"markdown": {"metadata": {}}, "code": {"metadata": {}, "execution_count": None, "outputs": []}}
-    made = [{"cell_type": kind, "source": text, **rest[kind]} for kind, text in cells]
-    return {"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
+    cells = [("markdown", f"# Solutions of part {part}"), ("code", source.rstrip())]
+    return {"cells": [{"cell_type": kind, "source": [text]} for kind, text in cells]}
 
 
 def _address(target: str) -> str:
@@ -108,8 +103,8 @@ def _address(target: str) -> str:
 def page(name: str, notebook: Any, known: Collection[str]) -> str:
     """The notebook of that name as a page, which holds it, too; links lead to the pages of those that are known."""
     cells = [_cell(cell["cell_type"], "".join(cell["source"]), known) for cell in notebook["cells"]]
-    title = "".join(notebook["cells"][0]["source"]).partition("\n")[0].strip("# ")
-    parts = {"TITLE": html.escape(title), "CELLS": "\n".join(cells), "NAME": Path(name).with_suffix(".ipynb").name}
+    title = notebook["cells"][0]["source"][0].strip("# \n")
+    parts = {"TITLE": html.escape(title), "CELLS": "\n".join(cells), "NAME": Path(name).name}
     parts["NOTEBOOK"] = json.dumps(notebook).replace("</", "<\\/")  # or it would end there
     template = (HERE / "page.html").read_text(encoding="utf-8")
     return re.sub("|".join(parts), lambda part: parts[part[0]], template)

@@ -96,7 +96,7 @@ function read() {
 }
 
 function startOver() {
-  if (!confirm("Replace all that you have written on this page with what was there first?")) return;
+  if (!confirm("Discard everything you have written on this page?")) return;
   cells.forEach((cell, i) => {
     localStorage.removeItem(key(i));
     cell.querySelector(".output").replaceChildren();
@@ -156,6 +156,7 @@ cells.forEach((cell, i) => {
 document.querySelector("#all").addEventListener("click", () => cells.forEach(run));
 document.querySelector("#restart").addEventListener("click", start);
 document.querySelector("#over").addEventListener("click", startOver);
+document.querySelector("#download").hidden = !notebook.nbformat; // of the solutions
 document.querySelector("#download").addEventListener("click", download);
 read();
 start();
