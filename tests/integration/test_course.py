@@ -87,13 +87,12 @@ def test_the_command_builds_where_it_is_told(installed, tmp_path, monkeypatch):
     assert (site / "pyodide" / "pyodide.mjs").read_text(encoding="utf-8") == "pyodide.mjs"
 
 
-WORKER = """
+WORKER = """  // shows a page for each cell
 const html = '<iframe src="a.html" width="100%" height="900"></iframe>';
 const answer = { outputs: [{ data: { "text/html": html, "text/plain": "" } }], files: { "a.html": "<p>a</p>" } };
 onmessage = () => postMessage(answer);
 postMessage({ ready: "Python" });
 """
-"""Shows a page for each cell."""
 
 
 @pytest.fixture
@@ -184,8 +183,9 @@ def test_tab_indents_and_after_escape_leaves(page):
     assert page.evaluate(focused) != "TEXTAREA"
 
 
-def test_the_time_of_all_cells_is_told(page):
+def test_the_time_of_all_cells_is_told_and_they_run_where_nothing_may_be_stored(page):
     page.add_init_script("let second = 1; performance.now = () => 1000 * second++;")  # it passes when one looks
+    page.add_init_script("Object.defineProperty(window, 'localStorage', { get() { throw new Error(); } });")
     page.goto("/")
     page.locator("#state", has_text="is ready").wait_for()
     page.click("#all")

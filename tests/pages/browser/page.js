@@ -158,5 +158,6 @@ document.querySelector("#restart").addEventListener("click", start);
 document.querySelector("#over").addEventListener("click", startOver);
 document.querySelector("#download").hidden = !notebook.nbformat; // of the solutions
 document.querySelector("#download").addEventListener("click", download);
-read();
 start();
+fitAll();
+read(); // last, since a browser may be told to store nothing
