@@ -460,12 +460,7 @@ MISTAKES = [
     ("self.grad += grad * other.data", "self.grad += grad * self.data", "*", "the larger b is, the faster"),
     ("            other.grad += grad\n", "            other.grad = grad\n", "+", "the same number twice"),
     ("            self.grad += grad\n", "            self.grad = grad\n", "+", "a has two paths now"),
-    (
-        "            self.grad += grad\n",
-        "            return grad\n",
-        "+",
-        "finds 1: nothing reads what _backward returns",
-    ),
+    ("            self.grad += grad\n", "            return grad\n", "+", "nothing reads what _backward returns"),
     ("            self.grad += grad\n", "            self.grad += 1\n", "+", "multiply by the gradient it is given?"),
     ("(self, other), _backward)", "(self, other))", "+", "a + b has no _backward"),
     ("_backward(grad):\n", "_backward():\n", "+", "it gets the gradient of the result: def _backward(grad)"),
