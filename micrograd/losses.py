@@ -211,7 +211,7 @@ def _normalized(input: Any, op: str) -> list[Any]:
 
 
 def softmax_node(logit: Value, norm: Value, data: Any, op: str) -> Value:
-    """The probability of a logit, or its logarithm, whose number is known; `norm` is the logsumexp of all logits."""
+    """A node for the probability of a logit or its logarithm, `data`; `norm` is the logsumexp of all logits."""
 
     def _backward(grad: Any) -> None:
         share = grad * data if op == "softmax" else grad

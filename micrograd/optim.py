@@ -325,7 +325,7 @@ def check_result(optimizer: Any, result: Any) -> None:
         names = ", ".join(["the parameter", *optimizer.moments])
         raise TypeError(f"the rule of {kind} returns {shown(result)}: expected a tuple of {names}")
     if not all(map(scalar.is_number, result)):
-        raise TypeError(f"the rule of {kind} returns {shown(result)}: expected numbers, as from micrograd.scalar")
+        raise TypeError(f"the rule of {kind} returns {shown(result)}: expected numbers (use micrograd.scalar)")
 
 
 def unique_leaves(parameters: Iterable[Value], *, at_least: int = 0) -> list[Value]:

@@ -54,7 +54,7 @@ class Function:
         if not isinstance(example_args, (tuple, list)):
             one = shown(example_args)
             raise TypeError(f"example_args is {one}: expected a tuple of the function's arguments, such as ({one},)")
-        validation.require_attributes("function", function, ["__call__"], "a function of Values (not forward)")
+        validation.require_attributes("function", function, ["__call__"], "a function of Values (models need __call__)")
         self.options = options
         self._finds_parameters = parameters is None
         if parameters is None:
@@ -222,7 +222,7 @@ class Function:
             if not self._code:
                 note_arguments(error, "example_args", [0.0] * len(shapes) if not any(shapes) else [])
                 if len(shapes) > 1 and all(shapes) and len({shape[0] for shape in shapes}) == 1:
-                    error.add_note("example_args is one example: if these are batches, write the first of each")
+                    error.add_note("example_args is one example: if these are batches, pass the first of each")
                 raise
             is_batch = all(shapes) and tuple([shape[1:] for shape in shapes]) == self._shapes
             hint = "for a batch of examples, call map, as in fast.map(xs, ys); " if is_batch else ""

@@ -52,7 +52,7 @@ class Backend:
 
     @property
     def is_python(self) -> bool:
-        """Whether no C compiler is looked for: a browser has none."""
+        """Whether the code is Python, without a search for a C compiler: a browser has none."""
         return self.name == "python" or (self.name == "auto" and sys.platform == "emscripten")
 
     @classmethod

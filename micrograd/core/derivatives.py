@@ -87,7 +87,7 @@ def derivative(f: Function, argnum: Argnum, compute: Callable[[Call], Any], *, l
                 call = Call(_variable(level), f, argnum, args, options, lifts)
                 found = compute(call)
             for variable in call.variables:
-                variable._is_constant = True  # no parameter of a Module that keeps its input
+                variable._is_constant = True  # else a Module that keeps its input has more parameters
             return found
         finally:
             active_levels.remove(level)

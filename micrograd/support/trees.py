@@ -90,7 +90,7 @@ def flat(tree: Any) -> list[Any]:
 
 
 def _are_numbers(branches: Sequence[Any]) -> bool:
-    """Whether nothing is inside any of these."""
+    """Whether all of these are numbers or Values, so that nothing is inside."""
     return all(issubclass(kind, (float, int, Value)) for kind in {*map(type, branches)})
 
 

@@ -249,7 +249,7 @@ def _checked(model: Any, loss: Any, optimizer: Any, schedule: Any, progress: Any
             require_attributes(name, value, *other)
     parameters = as_list("model.parameters()", model.parameters())
     if not parameters:
-        raise ValueError("the model has no parameters: write Value(0.1) for a number that it is to learn")
+        raise ValueError("the model has no parameters: each number that it learns must be a Value, as in Value(0.1)")
     if isinstance(optimizer, Optimizer) and set(parameters).isdisjoint(optimizer.parameters):
         raise ValueError("the optimizer has none of the model's parameters: create it with model.parameters()")
     for parameter in parameters:

@@ -284,7 +284,7 @@ P = Value(1.0)
     ({"parameters": [P.detach()]}, ValueError, r"parameters holds .*, a constant .*: use Value\(v\.data\)"),
     ({"parameters": MLP(1, [1])}, TypeError, r"parameters is MLP\(.*\): expected a list of Values, such as"),
     ({"finite": 1}, ValueError, "finite is 1: expected True or False"),
-    ({"function": "x*x"}, TypeError, r"function is 'x\*x': expected a function of Values \(not forward\)"),
+    ({"function": "x*x"}, TypeError, r"function is 'x\*x': expected a function of Values \(models need __call__\)"),
     ({"function": lambda x: x["a"]}, TypeError, "not subscriptable"),
     ({"function": lambda x: micrograd.dot([[1.0]] * 3, [x] * 3)}, TypeError, "a Value holds a number .*, not list"),
     *[({"function": lambda x, y=y: y}, TypeError, "the function returns") for y in ("1", None, {1.0}, [{}, "2"])],
@@ -307,11 +307,11 @@ def test_numbers_in_place_of_a_list_of_them_are_told_how_to_come_as_one(function
     micrograd.compile(function, ([0.0, 0.0],))
 
 
-def test_batches_in_place_of_the_example_are_told_to_be_one():
+def test_an_error_says_that_batches_are_no_example():
     neuron = Neuron(2, rng=0)
     with pytest.raises(TypeError) as caught:
         micrograd.compile(lambda x, y: (neuron(x) - y) ** 2, ([[0.0, 0.0], [1.0, 0.0]], [0.5, 1.0]))
-    assert caught.value.__notes__ == ["example_args is one example: if these are batches, write the first of each"]
+    assert caught.value.__notes__ == ["example_args is one example: if these are batches, pass the first of each"]
 
 
 def test_a_batch_in_place_of_an_example_is_answered_with_map():

@@ -219,9 +219,9 @@ LOSSES = {
     "xor": [(0.2499, 0.2501), (0, 0.001)], "circles": [(0.4, 0.5), (0, 0.03)], "relus": [(0.2, 0.23), (0.45, 0.6)],
     "rate": [(0.33, 0.40), (5, 100)], "overfitting": [(0, 0.001), (0.18, 0.22)],
 }  # fmt: skip
-"""Between which numbers the loss is after 3,000 steps, in each part of the lessons."""
+"""The range of the loss after 3,000 steps, for each part of the lessons."""
 SOON = {("circles", 1): (200, 0.15), ("xor", 1): (200, 0.001)}
-"""The steps after which the loss of a part is below a number, where what is said of it says so."""
+"""For the parts whose text says that the loss falls fast: the steps, and a number that the loss is then below."""
 
 
 @pytest.mark.parametrize("name", LESSONS)

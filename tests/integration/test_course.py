@@ -97,7 +97,7 @@ postMessage({ ready: "Python" });
 
 @pytest.fixture
 def page(installed, tmp_path, browser):
-    """A page of a browser; addresses begin where the course is served, with that worker in place of Python."""
+    """A browser page. Addresses are relative to the course, served with that worker in place of Python."""
     site = tmp_path / "site"
     course.build(site, installed)
     (site / "worker.js").write_text(WORKER, encoding="utf-8")
@@ -135,7 +135,7 @@ def test_what_a_student_writes_is_kept_until_they_start_over(page):
     page.locator("textarea").first.fill("1 + 1")
     page.goto("/2_a_network_by_hand.html")
     assert "1 + 1" not in page.evaluate(texts)
-    page.goto("/index.html")  # the first part, too
+    page.goto("/index.html")  # also the first part
     for answer, expected in ("dismiss", "1 + 1"), ("accept", first):
         page.once("dialog", lambda dialog, answer=answer: getattr(dialog, answer)())
         page.click("#over")
@@ -183,8 +183,8 @@ def test_tab_indents_and_after_escape_leaves(page):
     assert page.evaluate(focused) != "TEXTAREA"
 
 
-def test_the_time_of_all_cells_is_told_and_they_run_where_nothing_may_be_stored(page):
-    page.add_init_script("let second = 1; performance.now = () => 1000 * second++;")  # it passes when one looks
+def test_the_page_shows_how_long_all_cells_took_even_where_nothing_may_be_stored(page):
+    page.add_init_script("let second = 1; performance.now = () => 1000 * second++;")  # each look takes one
     page.add_init_script("Object.defineProperty(window, 'localStorage', { get() { throw new Error(); } });")
     page.goto("/")
     page.locator("#state", has_text="is ready").wait_for()

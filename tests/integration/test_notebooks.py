@@ -338,8 +338,8 @@ EXERCISES = {
         ("grad.sum(axis=0)", "grad", "gets the gradients of a whole column"),
         ("b.grad += grad.sum(axis=0)", "b.grad = b.grad + grad", "x.grad has the shape (2, 3) and b.grad (2, 3): exp"),
         ("grad.sum(axis=0)", "grad[0]", "whose gradients are 1 and 10, is 1: expected 11"),
-        ("b.grad +=", "b.grad =", "b.grad for column 0, whose gradients are 1 and 10, is still 11: = in place of +="),
-        ("x.grad +=", "x.grad =", "when the gradients come back again, x.grad where the gradient is 20 is still 20: ="),
+        ("b.grad +=", "b.grad =", "b.grad for column 0, whose gradients are 1 and 10, is still 11: use +="),
+        ("x.grad +=", "x.grad =", "come back again, x.grad where the gradient is 20 is still 20: use +="),
         ("(axis=0)", "(axis=0) * [1, 0, 0]", "b.grad for column 1, whose gradients are 2 and"),
     ],
     "attention": [
@@ -435,12 +435,12 @@ WRONG = [(name, answer, told) for exercise in EXERCISES for name, answer, told i
 @pytest.mark.parametrize(("name", "answer"), RIGHT, ids=[name for name, _ in RIGHT])
 def test_a_right_answer_is_accepted(name, answer, capsys):
     getattr(checks, name)(*answer)
-    assert re.sub(r" With = the gradient at x = 3 would be .*\.", "", capsys.readouterr().out) == "Right.\n"
+    assert re.sub(r" With =, the gradient at x = 3 would be .*\.", "", capsys.readouterr().out) == "Right.\n"
 
 
 def test_a_right_answer_about_accumulation_is_told_the_wrong_gradient(capsys):
     checks.accumulation(part_1.two_paths, Small)
-    assert capsys.readouterr().out == "Right. With = the gradient at x = 3 would be 3, not 6.\n"
+    assert capsys.readouterr().out == "Right. With =, the gradient at x = 3 would be 3, not 6.\n"
 
 
 @pytest.mark.parametrize(("name", "answer", "told"), WRONG, ids=[f"{name}: {told}" for name, _, told in WRONG])
@@ -465,7 +465,7 @@ MISTAKES = [
     ("(self, other), _backward)", "(self, other))", "+", "a + b has no _backward"),
     ("_backward(grad):\n", "_backward():\n", "+", "it gets the gradient of the result: def _backward(grad)"),
     ("_backward(grad):\n", "_backward(grad):\n            other.grad = 0\n", "+", "b has two paths now"),
-    ("(self, other), _b", "(self, other), '+', _b", "+", "were given; this class has no name for the operation"),
+    ("(self, other), _b", "(self, other), '+', _b", "+", "were given; this class takes no name for the operation"),
     ("isinstance(other, Value)", "not isinstance(other, int)", "+", "'float' object has no attribute 'data'"),
     ("(self, other), _b", "(self,), _b", "+", "a + b has operands, but not b: backward() does not find its way to b"),
     ("* other.data, (self, other)", "* other.data, (other,)", "*", "a * b has operands, but not a"),
@@ -595,11 +595,11 @@ def test_a_notebook_is_marked_by_what_is_right_in_it(tmp_path):
 
 
 def written(*sources):
-    """A notebook with these cells, as its file has it."""
+    """The text of a file: a notebook with these cells."""
     return nbformat.writes(nbformat.v4.new_notebook(cells=[*map(nbformat.v4.new_code_cell, sources)]))
 
 
-def test_what_cannot_be_marked_is_named_and_the_others_are_marked(tmp_path, monkeypatch, capsys):
+def test_notebooks_that_cannot_be_marked_are_named_and_the_rest_are_marked(tmp_path, monkeypatch, capsys):
     slow = written("while True: pass", "import checks\nfrom solutions.part_1 import slope", "checks.slope(slope)")
     files = {
         "missing": (None, "not marked: No such file or directory"),

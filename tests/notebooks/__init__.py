@@ -33,7 +33,7 @@ EXECUTED = HERE / "executed"
 ENGINEERING, LECTURE = HERE / "engineering.ipynb", HERE / "lecture.ipynb"
 FROM_PAGES = {ENGINEERING: pages.HERE / "engineering.md", LECTURE: pages.HERE / "karpathy.md"}
 PATIENCE = 300
-"""The seconds that a cell may take."""
+"""How many seconds a cell may take."""
 APART = """\
 import os
 from tempfile import TemporaryDirectory
@@ -81,7 +81,7 @@ def without_outputs(notebook: Any) -> Any:
 def run(notebook: Any, *, allow_errors: bool = False) -> Any:
     """A notebook after its cells have run, in order, beside copies of its checks; its metadata have the files `left`.
 
-    With `allow_errors`, neither a cell that fails nor one that is stopped since it takes too long ends the run.
+    With `allow_errors`, the run goes on after a cell that fails or takes too long.
     """
     search = os.pathsep.join(filter(None, [str(CHECKOUT), os.environ.get("PYTHONPATH")]))
     programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # with this Python as `python`

@@ -25,7 +25,7 @@ LESSONS = {
     "xor": [
         part("XOR, and no hidden neuron: one line. How low can the loss get?",
              ["to 0", "to 0.25", "it rises"],
-             "To 0.25: that is what it costs to answer a half to everything. No straight line separates XOR.",
+             "To 0.25: the loss if every answer is a half. No straight line separates XOR.",
              "none", rate=0.1, data="xor"),
         part("Three hidden neurons: three lines. How low now?",
              ["to 0.25", "to half of that", "towards 0"],

@@ -22,15 +22,15 @@ ASKED = re.compile(r"^(?:\w+ = )?checks\.(\w+)\(", re.MULTILINE)
 
 
 def asked(notebook: Any) -> list[str]:
-    """The names of the checks that a notebook calls, as they are in `checks.answers.RIGHT` if the answers are right."""
+    """The checks that a notebook calls, by the names that `checks.answers.RIGHT` has for them."""
     names = [name for cell in notebook.cells for name in ASKED.findall(cell.source)]
     return [part for name in names for part in ([f"engine {op}" for op in ENGINE] if name == "engine" else [name])]
 
 
 def mark(path: Path) -> str:
-    """How many answers in a notebook are right, of those in the part of the course whose checks it calls.
+    """How many answers in a notebook are right, and which are open, of the part of the course whose checks it calls.
 
-    Raises OSError, ValueError and ValidationError if it cannot be read, DeadKernelError if a cell ends Python.
+    Raises OSError, ValueError and ValidationError if it cannot be read, DeadKernelError if a cell kills Python.
     """
     notebook = read(path)
     names = max(map(asked, map(read, NOTEBOOKS)), key=lambda names: len({*names} & {*asked(notebook)}))

@@ -539,7 +539,7 @@ def test_stderr_is_told_by_default_and_nobody_if_asked(capsys, monkeypatch):
     train(progress=True)
 
 
-def test_a_stream_needs_no_more_than_print_does_such_as_one_in_place_of_stderr(monkeypatch):
+def test_progress_goes_to_any_stream_that_print_can_write_to(monkeypatch):
     log = io.StringIO()
     monkeypatch.setattr(sys, "stderr", SimpleNamespace(write=log.write, flush=log.flush))
     train(epochs=1, progress=True)

@@ -60,7 +60,7 @@ class Graph:
 
     trace: Trace
     shapes: tuple[Shape, ...]  # of each argument
-    shared: Sequence[bool] = ()  # for each argument, whether all examples have the same
+    shared: Sequence[bool] = ()  # for each argument, whether all examples share it
     n_parameters: int = 0
     output_shape: Shape = ()
     outputs: Sequence[int] = ()
@@ -170,7 +170,7 @@ def _trace(
         _check_assigned(table)
         if graph.is_differentiable:
             _differentiate(graph, values[0], nodes, leaves, inputs, table)
-        assign(inputs, "_is_constant", repeat(True))  # no parameter of a Module that keeps its input
+        assign(inputs, "_is_constant", repeat(True))  # else a Module that keeps its input has more parameters
     if trace.refused:  # the function, or one of the user's closures, caught the error
         raise trace.refused
     return list(table.made.values())

@@ -203,7 +203,7 @@ scalar.ZEROS[Symbol] = 0
 
 
 def arguments(symbols: Iterable[Symbol]) -> list[Value]:
-    """Values that stand for arguments, with these numbers: of a class that refuses lookups by them."""
+    """Values that stand for arguments and have these numbers. Only this package may hash them."""
     return [Number._node(ARGUMENT, symbol, (), "", nothing) for symbol in symbols]
 
 
@@ -237,8 +237,8 @@ class Trace:
     def __repr__(self) -> str:
         """A hash of all that it has recorded, the same in every process: the cache finds libraries by it."""
         recorded = {name: x for name, x in vars(self).items() if type(x) in (list, dict, bool)}
-        recorded |= {"slices": repr(self.slices), "loops": repr(self.loops)}  # marshal takes no named tuples
-        return hashlib.sha256(marshal.dumps(recorded, 0)).hexdigest()  # in a third of the time that a text takes
+        recorded |= {"slices": repr(self.slices), "loops": repr(self.loops)}  # marshal cannot write named tuples
+        return hashlib.sha256(marshal.dumps(recorded, 0)).hexdigest()  # a text takes three times as long
 
     def leaf(self, array: str, index: int = 0) -> Symbol:
         """A number from outside."""
@@ -270,7 +270,7 @@ class Trace:
         return [Symbol(self, line) for line in range(first, first + size)]
 
     def array(self, name: str, size: int) -> list[Symbol]:
-        """The numbers of an array from outside, all of them, recorded together and once."""
+        """All numbers of an array from outside, recorded together: call it once for each array."""
         lines = self.extend("leaf", size)
         self.leaves.update(zip(lines, Slice(name, 0, 1, size).places, strict=True))
         return [Symbol(self, line) for line in lines]

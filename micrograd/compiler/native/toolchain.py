@@ -181,12 +181,12 @@ def ahead(work: Callable[[], T]) -> Callable[[], T]:
 def build(
     text: Text, key: str = "", compiler: Compiler | None = None, *, early: bool = False
 ) -> Callable[[], ctypes.CDLL]:
-    """A function that returns the library of a text in C, from the cache or compiled. With a key, another function
-    makes the text if need be: now, in this thread, since several threads that run Python hold one another up (a GPT
-    for 12 lengths of names begins to learn after 0.87 of the time). If `early`, the compiler starts now, too.
+    """Return a function that loads the library of a text in C, from the cache or compiled.
 
-    It raises CompilerError if the compiler rejects the text, or there is no room for the library. `build` raises it if
-    there is no compiler.
+    With a key, `text` is a function. `build` calls it, if the library is not in the cache, in this thread: threads that
+    run Python hold one another up (a GPT for 12 lengths of names begins to learn after 0.87 of the time). If `early`,
+    the compiler starts now, too. Raises CompilerError if there is no compiler; the function that it returns raises it
+    if the compiler rejects the text, or there is no room for the library.
     """
     words, version, native = compiler or require_compiler()
     command = [*words, *FLAGS, *native]
@@ -285,7 +285,7 @@ def _cache_directory() -> Path | None:
 
 @functools.cache
 def _processor() -> str:
-    """A description of this processor that differs from those of processors with other instructions."""
+    """A description of this processor. Processors with other instructions have other descriptions."""
     file = Path("/proc/cpuinfo")
     windows = "model name: " + os.environ.get("PROCESSOR_IDENTIFIER", "")
     lines = file.read_text().splitlines() if file.exists() else [windows]

@@ -26,10 +26,10 @@ ONLY = 'in C it may depend only on the numbers it is given and on options, and c
 class UpdateKernel:
     """The traced update rule of an optimizer, with all options but the learning rate as they are now.
 
-    `trace` is the traced rule, which begins with clipping if the optimizer clips; `results` are its lines for the new
-    parameter and moments. The nodes `before` compute what is the same for all parameters, from the lines in `uniform`,
-    and the nodes of `each` the rest. `moments` are the names of the moments. Anything else that the rule reads is
-    constant.
+    `trace` is the traced rule; it begins with clipping if the optimizer clips. `results` are its lines for the new
+    parameter and moments. The lines in `uniform` are the same for all parameters: the nodes in `before` compute them
+    once, and the nodes in `each` compute the rest. `moments` are the names of the moments. Anything else that the rule
+    reads is constant.
 
     Raises TypeError if the rule does more than return these numbers, or is not the same for each parameter and step.
     """

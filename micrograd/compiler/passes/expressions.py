@@ -205,17 +205,17 @@ Terms = list[tuple[str, Any]]
 class _Merger:
     """The nodes so far, and the lines that wait to become part of another line's node.
 
-    `sums` has the operands of each sum, without the rows of a dot. Something else needs the lines that `stay`.
+    `sums` has the operands of each sum, without the rows of a dot. The lines in `stay` are needed outside sums.
     """
 
     def __init__(self, trace: Trace, sums: Mapping[int, Sequence[int]], stay: set[int]) -> None:
         self.nodes: list[Node] = []
         self.items: dict[int, dict[int, int]] = defaultdict(dict)  # of each row, the lines of its numbers
-        self.conditions: dict[int, tuple[Call, tuple[int, ...]]] = {}  # without a node: the form of each, and its lines
+        self.conditions: dict[int, tuple[Call, tuple[int, ...]]] = {}  # that have no node: their forms and lines
         self.factors: dict[int, tuple[Any, ...]] = {}  # of terms that are products: lines, or columns to add up
         uses = Counter(chain.from_iterable(sums.values()))
         self.sum_of = {line: each for each, of in sums.items() for line in of if uses[line] == 1 and line not in stay}
-        """The sum or difference that alone uses a line."""
+        """For a line that is used once, by a sum or difference: the line of that sum."""
         self._sums: dict[int, Terms] = {}  # the sums that another sum continues
         self._begun = {line: Slice(*place, 1, 1) for line, place in trace.leaves.items() if place[0] in ADDED_TO}
         self._trace, self._stay = trace, stay
@@ -379,7 +379,7 @@ class _Merger:
             self.nodes.append(Node(line, form, (operands,)))
 
     def _operand(self, line: int, decides: bool) -> tuple[Form, tuple[int, ...]]:
-        """The form of an operand, and its lines: of what decides, as a condition, and elsewhere as a number."""
+        """The form of an operand and its lines: a condition if it decides, otherwise a number."""
         if condition := self.conditions.get(line):
             form, read = condition
             return (form if decides else Call("condition", (form,))), read

@@ -8,9 +8,9 @@ If rounds need no state, they may run in any order; in C, in lanes.
 
 If `until` may end a loop, each round first copies its state to the next. It then ends if a number of the state says so.
 
-The passes write the round that runs first, as if there were no other. In it, an array has another name for each stride
-at which the loop reads or writes it, such as "@t7_3@x" where loop t7_ takes every third number of x. So what advances
-alike looks like neighbours in one array, and what does not, like two arrays. The last step turns a name into strides.
+The passes write the round that runs first, as if it were the only one. In it, an array has a name for each stride at
+which the loop reads or writes it, such as "@t7_3@x" where loop t7_ takes every third number of x. So numbers that
+advance alike look like neighbours in one array, others like numbers of two. The last step turns names into strides.
 """
 
 from itertools import chain
@@ -49,7 +49,7 @@ class _Rounds:
         self.node, self.outside, self.its, self.loop = node, layout, node.round, node.round.loop
         self.prefix, self.n = f"{layout.prefix}{node.line}_", len(self.loop.state)
         self.leaves = {line: self._slice("s", i, self.n) for i, line in enumerate(self.loop.state)}
-        self.strided: dict[str, tuple[str, int]] = {}  # the array and the stride that a name in the first round means
+        self.strided: dict[str, tuple[str, int]] = {}  # the array and stride behind each name in that round
         mine = {line for node in self.its.nodes for line in (node.line, *node.items)}  # also if it is a sum outside
         places = {line: place for line, place in layout.items() if line not in mine}
         self.own = Layout(places, f"{self.prefix}t")
@@ -126,13 +126,13 @@ class _Rounds:
         return Slice(place.array, place.base + (place.size - 1) * place.step, -place.step, place.size)
 
     def _at_first(self, place: Slice) -> Place:
-        """Where a number is in the round that runs first, by the name of the array there."""
+        """Where a number is in the round that runs first; the array has its name in that round."""
         name = f"@{self.prefix}{place.step}@{place.array}"
         self.strided[name] = place.array, place.step
         return name, place.base
 
     def _in_loop(self, ref: Ref) -> Ref:
-        """A reference of the first round as one of any round, which the loop moves on by the stride."""
+        """A reference in the first round as one in every round: the loop advances it by the stride."""
         array, stride = self.strided.get(ref.array, (ref.array, 0))
         return Ref(array, ref.base, (stride, *ref.strides))
 

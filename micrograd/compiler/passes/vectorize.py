@@ -45,7 +45,7 @@ class Layout(dict[Any, Place]):
         self.kept: dict[int, dict[int, Slice]] = {}
         self.keeps: dict[int, str] | None = None
         self.shapes: dict[Any, Any] = {}  # of steps, by what they are made of
-        self._known: dict[Column, Slice | None] = {}  # columns, as `whole` returns them
+        self._known: dict[Column, Slice | None] = {}  # what `whole` returns for each column
 
     def places(self, column: Column) -> list[Place]:
         """Where the numbers of a column are."""
@@ -75,7 +75,7 @@ class Layout(dict[Any, Place]):
         return self._known[column]
 
     def stretches(self, columns: Sequence[Column], size: int, items: Sequence[Any] = ()) -> Iterator[list[Any]]:
-        """The parts of columns that advance evenly, and numbers on their own: for each, all columns, like slices.
+        """The parts of columns that advance evenly, and numbers on their own: each column's as a tuple like a Slice.
 
         A column with a single number is one number for all. Numbers whose `items` are None are left out.
         """

@@ -59,8 +59,8 @@ Each has the type of its numbers, and what is written before a statement and aft
 class Writer(Printer):
     """Prints a program as functions in C, of one of KINDS: arithmetic on numbers, or on vectors.
 
-    In a library for one example, loops over neighbouring numbers become calls and vectors. With `checks`, `failed` is
-    set where Python raises an error. After the value of one example, y may have its gradients.
+    In a library for one example, loops over neighbouring numbers become calls and vectors, and y may have the gradients
+    after the value. Except in files and with IEEE errors, `failed` is set where Python raises an error.
     """
 
     def __init__(self, program: Program, precision: Precision, kind: str) -> None:
@@ -190,7 +190,7 @@ def library_source(
     program: Program, precision: Precision = DOUBLE, *, tile: int, threads: int = 1, least: int = 1,
     in_haste: bool = False,
 ) -> str:  # fmt: skip
-    """A library whose function `run` runs a program for many examples, and `room`, the bytes that it needs.
+    """A library: `run` runs a program for many examples, and `room` is how many bytes that takes.
 
     It computes up to `tile` vectors of examples at once, or if that is 0, one example after the other. A tile is
     smaller if its numbers would not stay in the processor's cache, or if the code has many lines and few loops. Up to

@@ -21,13 +21,13 @@ const x = new Float64Array(INPUTS); // one example
 const y = new Float64Array(RESULTS); // its results
 const t = new Float64Array(TEMPORARIES); // intermediate results
 
-// How many examples there are, or are chosen. Throws RangeError if the numbers do not fit the function.
+// How many examples there are, or how many are chosen. Throws RangeError if the numbers do not fit the function.
 function examples(p, xs, g = p, chosen = undefined) {
   const n = inputs ? xs.length / inputs : 1;
   if (p.length === parameters.length && g.length === p.length && n >= 1 && n % 1 === 0) {
     if (!chosen) return n;
     if (chosen.length && chosen.every((k) => k >= 0 && k < n && k % 1 === 0)) return chosen.length;
-    throw new RangeError(`examples ${chosen.slice(0, 9)} of ${n}: choose one or more, which count from 0`);
+    throw new RangeError(`examples ${chosen.slice(0, 9)} of ${n}: choose at least one; they count from 0`);
   }
   const sizes = `${parameters.length} parameters and ${inputs} inputs`;
   if (p.length !== parameters.length) throw new RangeError(`${p.length} parameters for a function of ${sizes}`);
@@ -55,7 +55,7 @@ export function forward(p, xs, ys) {
 
 // PART backward
 /** The mean of the output over the examples in xs, one or several; its gradient by the parameters is added to g.
-    For only some of the examples, `chosen` is an array of their numbers, which count from 0. */
+    To use only some of the examples, pass an array of their numbers as `chosen`; they count from 0. */
 export function backward(p, xs, g, chosen) {
   const n = examples(p, xs, g, chosen);
   let sum = 0;

@@ -107,7 +107,7 @@ def total(parts: Sequence[str]) -> str:
 def assignments(
     start: str, nodes: Sequence[Node], name: Callable[[int], str], templates: Mapping[str, str]
 ) -> list[str]:
-    """The statements that compute some nodes, each with this start."""
+    """Statements that compute nodes, one each; `start` comes before the name, such as "const"."""
     return [f"{start} t{node.line} = {total(terms(node, name, templates))};" for node in nodes]
 
 

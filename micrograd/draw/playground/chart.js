@@ -11,7 +11,7 @@ function roundNumbers(low, high, most) {
   return found;
 }
 
-// Draws examples of one input, those held out as hollow points, and a model's output over that input as a line.
+// Draws examples of one input as points (validation data hollow), and a model's output over that input as a line.
 function drawCurve(place, points, held, line) {
   const width = Math.max(240, place.clientWidth), height = Math.round(0.7 * width), { left, right, top, bottom } = EDGES;
   const scale = (k, from, to) => {

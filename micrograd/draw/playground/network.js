@@ -90,7 +90,7 @@ class Network {
     const side = Math.min(named ? pitch - 20 : pitch - 4, (0.55 * width) / columns.length);
     const wide = this.hasMaps ? side : Math.max(side, Math.min(56, (0.7 * width) / columns.length)); // for six characters
     const height = pitch * fullest + (columns.some((c) => c.length > 16) ? 20 : 6), gap = columns.length > 1 ? (width - wide - 16) / (columns.length - 1) : 0;
-    this.room = wide < 56 ? 4 : 6; // characters of a bias, its minus aside
+    this.room = wide < 56 ? 4 : 6; // characters of a bias, besides its minus sign
     this.pixels = Math.round(Math.max(30, Math.min(72, side))); // along a side of a card's picture
     this.place.style.height = `${height}px`;
     const places = [];

@@ -11,7 +11,7 @@
   const heights = isPlane ? content.rows.map((row) => row[2]) : [];
   const height = heights.reduce((most, x) => Math.max(most, Math.abs(x)), 0) || 1;
 
-  // For one input and targets of any height: the examples to draw, and where the output is computed, to be a line.
+  // For one input and targets that are no classes: the examples to draw, and the inputs at which to compute the curve.
   const isCurve = inputs === 1 && kinds?.length === 0, ROWS = isCurve ? 8 : 20; // of the table
   const some = (rows) => rows.filter((_, i) => i % Math.ceil(rows.length / 400) === 0), plotted = [content.rows, content.validation].map(some);
   const low = Math.min(...plotted[0].map(([x]) => x)), high = Math.max(...plotted[0].map(([x]) => x));
@@ -337,7 +337,7 @@
     const typed = find("#seed").value.trim();
     if (typed === "") return null;
     if (/^\d{1,15}$/.test(typed)) return +typed;
-    showSeed(); // that of the weights, which stay
+    showSeed(); // of the weights, since they stay as they are
     notice("A seed is a whole number, 0 or above. Leave it empty for the weights that Python wrote.");
   };
   // Shows another model. Unless it has been trained, the seed in the field draws its weights, too.
@@ -436,7 +436,7 @@
   function save() {
     const { parameters } = states[now.model].answer;
     if (!parameters.every(Number.isFinite)) return notice("Some parameters are not finite: press Reset before you save.");
-    let filled = 0; // how many nulls of the file: each is in the place of a parameter
+    let filled = 0; // nulls so far: each stands for a parameter
     const file = `${JSON.stringify(models[now.model].file, (_, part) => (part === null ? parameters[filled++] : part))}\n`;
     const address = URL.createObjectURL(new Blob([file], { type: "application/json" }));
     html("a", { href: address, download: "model.json" }).click();
@@ -450,7 +450,7 @@
     find(`#${name}`).onchange = (event) => set(name, Number(event.target.value));
   }
   find("#first").onclick = () => { const seed = readSeed(); if (seed !== undefined) reset(seed); };
-  // In turn: opening a part of a lesson would pause and reset what began before it has ended.
+  // In turn: while a part of a lesson is opening, it would pause and reset what begins.
   find("#play").onclick = () => (now.playing ? pause() : inTurn(play));
   find("#forward").onclick = () => inTurn(() => isReady() && step());
   find("#seed").onchange = find("#first").onclick;

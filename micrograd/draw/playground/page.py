@@ -155,7 +155,7 @@ def _trained(model: Any, optimizer: Any, loss: Any, table: Any, *, is_only: bool
     fast = compile(lambda x, y: loss(model(x), y), (x, y), parameters=parameters, backend="python")
     layers = layers_of(model)
     units = compile(partial(units_and_outputs, model, layers), (x,), parameters=parameters, backend="python")
-    inputs = _inputs(model, layers, x)  # before the model is called with numbers, which take their place if it keeps x
+    inputs = _inputs(model, layers, x)  # before a model that keeps x is called with numbers and keeps them
     part = {
         "title": type(model).__name__ if repr(model) == object.__repr__(model) else f"{model!r:.200}",
         "outputs": len(flat(model(x))),

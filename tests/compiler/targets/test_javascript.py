@@ -226,7 +226,7 @@ def test_numbers_that_do_not_fit_are_refused(tmp_path):
         "RangeError: 0 inputs in all for a function of 9 parameters and 3 inputs an example",
         "RangeError: 2 parameters for a function of 9 parameters and 3 inputs",
         "RangeError: 0 numbers in g for a function of 9 parameters and 3 inputs",
-        *[f"RangeError: examples {some} of 1: choose one or more, which count from 0" for some in ("0,1", -1, 0.5, "")],
+        *[f"RangeError: examples {some} of 1: choose at least one; they count from 0" for some in ("0,1", -1, 0.5, "")],
         True,
     ]
 

@@ -262,7 +262,7 @@ class Plain:
         return self.layers[1](self.layers[0](x)) * self.scale
 
 
-def test_the_input_that_a_model_keeps_is_none_of_its_parameters():
+def test_the_input_that_a_model_keeps_is_not_a_parameter():
     class Keeping(nn.MLP):
         def __call__(self, x):
             self.input = x
@@ -494,7 +494,7 @@ def test_buttons_and_keys_train_step_and_reset(shown):
     tab.fill("#seed", "a seed")
     tab.press("#seed", "Enter")
     assert "A seed is a whole number" in tab.inner_text("#notice")
-    assert tab.input_value("#seed") == seed  # which is still that of the weights
+    assert tab.input_value("#seed") == seed  # still the seed of the weights
 
 
 def test_only_all_examples_are_100_percent(shown):
@@ -638,7 +638,7 @@ def test_data_sets_come_at_a_click_with_noise_and_as_many_points_as_wanted(shown
     assert count_of(tab) == 20
 
 
-def test_the_height_that_has_the_full_colour_is_told(shown):
+def test_the_plane_says_which_height_has_the_full_colour(shown):
     tab = shown(model_of(), losses.mse_loss, XS, [0.1 * i - 1.5 for i in range(20)])
     assert "Blue: the output is above 0, in full colour at 1.5; orange, striped: below." in tab.inner_text("#where")
 
@@ -797,7 +797,7 @@ def test_saved_models_are_read_by_load_or_are_their_parameters(shown, tmp_path):
         assert found == (model.state_dict() if kind == "state dict" else numbers_of(model))
 
 
-def test_the_weight_decay_that_is_chosen_comes_on_top_of_the_optimizer_s(shown):
+def test_a_chosen_weight_decay_comes_on_top_of_what_the_optimizer_has(shown):
     decays = {"0": None, "0.01": optim.AdamW, "0.5": lambda p: optim.SGD(p, weight_decay=0.5)}
     for decay, optimizer in decays.items():
         tab = shown(optimizer=optimizer)
@@ -928,7 +928,7 @@ def test_an_optimizer_is_chosen_with_its_learning_rate_and_trains_as_in_python(s
     tab.click("text=Adam")
     until(tab, "micrograd.learningRate === 0.001")
     assert tab.inner_text("#rule") == "Learning rate of Adam"
-    for setting in ("", "micrograd.learningRate = 0.1;"):  # which stays in another network
+    for setting in ("", "micrograd.learningRate = 0.1;"):  # another network keeps it
         found = after(tab, f"{setting} await micrograd.choose({{hidden: '2'}}); await micrograd.reset(); {PARAMETERS}")
         rate, model = 0.1 if setting else 0.001, Network([2])
         assert found == numbers_of(model)

@@ -194,7 +194,7 @@ def test_a_model_that_cannot_be_compiled_is_asked_point_by_point(pyplot):
 
 
 @pytest.mark.parametrize("between", [lambda output: output, lambda output: output if output > 0 else -output])
-def test_the_points_of_a_plot_that_a_model_keeps_are_none_of_its_parameters(pyplot, between):
+def test_points_of_a_plot_that_a_model_keeps_are_not_parameters(pyplot, between):
     class Keeping(nn.Neuron):
         def __call__(self, x):
             self.input = x

@@ -20,10 +20,10 @@ HINTS = {
     r"takes 0 positional arguments but 1 was given": "here it gets the gradient of the result: def _backward(grad)",
     r"_backward\(\) missing 1 required": "each _backward takes its node's gradient: v._backward(v.grad)",
     r"'NoneType' object is not callable": "a leaf has no _backward",
-    r"__init__\(\) takes from 2 to 4 positional arguments but 5": "this class has no name for the operation",
+    r"__init__\(\) takes from 2 to 4 positional arguments but 5": "this class takes no name for the operation",
     r"must be real number, not \w+": "the number is its .data",
 }
-"""What to say of errors that students meet often, by a part of what Python says."""
+"""Hints for errors that students often meet, by a pattern in Python's message."""
 
 
 class NotYet(Exception):
@@ -31,7 +31,7 @@ class NotYet(Exception):
 
 
 def check(test: Callable, name: str = "") -> Callable:
-    """A test of an answer as a check that prints its verdict; its name is the test's, unless it is given.
+    """Turn a test of an answer into a check that prints its verdict. By default, it has the name of the test.
 
     The test raises NotYet if the answer is wrong, and may return a remark if it is right.
     """
@@ -136,7 +136,7 @@ def same(what: str, found: float, expected: float) -> None:
 
 
 def apart(found: float, between: str, expected: float) -> str:
-    """Two numbers and what is said between them, with six digits or as many as it takes to tell them apart."""
+    """Two numbers with a text between them: with six digits, or as many as it takes to tell them apart."""
     digits = next((n for n in range(6, 17) if f"{found:.{n}g}" != f"{expected:.{n}g}"), 17)
     return f"{found:.{digits}g}{between}{expected:.{digits}g}"
 

@@ -36,7 +36,7 @@ HINTS = {
 """Gradients with respect to a and b that are easy to get wrong in this way, and a hint for each."""
 
 FIRST = ("+", "*")
-"""What it takes to check all others, which are often written with these."""
+"""Others are often written with these, so these are checked first."""
 CORE = {*FIRST, "backward", "**", "tanh"}
 """What the rest of part 2 needs."""
 
@@ -62,7 +62,7 @@ def engine(kind: type) -> type:
 
 
 def _operations(texts: list[str], gradients: Callable | None, kind: type) -> None:
-    """Whether formulas of two numbers give what they give with micrograd's Value, and gradients like it."""
+    """Whether formulas of two numbers have the same results and gradients as with micrograd's Value."""
     formulas = {text: eval(compile(f"lambda a, b: {text}", __file__, "eval")) for text in texts}
     for text, formula in formulas.items():
         node = value_of(text, formula(*map(kind, NUMBERS)), kind)

@@ -105,7 +105,7 @@ def accumulation(answer: Callable, kind: type) -> str:
         if _paths(value_of("g(Value(3.0))", answer(x := Adding(3.0)), kind), x) > 1:
             raise NotYet(f"there are two paths from x, but with = its gradient is {replaced:g}, too, which is right")
         raise NotYet("there is only one path from x to the result, so no gradient ever arrives where one is already")
-    return f"With = the gradient at x = 3 would be {replaced:.6g}, not {right:.6g}."
+    return f"With =, the gradient at x = 3 would be {replaced:.6g}, not {right:.6g}."
 
 
 def _gradient(answer: Callable, own: type, kind: type) -> float:

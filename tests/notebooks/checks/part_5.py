@@ -53,5 +53,5 @@ def bias(answer: Callable, kind: type) -> None:
 
 def _arrives(what: str, found: float, expected: float, times: int) -> None:
     if times == 2 and close(found, expected):
-        raise NotYet(f"when the gradients come back again, {what} is still {found:g}: = in place of +=")
+        raise NotYet(f"after the gradients come back again, {what} is still {found:g}: use += instead of =")
     same(what, float(found) / times, expected)

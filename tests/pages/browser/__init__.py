@@ -101,11 +101,11 @@ def _address(target: str) -> str:
 
 
 def page(name: str, notebook: Any, known: Collection[str]) -> str:
-    """The notebook of that name as a page, which holds it, too; links lead to the pages of those that are known."""
+    """A notebook as a page that also contains it, for download; links to known notebooks lead to their pages."""
     cells = [_cell(cell["cell_type"], "".join(cell["source"]), known) for cell in notebook["cells"]]
     title = notebook["cells"][0]["source"][0].strip("# \n")
     parts = {"TITLE": html.escape(title), "CELLS": "\n".join(cells), "NAME": Path(name).name}
-    parts["NOTEBOOK"] = json.dumps(notebook).replace("</", "<\\/")  # or it would end there
+    parts["NOTEBOOK"] = json.dumps(notebook).replace("</", "<\\/")  # else </script> in a cell ends it
     template = (HERE / "page.html").read_text(encoding="utf-8")
     return re.sub("|".join(parts), lambda part: parts[part[0]], template)
 

@@ -5,7 +5,7 @@ const notebook = JSON.parse(document.querySelector("#notebook").textContent);
 const sources = notebook.cells.filter(({ cell_type: type }) => type === "code"); // of the cells, in order
 const { name } = document.querySelector("#notebook").dataset;
 const waiting = []; // cells to run; the first is running
-let worker, ready, began; // when the first of the cells that run one after the other began
+let worker, ready, began; // `began`: when the first of the waiting cells began
 
 function start() {
   worker?.terminate();
@@ -85,7 +85,7 @@ function fit(text) {
 const fitAll = () => document.querySelectorAll("textarea").forEach(fit);
 window.addEventListener("resize", fitAll);
 
-// What the student has written is kept in the browser: the page may be closed, and Python may crash
+// The browser keeps what a student writes, in case the page is closed or Python crashes
 const key = (i) => `${name} ${sources[i].id}`;
 function read() {
   cells.forEach((cell, i) => {
@@ -115,7 +115,7 @@ function download() {
 
 const insert = (words) => document.execCommand("insertText", false, words); // so that it can be undone
 
-// Tab indents at the cursor, or the selected lines; Shift+Tab goes back
+// Tab indents at the cursor, or indents the selected lines; Shift+Tab undoes one indent
 function indent(text, back) {
   const { selectionStart: start, selectionEnd: end, value } = text;
   if (start === end && !back) return insert("    ");
@@ -156,7 +156,7 @@ cells.forEach((cell, i) => {
 document.querySelector("#all").addEventListener("click", () => cells.forEach(run));
 document.querySelector("#restart").addEventListener("click", start);
 document.querySelector("#over").addEventListener("click", startOver);
-document.querySelector("#download").hidden = !notebook.nbformat; // of the solutions
+document.querySelector("#download").hidden = !notebook.nbformat; // solutions and the glossary are no notebooks
 document.querySelector("#download").addEventListener("click", download);
 start();
 fitAll();
