@@ -93,9 +93,10 @@ class NativeCode:
                 return library_source(made, precision, tile=tile, threads=threads, least=least, in_haste=in_haste)
 
             self._libraries[kind, tile] = build(text, key, early=early)
-        if not (early or isinstance(self._libraries[kind, tile], Library)):
-            self._libraries[kind, tile] = loaded(self._libraries[kind, tile]())
-        return self._libraries[kind, tile]
+        found = self._libraries[kind, tile]
+        if not (early or isinstance(found, Library)):  # of what was found: another thread may have loaded it since
+            found = self._libraries[kind, tile] = loaded(found())
+        return found
 
     def _program(self, kind: CallSpec, for_many: bool) -> Program:
         """The program of libraries that differ in the size of a tile: its passes take longer than printing it."""
