@@ -77,7 +77,7 @@ def in_brief(group: Sequence[Measured]) -> Iterator[str]:
         ends = [dict.fromkeys(map(charts.times, (min(r), max(r)))) if r else () for r in found.values()]
         rows.append([program, *map(" to ".join, ends)])
     yield from lines(rows)
-    yield "\nWe lose here:\n" if behind else "\nWe lose nowhere."
+    yield "\nWe lose here:\n" if behind else "\nThere is no problem on which we are slower."
     yield from behind
 
 
