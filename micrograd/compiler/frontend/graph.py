@@ -199,7 +199,7 @@ def _differentiate(
     }
     gradients.update(begun)
     for x in (*inputs, *leaves):
-        x.grad = begun.get(x, 0)  # what such a backward() has left on an argument is not part of the gradient
+        x.grad = begun.get(x, 0)  # of what such a backward() has left, only a parameter's is part of the gradient
     root = result if isinstance(result, Value) else Value(result)
     with backward_pass(root, (_in_order(nodes, leaves), [*begun]) if trace.keeps else (nodes, leaves)) as ordered:
         root.grad += trace.leaf("seed")
