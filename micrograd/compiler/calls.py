@@ -92,11 +92,11 @@ class Example:
         rooms = [memoryview(precision.zeros(size(shape))) for shape in self.shapes]
         self._slots = [Slot(shape, room, precision) for shape, room in zip(self.shapes, rooms, strict=True)]
         packed = Batch(self.shapes, 1, rooms, precision, (0,) * len(rooms), False)
-        shapes = [graph.output_shape, *([self.shapes[i] for i in kind] if isinstance(kind, tuple) else ())]
+        shapes = (graph.output_shape, *([self.shapes[i] for i in kind] if isinstance(kind, tuple) else ()))
         results = memoryview(precision.zeros(sum(map(size, shapes))))
         if returns_gradients:
             value, gradients = shapes_in(graph.output_shape)
-            shapes = [value, *shapes_in(gradients)]
+            shapes = (value, *shapes_in(gradients))
         self._value, *self._gradients = [Slot(shape, results[part], precision) for part, shape in places(shapes)]
         self.call: Any = code.call(kind, packed, results)
         for i, slot in enumerate(self._slots if isinstance(code, NativeCode) else ()):

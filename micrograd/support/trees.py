@@ -160,9 +160,9 @@ def is_regular(shape: Shape) -> bool:
     return INTS.issuperset(map(type, shape))
 
 
-def shapes_in(shape: Shape) -> Sequence[Shape]:
+def shapes_in(shape: Shape) -> tuple[Shape, ...]:
     """The shapes of the branches of a list or dict."""
-    return [shape[1:]] * shape[0] if type(shape[0]) is int else shape[1:]
+    return (shape[1:],) * shape[0] if type(shape[0]) is int else shape[1:]
 
 
 def size(shape: Shape) -> int:
@@ -186,7 +186,7 @@ def nested(numbers: Any, shape: Shape) -> Any:
     if not shape:
         return float(numbers[0])
     if not is_regular(shape):  # lists and dicts only where the shapes in them differ
-        return _joined(shape[0], [nested(numbers[at], of) for at, of in _parts(shape)])
+        return _joined(shape[0], [nested(numbers[at], of) for at, of in places(shapes_in(shape))])
     if not isinstance(numbers, (array, memoryview)):
         return numbers.reshape(shape)
     if len(shape) == 1:
@@ -198,12 +198,7 @@ def nested(numbers: Any, shape: Shape) -> Any:
 
 
 @lru_cache
-def _parts(shape: Shape) -> list[tuple[slice, Shape]]:
-    """For each branch of this shape, the slice of its numbers among all, and its shape."""
-    return places(shapes_in(shape))
-
-
-def places(shapes: Sequence[Shape]) -> list[tuple[slice, Shape]]:
+def places(shapes: tuple[Shape, ...]) -> list[tuple[slice, Shape]]:
     """For each shape, the slice of its numbers among all, and the shape."""
     ends = accumulate(map(size, shapes), initial=0)
     return list(zip(starmap(slice, pairwise(ends)), shapes, strict=True))
