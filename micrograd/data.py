@@ -147,9 +147,8 @@ class Scaling(NamedTuple):
         numbers = _finite("xs", xs, 1 + is_table - is_one, len(self.mean) if is_table else None)
         if hasattr(xs, "__array_interface__"):
             return change(xs, *self)
-        rows = [numbers] if is_one else numbers
-        found = [[*map(change, row, *self)] if is_table else change(row, *self) for row in rows]
-        return found[0] if is_one else found
+        of_one = (lambda row: [*map(change, row, *self)]) if is_table else (lambda x: change(x, *self))
+        return of_one(numbers) if is_one else [*map(of_one, numbers)]
 
 
 def standardize(xs: Sequence[Any]) -> tuple[Any, Scaling]:

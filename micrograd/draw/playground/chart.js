@@ -11,6 +11,11 @@ function roundNumbers(low, high, most) {
   return found;
 }
 
+function putChart(place, width, height, label, parts) {
+  const attributes = { class: "mg-chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label };
+  place.replaceChildren(svg("svg", attributes, ...parts));
+}
+
 // Draws examples of one input as points (validation data hollow), and a model's output over that input as a line.
 function drawCurve(place, points, held, line) {
   const width = Math.max(240, place.clientWidth), height = Math.round(0.7 * width), { left, right, top, bottom } = EDGES;
@@ -31,9 +36,7 @@ function drawCurve(place, points, held, line) {
     for (const [at, target] of some) parts.push(svg("circle", { class: look, cx: x(at), cy: y(target), r: 3.5 }));
   const d = line.map(([at, output], i) => `${i ? "L" : "M"}${x(at)} ${y(output)}`).join("");
   if (line.every(([, output]) => Number.isFinite(output))) parts.push(svg("path", { class: "mg-line mg-line0", d }));
-  const picture = svg("svg", { class: "mg-chart", viewBox: `0 0 ${width} ${height}`, role: "img" }, ...parts);
-  picture.setAttribute("aria-label", "the model's output over x0, and the examples");
-  place.replaceChildren(picture);
+  putChart(place, width, height, "the model's output over x0, and the examples", parts);
 }
 
 function lossTicks(low, high, isLog) {
@@ -84,8 +87,7 @@ function drawChart(place, lines, marked = []) {
       const d = points.map(([steps, loss], i) => `${i ? "L" : "M"}${x(steps)} ${y(scaled(loss))}`).join("");
       parts.push(svg("path", { class: `mg-line ${style}`, d: points.length > 1 ? d : `${d}h2` }));
     }
-  const picture = svg("svg", { class: "mg-chart", viewBox: `0 0 ${width} ${height}`, role: "img" }, ...parts);
-  picture.setAttribute("aria-label", lines.map(({ name, points }) => `${name}: ${points.length ? text(points.at(-1)[1]) : "none"}`).join(", "));
-  place.replaceChildren(picture);
+  const label = lines.map(({ name, points }) => `${name}: ${points.length ? text(points.at(-1)[1]) : "none"}`).join(", ");
+  putChart(place, width, height, label, parts);
   return isLog && ys.length > 0;
 }

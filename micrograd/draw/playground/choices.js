@@ -65,16 +65,14 @@ class Choices {
     const far = (each) => Math.abs(each.length - now().length) * 1e6 + now().reduce((sum, size, i) => sum + Math.abs(size - (each[i] ?? size)), 0);
     const next = (layer, sign) => sizes.filter((each) => sign * (value(each, layer) - value(now(), layer)) > 0).sort((a, b) => far(a) - far(b))[0];
     const rows = Array.from({ length: most + 1 }, (_, i) => {
-      const layer = i - 1, what = layer < 0 ? "layers" : `units of layer ${i}`, count = html("output", {});
+      const layer = i - 1, what = layer < 0 ? "layers" : `units of layer ${i}`, count = html("output", { ariaLabel: what });
       const buttons = [-1, 1].map((sign) => {
         const onclick = () => {
           const found = next(layer, sign);
           if (found) choose(labels[sizes.indexOf(found)]);
           else this.refused(`This page has networks with ${name} ${labels.join(", ")}. For others, give save_playground more choices.`);
         };
-        const button = html("button", { type: "button", onclick }, sign < 0 ? "−" : "+");
-        button.setAttribute("aria-label", `${sign < 0 ? "fewer" : "more"} ${what}`);
-        return button;
+        return html("button", { type: "button", onclick, ariaLabel: `${sign < 0 ? "fewer" : "more"} ${what}` }, sign < 0 ? "−" : "+");
       });
       const row = html("span", { className: "stepper" }, buttons[0], count, buttons[1]);
       part.append(row);
@@ -83,7 +81,6 @@ class Choices {
         if (row.hidden) return;
         const n = value(now(), layer);
         count.textContent = `${n} ${layer < 0 ? "layer" : "unit"}${n === 1 ? "" : "s"}`;
-        count.setAttribute("aria-label", what);
         buttons.forEach((button, b) => button.setAttribute("aria-disabled", String(!next(layer, 2 * b - 1))));
       };
     });

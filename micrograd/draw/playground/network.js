@@ -60,9 +60,7 @@ class Network {
     this.edges = svg("svg", { "aria-hidden": "true" });
     this.cards = model.units.map(([name], k) => {
       const canvas = html("canvas", {}), inside = html("span", { className: "inside" });
-      const card = html("button", { type: "button", className: "unit" }, canvas, inside);
-      card.setAttribute("aria-label", name);
-      card.setAttribute("aria-pressed", "false");
+      const card = html("button", { type: "button", className: "unit", ariaLabel: name, ariaPressed: "false" }, canvas, inside);
       card.onclick = () => this.press(this.pressed === k ? -1 : k);
       card.onpointerenter = (event) => event.pointerType === "mouse" && this.choose(k);
       card.onpointerleave = () => this.choose(this.pressed);

@@ -260,10 +260,9 @@ class Plane {
     const choices = this.kinds.map((target, kind) => radio(`add ${text(target)}`, target, kind === 0, icon(kind)));
     this.tool = this.kinds.length ? this.kinds[0] : this.height;
     if (!choices.length) {
-      const slider = html("input", { type: "range", min: heights.reduce((a, b) => Math.min(a, b)), max: this.height, step: "any" });
+      const range = { min: heights.reduce((a, b) => Math.min(a, b)), max: this.height, step: "any", value: this.height };
+      const slider = html("input", { type: "range", ...range, ariaLabel: "height of new points" });
       const add = radio("add height ", this.height, true), shown = html("output", {}, text(this.height));
-      slider.value = this.height;
-      slider.setAttribute("aria-label", "height of new points");
       const input = find("input", add);
       input.onchange = slider.oninput = () => {
         this.tool = +slider.value;

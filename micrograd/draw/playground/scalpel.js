@@ -77,10 +77,8 @@ function unitPanel(place, network, unit, scalpel, { cut, setWeight }) {
     place.prepend(button);
   }
   for (const [what, i] of network.weightsOf(unit)) {
-    const input = html("input", { inputMode: "decimal", autocomplete: "off", size: 8 });
-    const hold = html("button", { type: "button", onclick: () => cut("held", i, !scalpel.held.has(i)) });
-    input.setAttribute("aria-label", what);
-    hold.setAttribute("aria-label", `Hold the ${what}`);
+    const input = html("input", { inputMode: "decimal", autocomplete: "off", size: 8, ariaLabel: what });
+    const hold = html("button", { type: "button", ariaLabel: `Hold the ${what}`, onclick: () => cut("held", i, !scalpel.held.has(i)) });
     input.onchange = () => setWeight(i, Number(input.value.trim().replace("−", "-") || NaN));
     refresh.push((parameters) => {
       if (document.activeElement !== input) input.value = text(parameters[i]);
