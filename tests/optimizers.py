@@ -16,47 +16,33 @@ class Row(NamedTuple):
     options: list[dict[str, Any]]  # some of them as they may be set, for which a training run converges
 
 
+def row(kind: type, defaults: dict[str, Any], *options: dict[str, Any]) -> Row:
+    """A row with these options, and none, beside a learning rate of 0.1."""
+    return Row(kind, defaults, [{"learning_rate": 0.1, **each} for each in ({}, *options)])
+
+
+OF_ADAM = {"learning_rate": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.0}
 ROWS = (
-    Row(
-        SGD,
-        {"learning_rate": 1e-3, "momentum": 0.0, "dampening": 0.0, "weight_decay": 0.0, "nesterov": False},
-        [
-            {"learning_rate": 0.1}, {"learning_rate": 0.1, "weight_decay": 0.2},
-            {"learning_rate": 0.1, "momentum": 0.9}, {"learning_rate": 0.1, "momentum": 0.9, "dampening": 0.3},
-            {"learning_rate": 0.1, "momentum": 0.9, "nesterov": True},
-            {"learning_rate": 0.1, "momentum": 0.9, "weight_decay": 0.2},
-            {"learning_rate": 0.1, "momentum": 0.9, "dampening": 0.3, "weight_decay": 0.2},
-            {"learning_rate": 0.1, "momentum": 0.9, "weight_decay": 0.2, "nesterov": True},
-            {"learning_rate": 0.1, "clip_grad_norm": 0.05},
-        ],
+    row(
+        SGD, {"learning_rate": 1e-3, "momentum": 0.0, "dampening": 0.0, "weight_decay": 0.0, "nesterov": False},
+        {"weight_decay": 0.2}, {"momentum": 0.9}, {"momentum": 0.9, "dampening": 0.3},
+        {"momentum": 0.9, "nesterov": True}, {"momentum": 0.9, "weight_decay": 0.2},
+        {"momentum": 0.9, "dampening": 0.3, "weight_decay": 0.2},
+        {"momentum": 0.9, "weight_decay": 0.2, "nesterov": True}, {"clip_grad_norm": 0.05},
     ),
-    Row(
-        Adam,
-        {"learning_rate": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.0},
-        [
-            {"learning_rate": 0.1}, {"learning_rate": 0.1, "betas": (0.5, 0.75)},
-            {"learning_rate": 0.1, "betas": (0.0, 0.0)}, {"learning_rate": 0.1, "eps": 0.1},
-            {"learning_rate": 0.1, "weight_decay": 0.2}, {"learning_rate": 0.1, "eps": 0.1, "clip_grad_norm": 0.05},
-        ],
+    row(
+        Adam, OF_ADAM, {"betas": (0.5, 0.75)}, {"betas": (0.0, 0.0)}, {"eps": 0.1}, {"weight_decay": 0.2},
+        {"eps": 0.1, "clip_grad_norm": 0.05},
     ),
-    Row(
-        AdamW,
-        {"learning_rate": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 1e-2},
-        [
-            {"learning_rate": 0.1},
-            {"learning_rate": 0.1, "weight_decay": 0.0},
-            {"learning_rate": 0.1, "betas": (0.5, 0.75), "eps": 0.1, "weight_decay": 0.2, "clip_grad_norm": 0.05},
-        ],
+    row(
+        AdamW, OF_ADAM | {"weight_decay": 1e-2}, {"weight_decay": 0.0},
+        {"betas": (0.5, 0.75), "eps": 0.1, "weight_decay": 0.2, "clip_grad_norm": 0.05},
     ),
-    Row(
+    row(
         RMSprop,
         {"learning_rate": 1e-2, "alpha": 0.99, "eps": 1e-8, "weight_decay": 0.0, "momentum": 0.0, "centered": False},
-        [
-            {"learning_rate": 0.1},
-            {"learning_rate": 0.1, "alpha": 0.0},
-            {"learning_rate": 0.1, "alpha": 0.5, "eps": 0.1, "centered": True},
-            {"learning_rate": 0.1, "momentum": 0.5, "eps": 0.1, "clip_grad_norm": 0.05},
-            {"learning_rate": 0.1, "alpha": 0.5, "eps": 0.1, "weight_decay": 0.2, "momentum": 0.9},
-        ],
+        {"alpha": 0.0}, {"alpha": 0.5, "eps": 0.1, "centered": True},
+        {"momentum": 0.5, "eps": 0.1, "clip_grad_norm": 0.05},
+        {"alpha": 0.5, "eps": 0.1, "weight_decay": 0.2, "momentum": 0.9},
     ),
 )  # fmt: skip

@@ -54,59 +54,6 @@ OF_NOISE = {
 }
 
 
-def running_mean(model, hidden):
-    model.mean = 0.9 * model.mean + 0.1 * hidden[0].data
-    return [h - model.mean for h in hidden]
-
-
-def running_mean_of_values(model, hidden):
-    model.kept = [*model.kept[-1:], hidden[0]]
-    return [h - model.kept[0] for h in hidden]
-
-
-def counter_in_a_dict(model, hidden):
-    model.counts["calls"] = model.counts.get("calls", 0) + 1
-    return [h * model.counts["calls"] for h in hidden]
-
-
-def begun_at_first(model, hidden):
-    if not hasattr(model, "first"):
-        model.first = hidden[0].data
-    model.kept.append(hidden[0].data)
-    return [h - model.first - sum(model.kept) for h in hidden]
-
-
-def means_for_later(model, hidden):
-    model.means += [h.data for h in hidden]
-    return hidden
-
-
-def running_mean_for_later(model, hidden):
-    model.mean = 0.9 * model.mean + 0.1 * hidden[0].data
-    return hidden
-
-
-def running_mean_in_a_value(model, hidden):
-    model.running.data = 0.9 * model.running.data + 0.1 * scalar.innermost(hidden[0])
-    return hidden
-
-
-def weights_that_decay(model, hidden):
-    for weight in model.below.parameters():
-        weight.data *= 0.99
-    return hidden
-
-
-def calls_of_a_neuron_for_later(model, hidden):
-    model.above.calls += 1
-    return hidden
-
-
-def a_sign_for_later(model, hidden):
-    model.calls = 1 - model.calls
-    return hidden
-
-
 class Counts(dict):
     """Adds what it is updated with to its counts, and has its keys as attributes."""
 
@@ -117,29 +64,60 @@ class Counts(dict):
             self[key] = self.get(key, np.int64(0)) + count
 
 
-def counts_of_numpy_for_later(model, hidden):
+def keeping(keep, use=lambda model, hidden: hidden):
+    """What a network does that keeps something of each call, and then uses it, or nothing yet."""
+
+    def between(model, hidden):
+        keep(model, hidden)
+        return use(model, hidden)
+
+    return between
+
+
+def to_mean(model, hidden):
+    model.mean = 0.9 * model.mean + 0.1 * hidden[0].data
+
+
+def to_counts(model, hidden):
     model.counts = model.counts or Counts()
     model.counts.update({"calls": 1})
     model.numbers.append(1.0)
-    return hidden
 
 
-def rarely(model, hidden):
-    """Return other numbers from the fourth call on: the one that is traced."""
-    model.calls += 1
-    return [h * (1.0 if model.calls <= 3 * len(XS) else 2.0) for h in hidden]
+CHANGING = OF_NOISE | {
+    "a running mean": keeping(to_mean, lambda model, hidden: [h - model.mean for h in hidden]),
+    "a running mean for later": keeping(to_mean),
+    "a mean of Values": keeping(
+        lambda model, hidden: setattr(model, "kept", [*model.kept[-1:], hidden[0]]),
+        lambda model, hidden: [h - model.kept[0] for h in hidden],
+    ),
+    "means in an array": keeping(lambda model, hidden: model.means.__iadd__([h.data for h in hidden])),
+    "a mean in a Value": keeping(
+        lambda model, hidden: setattr(model.running, "data", model.running.data + scalar.innermost(hidden[0]))
+    ),
+    "weights that decay": keeping(
+        lambda model, hidden: [setattr(weight, "data", weight.data * 0.99) for weight in model.below.parameters()]
+    ),
+    "calls of a neuron": keeping(lambda model, hidden: setattr(model.above, "calls", model.above.calls + 1)),
+    "a sign": keeping(lambda model, hidden: setattr(model, "calls", 1 - model.calls)),
+    "counts of NumPy": keeping(to_counts),
+    "a number unless traced": lambda model, hidden: [h * (1.0 if type(h.data) is float else 2.0) for h in hidden],
+    "from the fourth call on, the one that is traced": keeping(
+        lambda model, hidden: setattr(model, "calls", model.calls + 1),
+        lambda model, hidden: [h * (1.0 if model.calls <= 3 * len(XS) else 2.0) for h in hidden],
+    ),
+    "a counter in a dict": keeping(
+        lambda model, hidden: model.counts.update(calls=model.counts.get("calls", 0) + 1),
+        lambda model, hidden: [h * model.counts["calls"] for h in hidden],
+    ),
+    "what the first call began": keeping(
+        lambda model, hidden: [vars(model).setdefault("first", hidden[0].data), model.kept.append(hidden[0].data)],
+        lambda model, hidden: [h - model.first - sum(model.kept) for h in hidden],
+    ),
+}
 
 
-def unless_traced(model, hidden):
-    return [h * (1.0 if type(h.data) is float else 2.0) for h in hidden]
-
-
-OF_MEANS = [running_mean, running_mean_of_values, running_mean_for_later, means_for_later, running_mean_in_a_value]
-OF_MEANS += [weights_that_decay, calls_of_a_neuron_for_later, a_sign_for_later, counts_of_numpy_for_later]
-OF_OTHERS = [unless_traced, rarely, counter_in_a_dict, begun_at_first]
-
-
-@pytest.mark.parametrize("between", [*OF_NOISE.values(), *OF_MEANS, *OF_OTHERS])
+@pytest.mark.parametrize("between", CHANGING.values(), ids=CHANGING)
 def test_a_model_that_is_not_the_same_each_time_is_trained_eagerly(between, backend, caplog):
     same(setting(between), backend)  # the trial leaves nothing behind
     [message] = caplog.messages
