@@ -209,6 +209,8 @@ def test_a_function_may_have_no_arguments_or_no_parameters(backend):
     fast = micrograd.compile(lambda: p * p, (), parameters=[p], backend=backend)
     assert (fast(), fast.map(), fast.backward(), p.grad) == (9.0, [9.0], 9.0, 6.0)
     assert fast.value_and_grad() == (9.0, ())
+    with fast.training(SGD([p], 0.25)) as step:
+        assert [step(), step(), p.data] == [9.0, 2.25, 0.75]
     fast = micrograd.compile(lambda x: x * x, (1.0,), backend=backend)
     assert (fast(3.0), fast.map([3.0, 4.0]), fast.value_and_grad(3.0)) == (9.0, [9.0, 16.0], (9.0, 6.0))
     assert (fast.parameters, fast.backward([3.0, 4.0])) == ([], 12.5)

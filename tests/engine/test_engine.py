@@ -113,21 +113,13 @@ class TestANode:
             assert [operand.data for operand in result._prev] == [a, b]
             assert result._op == operation.name.split()[1]
 
-    def test_fused_operations_take_any_iterable(self):
+    def test_sums_take_any_iterable_and_add_from_left_to_right_and_the_sum_of_nothing_is_zero(self):
         assert dot((x for x in (1.0, 2.0)), iter([3.0, 4.0])).data == 11.0
         assert sum(Value(x) for x in (1.0, 2.0)).data == 3.0
         assert mean({"a": 1.0, "b": 2.0}.values()).data == 1.5
-
-    def test_the_sum_of_nothing_is_zero(self):
-        assert sum([]).data == 0.0
-        assert dot([], []).data == 0.0
-        assert dot([], [], 1.5).data == 1.5
-
-    def test_sums_add_from_left_to_right_on_every_python(self):
-        numbers = [1.0, 1e100, 1.0, -1e100]
-        assert sum(numbers).data == 0.0
-        assert mean(numbers).data == 0.0
-        assert dot(numbers, [1.0] * 4).data == 0.0
+        assert [sum([]).data, dot([], []).data, dot([], [], 1.5).data] == [0.0, 0.0, 1.5]
+        numbers = [1.0, 1e100, 1.0, -1e100]  # which Python's own sum adds exactly since 3.12
+        assert [sum(numbers).data, mean(numbers).data, dot(numbers, [1.0] * 4).data] == [0.0] * 3
 
     @pytest.mark.usefixtures("two_derivatives")
     def test_promoted_values_are_nodes_of_one_level(self):
@@ -167,13 +159,13 @@ class TestNumericalStability:
         assert grad(grad(lambda x: x**1))(x) == 0.0
         assert grad(grad(grad(lambda x: x**2)))(x) == 0.0
 
-    def test_beside_a_varying_exponent_of_0_a_base_counts(self):
+    def test_beside_a_varying_exponent_of_0_a_base_counts_even_if_its_inverse_is_too_large(self):
         assert hessian(lambda p: p[0] ** p[1])([2.0, 0.0])[0] == [0.0, 0.5]
+        assert gradients(operator.pow, 1e-309, 0.0) == [0.0, math.log(1e-309)]
 
-    @pytest.mark.parametrize(
-        ("nested", "e", "slope"),
-        [(1, 0.0, 0.5), (2, 0.0, -0.25), (2, 1.0, 0.5), (3, 0.0, 0.25), (3, 1.0, -0.25), (3, 2.0, 1.0)],
-    )
+    @pytest.mark.parametrize(("nested", "e", "slope"), [
+        (1, 0.0, 0.5), (2, 0.0, -0.25), (2, 1.0, 0.5), (3, 0.0, 0.25), (3, 1.0, -0.25), (3, 2.0, 1.0),
+    ])  # fmt: skip
     def test_a_derivative_by_the_exponent_goes_through_those_by_the_base(self, nested, e, slope):
         def by_base(e):
             derivative = lambda x: x**e  # noqa: E731
@@ -211,13 +203,16 @@ class TestBackward:
         y.backward()
         assert x.grad == 2.0**1000
 
-    @pytest.mark.usefixtures("no_collector")  # only for speed
-    def test_a_long_chain_does_not_recurse(self):
+    @pytest.mark.usefixtures("no_collector")
+    def test_a_long_chain_does_not_recurse_nor_does_freeing_it(self):
         x = y = Value(1.0)
         for _ in range(50_000):
             y = y + x
         y.backward()
         assert (y.data, x.grad) == (50_001.0, 50_001.0)
+        first = weakref.ref(x)
+        del x, y
+        assert first() is None
 
     @pytest.mark.parametrize("closure", [lambda: None, lambda grad, more: None], ids=["none", "two"])
     def test_a_closure_that_does_not_take_the_gradient_is_told_what_it_takes(self, closure):
@@ -347,15 +342,6 @@ class TestMemory:
         assert [ref() for ref in alive if ref() is not None] == []
         assert gc.collect() == 0
 
-    @pytest.mark.usefixtures("no_collector")
-    def test_dropping_a_long_chain_does_not_recurse(self):
-        y = Value(0.0)
-        ref = weakref.ref(y)
-        for _ in range(50_000):
-            y = y.relu()
-        del y
-        assert ref() is None
-
 
 class TestErrors:
     """The table of bad input: what is done with a Value of `data`, what is raised, and that nothing changed."""
@@ -453,11 +439,8 @@ class TestComparisons:
         assert [*comparisons, *reflected] == [True] * 12
         assert contrary == [False] * 6
         assert {type(answer) for answer in comparisons + reflected + contrary} == {bool}
-
-    def test_nan_is_unequal_to_itself(self):
-        v = Value(NAN)
-        assert not v == v  # noqa: SIM201
-        assert v != v
+        nan = Value(NAN)
+        assert [nan == nan, nan != nan] == [False, True]
 
     @pytest.mark.parametrize("other", [None, "2", [2.0], object()])
     def test_a_value_is_unequal_to_anything_but_a_number(self, other):
@@ -551,18 +534,11 @@ class TestGradientsOfLeaves:
         assert v.grad == 0.0
         assert w.grad is grad
 
-    def test_the_derivative_of_a_power_of_0_exists_where_the_inverse_is_too_large(self):
-        x, y = Value(1e-309), Value(0.0)
-        (x**y).backward()
-        assert (x.grad, y.grad) == (0.0, math.log(1e-309))
-
     @pytest.mark.parametrize(
         ("a", "b", "slope"), [(5.5, -INF, 1.0), (-5.5, INF, 1.0), (5.5, INF, 0.0), (-5.5, -INF, 0.0), (-5.5, 2.0, 3.0)]
     )
     def test_the_derivative_of_a_remainder_by_the_divisor_is_the_floor_of_the_quotient(self, a, b, slope):
-        x, y = Value(a), Value(b)
-        (x % y).backward()
-        assert (x.grad, y.grad) == (1.0, slope)
+        assert gradients(operator.mod, a, b) == [1.0, slope]
 
 
 @pytest.fixture
@@ -856,7 +832,5 @@ def test_a_value_that_is_too_long_to_show_ends_in_dots_after_a_whole_item(value,
     assert len(text) <= 80
 
 
-@pytest.mark.parametrize("number", [2.0, 3, Fraction(1, 3)])
-def test_an_item_is_the_number_without_the_graph(number):
-    item = (Value(number) * 1).item()
-    assert (item, type(item)) == (number, type(number))
+def test_an_item_is_the_number_without_the_graph():
+    assert repr([(Value(number) * 1).item() for number in (2.0, 3, THIRD)]) == "[2.0, 3, Fraction(1, 3)]"

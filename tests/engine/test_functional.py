@@ -250,10 +250,9 @@ def test_threads_and_tasks_each_nest_on_their_own():
     assert [*found, *asyncio.run(tasks())] == [expected] * 6
 
 
-@pytest.mark.parametrize(
-    "use",
-    [lambda x, y: y**x, lambda x, y: sum([x, y]), lambda x, y: grad(lambda z: y)(1.0) * y * x, lambda x, y: Value(y)],
-)
+@pytest.mark.parametrize("use", [
+    lambda x, y: y**x, lambda x, y: sum([x, y]), lambda x, y: grad(lambda z: y)(1.0) * y * x, lambda x, y: Value(y),
+])  # fmt: skip
 def test_a_value_kept_from_a_derivative_that_has_ended_is_no_use_outside(use):
     kept, x = [], Value(2.0)
     grad(lambda y: kept.append(x * y) or y)(3.0)
@@ -570,12 +569,9 @@ def test_gradcheck_sees_a_wrong_gradient_of_every_operation(operation):
 
 
 @pytest.mark.parametrize(("f", "x"), [
-    (lambda x: 1 / x.erf(), 0.01), (lambda x: 1 / x.erf(), 1e-9),
-    (lambda x: 1 / x, 1e-15), (lambda x: 1 / x, -1e-9),
-    (lambda x: x.log(), 1e-300),
-    (lambda x: x.acosh(), 1 + 2**-30), (lambda x: x / 3 + x.sigmoid() + 2.0**x, 1e-308),
-    (lambda x: x / 3 + x.log(), 1e300),
-    (lambda x: (-((1000 * x) ** 2)).exp(), 5e-4),
+    (lambda x: 1 / x.erf(), 0.01), (lambda x: 1 / x.erf(), 1e-9), (lambda x: 1 / x, 1e-15), (lambda x: 1 / x, -1e-9),
+    (lambda x: x.log(), 1e-300), (lambda x: x.acosh(), 1 + 2**-30), (lambda x: x / 3 + x.sigmoid() + 2.0**x, 1e-308),
+    (lambda x: x / 3 + x.log(), 1e300), (lambda x: (-((1000 * x) ** 2)).exp(), 5e-4),
     (lambda x: x.relu() + abs(x) + x.clip(-1, 0.02), 0.01), (lambda x: x.relu() + x.clip(-1, 1e-13), -1e-12),
     (lambda x: 1 / x, 1e-100), (lambda x: x.lgamma(), 1e-8), (lambda x: (x * x.cos()).gelu(), 866.0),
     (lambda x: (x + 1e9) - 1e9 + 0.0, 0.3), (lambda x: x * x + 1 / (2 * (x + math.inf)), 2.0),

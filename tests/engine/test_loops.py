@@ -8,6 +8,7 @@ from tests.helpers import Table
 
 def test_the_state_goes_from_round_to_round_and_ys_are_collected():
     assert scan(lambda s, x: (s + x, s * x), 1, [2, 3, 4]) == (10, [2, 9, 24])
+    assert scan(lambda s, x: (2 * s, x), 1, length=5) == (32, [None] * 5)
 
 
 def test_states_and_xs_may_be_nested():
@@ -17,10 +18,6 @@ def test_states_and_xs_may_be_nested():
     xs, sums = {"a": [[1], [2]], "b": [3, 4]}, {"sum": 11, "last": [4]}
     assert scan(step, {"sum": 0, "last": [0]}, xs) == (sums, [None, None])
     assert scan(lambda s, row: (s + row[0] * row[1], None), 0.0, Table([[1.0, 3.0], [2.0, 4.0]]))[0] == 11.0
-
-
-def test_without_xs_length_says_how_many_rounds():
-    assert scan(lambda s, x: (2 * s, x), 1, length=5) == (32, [None] * 5)
 
 
 @pytest.mark.parametrize("nothing", [{"xs": []}, {"length": 0}, {"xs": {"a": [], "b": []}}])

@@ -112,10 +112,9 @@ def shares(x):
     return [a / whole for a in x]
 
 
-@pytest.mark.parametrize(
-    ("function", "each"),
-    [(chain, 8 * 100), (lambda x: chain(x)[:1], 8 * 100), (sum_and_squares, 5 * 60), (shares, 3 * 60 * 60)],
-)
+@pytest.mark.parametrize(("function", "each"), [
+    (chain, 8 * 100), (lambda x: chain(x)[:1], 8 * 100), (sum_and_squares, 5 * 60), (shares, 3 * 60 * 60),
+])  # fmt: skip
 def test_derivatives_are_carried_in_the_direction_of_less_work(function, each):
     """So that the operations are some for each link, or for each number in the matrix."""
     x = [0.1 * i for i in range(1, 61)]

@@ -155,10 +155,7 @@ def textbook_logsumexp(xs):
     (lambda xs: cross_entropy(xs, 1, **SMOOTHED), lambda xs: MASS * textbook_logsumexp(xs)),
     *[(lambda xs, k=k: log_softmax(xs)[k], lambda xs: -textbook_logsumexp(xs)) for k in range(4)],
     (lambda xs: softmax(xs)[1], lambda xs: (xs[1] - textbook_logsumexp(xs)).exp()),
-    (
-        lambda xs: binary_cross_entropy_with_logits(xs[1], xs[0]),
-        lambda xs: (1 + xs[1].exp()).log() - xs[0] * xs[1],
-    ),
+    (lambda xs: binary_cross_entropy_with_logits(xs[1], xs[0]), lambda xs: (1 + xs[1].exp()).log() - xs[0] * xs[1]),
 ])  # fmt: skip
 def test_second_derivatives_are_those_of_the_formulas_up_to_linear_terms(f, textbook):
     for row, expected in zip(hessian(f)(LOGITS["ordinary"]), hessian(textbook)(LOGITS["ordinary"]), strict=True):

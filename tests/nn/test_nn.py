@@ -140,16 +140,14 @@ def test_an_activation_may_be_any_function_and_another_one_later():
 def test_a_layer_gives_the_outputs_of_its_neurons_and_one_output_is_no_list():
     layer = Layer(2, 3, rng=0)
     assert [o.data for o in layer([1.0, 2.0])] == [neuron([1.0, 2.0]).data for neuron in layer.neurons]
+    narrow = MLP(2, [1, 1, 2], rng=0)  # with a single output between layers
+    first, second, third = narrow.layers
+    assert [o.data for o in narrow([1.0, 2.0])] == [o.data for o in third([second([first([1.0, 2.0])])])]
     assert isinstance(Layer(2, 1)([1.0, 2.0]), Value)
     assert isinstance(MLP(2, [3, 1])([1.0, 2.0]), Value)
     assert isinstance(MLP(2, [3, 2])([1.0, 2.0]), list)
-
-
-def test_a_hidden_layer_of_one_neuron_works():
-    model = MLP(2, [1, 1, 2], rng=0)
-    first, second, third = model.layers
-    expected = third([second([first([1.0, 2.0])])])
-    assert [o.data for o in model([1.0, 2.0])] == [o.data for o in expected]
+    leaves = {id(leaf) for output in layer([1.0, 2.0]) for leaf in output._topological_order()[1]}
+    assert len(leaves) == 3 * 3 + 2  # each input becomes a leaf once
 
 
 @each_with_inputs
@@ -186,12 +184,6 @@ def test_inputs_that_do_not_fit_say_what_was_expected(module, x, error, message)
 def test_several_arguments_are_no_list_of_inputs():
     with pytest.raises(ValueError, match=r"takes a list of length 3, such as \[0.0, 0.0, 0.0\], not 3 arguments$"):
         MLP(3, [4, 1])(1, 2, 3)
-
-
-def test_a_layer_turns_numbers_into_leaves_once():
-    outputs = Layer(2, 3)([1.0, 2.0])
-    leaves = {id(leaf) for output in outputs for leaf in output._topological_order()[1]}
-    assert len(leaves) == 3 * 3 + 2
 
 
 def test_a_network_reads_well_and_says_its_size():
@@ -549,21 +541,17 @@ def document(content, **changes):
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("", "Expecting value"),
-    ("null", "not written by nn.save"),
+    ("", "Expecting value"), ("null", "not written by nn.save"),
     (document(None, format="other"), "not written by nn.save"),
-    (document(None, version=2), "not written by nn.save of this version"),
-    (neuron() + "{}", "Extra data"),
-    ("[" * 200_000, "recursion"),
-    (document(None), "model is None: expected Neuron, Layer, MLP or Embedding"),
+    (document(None, version=2), "not written by nn.save of this version"), (neuron() + "{}", "Extra data"),
+    ("[" * 200_000, "recursion"), (document(None), "model is None: expected Neuron, Layer, MLP or Embedding"),
     (neuron(type="os.system"), "expected Neuron, Layer, MLP or Embedding"),
     (neuron(nin=10**9), "expected Neuron, Layer, MLP or Embedding"),
     (document({"type": "MLP", "layers": []}), r"model.layers is \[\]: expected a list"),
     (document({"type": "MLP", "layers": [{"type": "MLP", "layers": []}]}), "layers.0 is .*: expected a Layer"),
     (neuron(activation="__import__"), "activation is '__import__': expected a name from ACTIVATIONS"),
     (neuron(w=[1.0, "x" * 100_000]), "model.w.1 is 'xxx.*: expected a finite float"),
-    (neuron(b=True), "model.b is True: expected a finite float"),
-    (neuron().replace("0.5", "1e999"), "model.b is inf"),
+    (neuron(b=True), "model.b is True: expected a finite float"), (neuron().replace("0.5", "1e999"), "model.b is inf"),
     (neuron().replace("0.5", "9" * 100_000), "model.b is inf"),
     (document({"type": "Embedding", "w": [[1.0], [None]]}), "model.w.1.0 is None: expected a finite float"),
 ])  # fmt: skip

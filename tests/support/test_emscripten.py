@@ -48,12 +48,9 @@ class TestInABrowser:
         assert [node for node in nodes if node() is not None] == []
 
     @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
-    def test_a_value_that_cannot_be_made_is_freed_without_a_word(self):
+    def test_a_value_that_cannot_be_made_and_a_trace_with_rows_are_freed_without_a_word(self):
         with pytest.raises(TypeError, match="a Value holds a number"):
             Value("2")
-
-    @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
-    def test_a_trace_with_rows_is_freed_without_a_word(self):
         ws = [Value(1.0), Value(2.0), Value(3.0)]
         fast = micrograd.compile(lambda xs: dot(ws, xs), ([1.0, 1.0, 1.0],), parameters=ws, backend="python")
         assert fast([1.0, 2.0, 3.0]) == 14.0

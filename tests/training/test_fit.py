@@ -327,10 +327,8 @@ class Forward(nn.Module):
 
 @pytest.mark.parametrize(("options", "kind", "message"), [
     ({"model": type("Fixed", (Line,), {"parameters": lambda self: []})()}, ValueError, "no parameters"),
-    ({"xs": [], "ys": []}, ValueError, "xs is empty"),
-    ({"xs": XS[:-1]}, ValueError, "not 11 and 12"),
-    ({"epochs": 0}, ValueError, "epochs is 0"),
-    ({"batch_size": 0}, ValueError, "batch_size is 0"),
+    ({"xs": [], "ys": []}, ValueError, "xs is empty"), ({"xs": XS[:-1]}, ValueError, "not 11 and 12"),
+    ({"epochs": 0}, ValueError, "epochs is 0"), ({"batch_size": 0}, ValueError, "batch_size is 0"),
     ({"validation": ([], [])}, ValueError, r"^validation\[0\] is empty"),
     ({"validation": [(1, 2)]}, ValueError, r"validation is \[\(1, 2\)\]: expected a pair"),
     ({"validation": ([1], [1, 2])}, ValueError, "not 1 and 2"),
@@ -537,11 +535,8 @@ def test_stderr_is_told_by_default_and_nobody_if_asked(capsys, monkeypatch):
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr(sys, "stderr", None)  # as where a program has no console
     train(progress=True)
-
-
-def test_progress_goes_to_any_stream_that_print_can_write_to(monkeypatch):
     log = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", SimpleNamespace(write=log.write, flush=log.flush))
+    monkeypatch.setattr(sys, "stderr", SimpleNamespace(write=log.write, flush=log.flush))  # all that print needs
     train(epochs=1, progress=True)
     assert log.getvalue().startswith("epoch 1/1  loss ")
 

@@ -15,10 +15,8 @@ ERRORS = [Diverged("nan"), NotFinite("the loss is inf"), shape_error((1,), (2,))
 @pytest.mark.parametrize(("history", "shown"), [
     (History(), "0 epochs"),
     (History([0.5], [], [0.1]), "1 epoch, loss 0.5 to 0.5"),
-    (
-        History([1.0, 0.5, 0.25], [2.0, 0.75, 1.0], [0.1] * 3, interrupted=True),
-        "3 epochs, loss 1 to 0.25, lowest validation loss 0.75 in epoch 2, interrupted",
-    ),
+    (History([1.0, 0.5, 0.25], [2.0, 0.75, 1.0], [0.1] * 3, interrupted=True),
+     "3 epochs, loss 1 to 0.25, lowest validation loss 0.75 in epoch 2, interrupted"),
     (History([1.0] * 10_000, failure=FAILURE), "10,000 epochs, loss 1 to 1, ended as the loss is nan"),
     (History([3e122, 1e125, 4e127]), "3 epochs, loss 3e+122 to 4e+127 (it has grown)"),
     (History([1e-3, 1.0]), "2 epochs, loss 0.001 to 1"),

@@ -93,23 +93,19 @@ def test_a_users_operation_compiles(backend, operation):
         assert close(fast.value_and_grad(x), eager(operation, x))
 
 
+@pytest.mark.usefixtures("no_collector")
 def test_a_graph_is_freed_with_its_function(backend):
     def traces():
         return sum(type(each) is Trace for each in gc.get_objects())
 
-    gc.collect()
-    gc.disable()
-    try:
-        before = traces()
-        model, loss, points, labels = moons()
-        fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend=backend)
-        fast(points[0], labels[0])
-        assert fast.source.count("def ") == 3
-        assert traces() == before + 1
-        del fast
-        assert traces() == before
-    finally:
-        gc.enable()
+    before = traces()
+    model, loss, points, labels = moons()
+    fast = micrograd.compile(loss, (points[0], labels[0]), parameters=model.parameters(), backend=backend)
+    fast(points[0], labels[0])
+    assert fast.source.count("def ") == 3
+    assert traces() == before + 1
+    del fast
+    assert traces() == before
 
 
 @pytest.mark.parametrize("result", [lambda v: v, lambda v: [v, 1.0], lambda v: [[v], 2.0]])

@@ -96,16 +96,11 @@ def nest(to, of):
     return Loop(3, (loop(to, of),))
 
 
-def test_a_loop_with_loops_within_joins_its_neighbour_only():
+def test_loops_within_loops_are_joined_if_they_are_neighbours_and_the_same_round_allows_it():
     first, second = nest(at(0, 10, 1), at(0, 0, 1, array="x")), nest(at(50, 10, 1), at(0, 10, 1))
-    between = line(at(90), at(91))
+    between, joined = line(at(90), at(91)), Loop(3, (Loop(5, (*first.body[0].body, *second.body[0].body)),))
     assert fuse([first, between, second]) == [first, between, second]
-    assert len(fuse([between, first, second])) == 2
-
-
-def test_loops_within_loops_are_joined_if_the_same_round_allows_it():
-    first, second = nest(at(0, 10, 1), at(0, 0, 1, array="x")), nest(at(50, 10, 1), at(0, 10, 1))
-    assert fuse([first, second]) == [Loop(3, (Loop(5, (*first.body[0].body, *second.body[0].body)),))]
+    assert fuse([between, first, second]) == [between, joined]
     later = nest(at(50, 10, 1), at(1, 10, 1))  # in the same round of the loop around, of a later one within
     assert fuse([first, later]) == [Loop(3, (*first.body, *later.body))]
 
