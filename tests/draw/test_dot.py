@@ -35,8 +35,7 @@ def test_a_number_beside_a_value_has_no_gradient_and_before_any_backward_nothing
     y = Value(3.0) * 2
     assert [label for _, label in nodes(draw_graph(y))[0]] == ["{data 3}", "{data 2}", "{data 6}", "×"]
     y.backward()
-    labels = [label for _, label in nodes(draw_graph(y))[0]]
-    assert labels == ["{data 3|grad 2}", "{data 2}", "{data 6|grad 1}", "×"]
+    assert [label for _, label in nodes(draw_graph(y))[0]] == ["{data 3|grad 2}", "{data 2}", "{data 6|grad 1}", "×"]
 
 
 def test_many_values_are_drawn_in_haste():

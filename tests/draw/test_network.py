@@ -28,8 +28,7 @@ def test_a_model_of_layers_has_a_picture_of_its_units_at_inputs_of_0(model, unit
     assert list(map(" ".join, described(model)["columns"])) == units
     picture = model._repr_mimebundle_()["image/svg+xml"]
     assert picture == to_svg(at_zero(model))
-    shown = re.findall(r'class="label"[^>]*>([^<]*)<', picture)
-    assert sorted(shown) == sorted(" ".join(units).split())
+    assert sorted(re.findall(r'class="label"[^>]*>([^<]*)<', picture)) == sorted(" ".join(units).split())
     assert all(parameter.grad == 0 for parameter in model.parameters())
 
 

@@ -82,8 +82,7 @@ def test_a_large_network_overfits_thirty_points():
         stopped, _ = overfit(patience=10)
         assert 0.93 < accuracy(stopped, *few) < 0.97
         assert 0.85 < accuracy(stopped, *others) < 0.89
-        circles = [x for x, y in zip(*others, strict=True) if y == 0]
-        assert sum(model(x) > 0 for x in circles) > 12
+        assert sum(model(x) > 0 for x, y in zip(*others, strict=True) if y == 0) > 12
 
 
 def reading(seed):
@@ -106,8 +105,7 @@ def test_four_and_six_are_mistaken_for_each_other_most_often():
     for known in map(reading, SEEDS):
         model, _ = known["trained"](known["train_xs"], known["train_ys"])
         pairs = Counter(frozenset({y, known["answer"](model, x)}) for x, y in zip(xs, ys, strict=True))
-        mistaken = [pair for pair, _ in pairs.most_common() if len(pair) == 2]
-        assert mistaken[0] == {4, 6}
+        assert next(pair for pair, _ in pairs.most_common() if len(pair) == 2) == {4, 6}
 
 
 def moons():
@@ -155,8 +153,7 @@ def test_the_nearest_example_beats_sixteen_neurons_on_spirals_and_two_layers_do_
     xs, ys, accuracy = known["valid_xs"], known["valid_ys"], known["accuracy"]
     baseline = accuracy(known["nearest"], xs, ys)
     assert f"{baseline:.0%}" == "93%"
-    one = [accuracy(known["learned"](seed), xs, ys) for seed in range(5)]
-    assert max(one) < 0.8
+    assert max(accuracy(known["learned"](seed), xs, ys) for seed in range(5)) < 0.8
     known["nn"] = SimpleNamespace(MLP=lambda inputs, sizes, **options: nn.MLP(inputs, [16, *sizes], **options))
     two = [accuracy(known["learned"](seed), xs, ys) for seed in range(5)]
     assert 0.86 < min(two) <= max(two) <= baseline

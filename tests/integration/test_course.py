@@ -116,16 +116,25 @@ def test_all_lines_of_a_cell_are_seen_and_a_page_has_its_height(page, width):
     page.locator(".cell button").first.click()
     page.locator("iframe").wait_for()
     page.set_viewport_size({"width": width - 50, "height": 900})
-    hidden = """[...document.querySelectorAll("textarea")].filter(text =>
-      text.scrollWidth > text.clientWidth || text.scrollHeight > text.clientHeight).length"""
-    page.wait_for_function(f"{hidden} === 0")
+    page.wait_for_function("""[...document.querySelectorAll("textarea")].every(text =>
+      text.scrollWidth <= text.clientWidth && text.scrollHeight <= text.clientHeight)""")
     assert page.locator("textarea").count() > 10
+    assert page.evaluate("fetch(document.querySelector('[download$=html]').href).then(a => a.text())") == "<p>a</p>"
     frame = page.locator("iframe").bounding_box()
     assert frame["height"] >= 900
     assert 0 <= frame["x"] <= frame["x"] + frame["width"] <= width - 50
     assert page.evaluate("document.documentElement.scrollWidth") <= width - 50
     page.goto("/1_numbers_and_gradients.html")
     assert page.evaluate("document.querySelector('table').scrollWidth") <= width - 50 - 32
+
+
+def test_a_phone_hears_of_no_keys_and_need_not_zoom_in_on_a_cell(page):
+    page.goto("/")
+    with page.context.browser.new_context(has_touch=True) as context:
+        phone = context.new_page()
+        phone.goto(page.url)
+        phone.get_by_text("Python is ready.", exact=True).wait_for()
+        assert phone.evaluate("getComputedStyle(document.querySelector('textarea')).fontSize") == "16px"
 
 
 def test_what_a_student_writes_is_kept_until_they_start_over(page):
@@ -224,8 +233,7 @@ def test_the_first_part_runs_in_a_browser_as_it_is_stored(browser, address):
     page.goto(address)
     page.wait_for_function("document.querySelector('#state').textContent.includes('ready')", timeout=240_000)
     page.click("#all")
-    done = "[...document.querySelectorAll('.cell')].every((cell) => cell.ariaBusy === 'false')"
-    page.wait_for_function(done, timeout=240_000)
+    page.wait_for_function("!document.querySelector('.cell:not([aria-busy=false])')", timeout=240_000)
     outputs = [place.inner_text() for place in page.query_selector_all(".output")]
     assert len(outputs) == len(code)
     for shown, cell in zip(outputs, code, strict=True):
@@ -243,12 +251,11 @@ def test_the_first_part_runs_in_a_browser_as_it_is_stored(browser, address):
     place = page.locator(".output").nth(exercise)
     page.wait_for_function("document.querySelector('#state').textContent.startsWith('Ran')")
     assert place.inner_text().strip() == "Right."
-    text.fill("import micrograd\n\nmicrograd.compile(lambda x: x * x, (1.0,))(3.0)")
-    text.press("Shift+Enter")
-    place.get_by_text("9.0").wait_for()
-    text.fill("1 / 0")
-    text.press("Shift+Enter")
-    place.get_by_text("ZeroDivisionError").wait_for()
+    compiled = "import micrograd\n\nmicrograd.compile(lambda x: x * x, (1.0,))(3.0)"
+    for source, words in ((compiled, "9.0"), ("1 / 0", "ZeroDivisionError")):
+        text.fill(source)
+        text.press("Shift+Enter")
+        place.get_by_text(words).wait_for()
     assert place.inner_text().strip() == "line 1: 1 / 0\nZeroDivisionError: division by zero"
     text.fill("def f():")
     text.press("End")

@@ -91,21 +91,22 @@ class Network {
     this.room = wide < 56 ? 4 : 6; // characters of a bias, besides its minus sign
     this.pixels = Math.round(Math.max(30, Math.min(72, side))); // along a side of a card's picture
     this.place.style.height = `${height}px`;
-    const places = [];
+    const places = [], across = (x) => `${(100 * x) / width}%`; // so that cards and edges stay together on paper
     columns.forEach((names, k) => {
       const shown = Math.min(names.length, 16), x = 8 + gap * k;
       for (let i = 0; i < shown; i++) places.push([x, (pitch * (fullest - shown)) / 2 + pitch * i + 3]);
       const middle = Math.min(Math.max(x + wide / 2, 44), width - 44); // where a text has room
-      Object.assign(this.more[k].style, { left: `${middle}px`, top: `${pitch * fullest}px` });
+      Object.assign(this.more[k].style, { left: across(middle), top: `${pitch * fullest}px` });
     });
     this.cards.forEach(({ card, caption }, k) => {
       const [x, y] = places[k];
-      Object.assign(card.style, { left: `${x}px`, top: `${y}px`, width: `${wide}px`, height: `${side}px` });
-      Object.assign(caption.style, { left: `${x + wide / 2}px`, top: `${y + side}px` });
+      Object.assign(card.style, { left: across(x), top: `${y}px`, width: across(wide), height: `${side}px` });
+      Object.assign(caption.style, { left: across(x + wide / 2), top: `${y + side}px` });
       caption.hidden = !named || (!this.hasMaps && units[k][2] < 0); // whose name is inside
     });
     this.thickest = Math.max(2, pitch / 14);
     this.edges.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    this.edges.setAttribute("preserveAspectRatio", "none");
     this.paths = [];
     units.forEach(([, weights, , column], to) => {
       const first = units.findIndex((other) => other[3] === column - 1); // of the units whose outputs this one weights

@@ -58,8 +58,7 @@ def test_a_chain_of_additions_folds_as_a_sum_does(n):
     model = nn.MLP(2, [3, 1], rng=1)
     squares = [(model([float(i), 1.0]) - 1.0) ** 2 for i in range(n)]
     chain = Folded(sum(squares) * 0.25)
-    node = Folded(total(squares) * 0.25)
-    assert [card.title for card in chain.cards] == [card.title for card in node.cards]
+    assert [card.title for card in chain.cards] == [card.title for card in Folded(total(squares) * 0.25).cards]
     assert [card.title for card in chain.cards][-2:] == [f"sum of {n}", "× 0.25"]
     assert len(chain.cards[-2].parts) == n - 1
     [members] = [stack.members for stack in chain.stacks]

@@ -220,8 +220,7 @@ def test_gradients_from_outside_of_the_graph_are_told_apart(visit):
     (y * 5).backward()
     tab = visit(y)
     assert tab.evaluate("[G0, [...outside]]") == [[32.0, 5.0], [[0, 2.0], [1, 5.0]]]
-    tab = visit(x * 7)
-    assert tab.evaluate("[G0, [...outside]]") == [[39.0, 0, 1.0], [[0, 32.0], [2, 1.0]]]
+    assert visit(x * 7).evaluate("[G0, [...outside]]") == [[39.0, 0, 1.0], [[0, 32.0], [2, 1.0]]]
     assert visit(loss()).evaluate("[...outside].map(([i, x]) => [i === root, x])") == [[True, 1.0]]
 
 
@@ -355,8 +354,7 @@ def test_hostile_labels_and_numbers_are_shown_and_never_executed(visit):
 
 
 def test_the_whole_of_a_name_that_is_cut_appears_where_the_mouse_is(visit):
-    tab = visit(Value(2.0, label="the width of the table in metres") * 3)
-    card = tab.locator(".card").first
+    card = visit(Value(2.0, label="the width of the table in metres") * 3).locator(".card").first
     assert card.locator(".label").inner_html() == "the width of t…"
     assert card.locator("title").inner_html() == "the width of the table in metres"
 
@@ -368,8 +366,7 @@ def test_axe_finds_nothing_to_object_to(visit, axe, graph, scheme, size):
     tab.evaluate(axe)
     tab.click("#take")
     for card in range(2):
-        found = tab.evaluate("axe.run().then(found => found.violations.map(v => [v.id, v.nodes.map(n => n.html)]))")
-        assert found == []
+        assert tab.evaluate("axe.run().then(run => run.violations.map(v => [v.id, v.nodes.map(n => n.html)]))") == []
         tab.locator(".card").nth(card).click()
         tab.keyboard.press("End")
     tab.evaluate("asked.unfold(3)")
@@ -658,8 +655,7 @@ def test_a_step_moves_all_weights_against_their_gradients_as_python_does(visit):
         assert "too large" not in tab.inner_text("#outcome")
     assert tab.inner_text("#outcome").startswith("Step 3: loss")
     assert tab.inner_text("#status") == "step 91 of 91, backward"
-    first = tab.inner_text("#moved tbody tr:first-child td:nth-child(2)")
-    assert close(number(first), parameters[0].data, 1e-3)
+    assert close(number(tab.inner_text("#moved tbody tr:first-child td:nth-child(2)")), parameters[0].data, 1e-3)
     tab.fill("#rate", "1000")
     tab.click("#take")
     assert "too large" in tab.inner_text("#outcome")
@@ -740,6 +736,8 @@ def test_on_a_phone_details_appear_over_the_page_beside_their_card_and_the_outpu
     sheet, box = tab.locator("#details").bounding_box(), card.bounding_box()
     assert sheet["y"] + sheet["height"] == 844
     assert sheet["height"] <= 0.46 * 844
+    assert tab.evaluate("getComputedStyle(at('details')).maskImage") == "none"  # no text shines through
+    assert tab.evaluate("all('input').every(part => parseFloat(getComputedStyle(part).fontSize) >= 16)")  # no zoom
     assert box["y"] + box["height"] <= sheet["y"]
     result = tab.locator("#result").bounding_box()
     assert 0 <= result["y"] < sheet["y"]

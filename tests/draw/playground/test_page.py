@@ -570,10 +570,14 @@ def test_points_are_added_moved_and_removed_by_mouse(shown):
     assert tab.inner_text("#where").startswith("Shading")
 
 
+NO_ZOOM = "all('input,select').every(part => parseFloat(getComputedStyle(part).fontSize) >= 16)"  # of an iPhone
+
+
 def test_a_finger_on_the_plane_scrolls_the_page_moves_a_point_or_adds_one(shown):
     look = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
     tab = shown(xs=data.xor()[0], ys=data.xor()[1], browser=look)
     send = tab.context.new_cdp_session(tab).send
+    assert tab.evaluate(NO_ZOOM)
 
     def swipe(by, condition):
         x, y = place(tab, 0.5, 0.5)
@@ -632,8 +636,7 @@ def test_data_sets_come_at_a_click_with_noise_and_as_many_points_as_wanted(shown
     tab.evaluate(f"for (const [id, x] of [['noise', 0.2]]) {{ {move} }}")
     assert (count_of(tab), tab.inner_text("#code")) == (50, "data.circles(50, 0.2, rng=0)")  # the same data set
     tab.click("[data-name=yours]")
-    assert count_of(tab) == 20
-    assert tab.inner_text("#noise-is") == "0.00 added"
+    assert (count_of(tab), tab.inner_text("#noise-is")) == (20, "0.00 added")
     tab.evaluate("document.querySelector('#noise').value = 0.2; document.querySelector('#noise').oninput()")
     assert count_of(tab) == 20
 
@@ -655,10 +658,9 @@ def test_units_show_what_they_see_and_their_weights(shown):
     until(tab, f"document.querySelector('#sees').textContent === 'What {name} sees'")
     assert tab.inner_text("#where").startswith(f"Blue: {name} is above 0; orange, striped: below. ")
     tab.wait_for_selector("#unit tr")
-    rows = tab.locator("#unit tr").all_inner_texts()
-    assert [row.split("\t")[0] for row in rows] == ["weight of x0", "weight of x1", "bias"]
-    shown_numbers = [place.input_value() for place in tab.locator("#unit input").all()]
-    assert shown_numbers == [f"{w.data:.4g}".replace("-", "−") for w in model.layers[0].neurons[1].w] + ["0"]
+    assert tab.locator("#unit th").all_inner_texts() == ["weight of x0", "weight of x1", "bias"]
+    numbers = [f"{w.data:.4g}".replace("-", "−") for w in model.layers[0].neurons[1].w] + ["0"]
+    assert [place.input_value() for place in tab.locator("#unit input").all()] == numbers
     unit.press("Enter")
     until(tab, """document.querySelector('#sees').textContent === "The model's output" """)
     tab.click("summary")
@@ -670,8 +672,7 @@ class Cut(nn.MLP):
     """A network in which the unit h1[1] is 0."""
 
     def __call__(self, x):
-        hidden = self.layers[0](x)
-        return self.layers[1]([h * (i != 1) for i, h in enumerate(hidden)])
+        return self.layers[1]([h * (i != 1) for i, h in enumerate(self.layers[0](x))])
 
 
 @pytest.mark.parametrize("rule", [lambda p: optim.Adam(p, 0.03), lambda p: optim.SGD(p, 0.3, momentum=0.9)])
@@ -693,8 +694,8 @@ def test_around_a_unit_that_is_off_and_a_weight_that_is_held_the_others_learn_as
     assert [expected[i] for i in own] == [first[i] for i in own]
     off = [0.0 if name == "out.w1" else x for name, x in zip(names, expected, strict=True)]
     assert after(tab, f"await micrograd.train(40); {PARAMETERS}") == pytest.approx(off, rel=1e-9, abs=1e-12)
-    again = after(tab, f"await micrograd.switchOn('h1[1]'); {PARAMETERS}")
-    assert again == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    on = after(tab, f"await micrograd.switchOn('h1[1]'); {PARAMETERS}")
+    assert on == pytest.approx(expected, rel=1e-9, abs=1e-12)
     first[1] = 2.5
     assert after(tab, f"await micrograd.reset(); {PARAMETERS}") == first
     assert tab.inner_text("#history") == "Step 0: h1[0].w1 is held at 2.5. Let it learn"
@@ -793,16 +794,14 @@ def test_saved_models_are_read_by_load_or_are_their_parameters(shown, tmp_path):
     for make, kind in ((lambda: Network([2]), "state dict"), (Plain, "parameters")):
         tab, model = shown(make(), losses.mse_loss), make()
         assert f"downloads the {kind}, as JSON" in tab.inner_text("footer")
-        found = saved(tab, path)
-        assert found == (model.state_dict() if kind == "state dict" else numbers_of(model))
+        assert saved(tab, path) == (model.state_dict() if kind == "state dict" else numbers_of(model))
 
 
 def test_a_chosen_weight_decay_comes_on_top_of_what_the_optimizer_has(shown):
     decays = {"0": None, "0.01": optim.AdamW, "0.5": lambda p: optim.SGD(p, weight_decay=0.5)}
     for decay, optimizer in decays.items():
         tab = shown(optimizer=optimizer)
-        words = "Weight decay" if decay == "0" else f"Weight decay on top of {decay}"
-        assert tab.inner_text("label:has(#decay) span") == words
+        assert tab.inner_text("label:has(#decay) span") == "Weight decay" + f" on top of {decay}" * (decay != "0")
 
 
 def test_a_link_restores_seed_settings_and_data(shown, tmp_path, opened):
@@ -977,8 +976,7 @@ def test_a_lesson_asks_before_it_lets_the_page_train(shown):
     until(tab, "document.querySelector('#lesson').textContent.includes('2 of 2')")
     until(tab, "document.querySelector('#seed').value === '7'")
     assert count_of(tab) == 30
-    waiting = "await micrograd.choose({});"  # for the weights of the seed
-    assert after(tab, f"{waiting} {PARAMETERS}") == numbers_of(Network([4], "relu", rng=7))
+    assert after(tab, f"await micrograd.choose({{}}); {PARAMETERS}") == numbers_of(Network([4], "relu", rng=7))
     tab.press("#forward", "Enter")
     assert "Answer the question first" in tab.inner_text("#notice")
     tab.select_option("#speed", "Infinity")
@@ -1017,31 +1015,31 @@ def test_each_part_of_a_lesson_starts_from_how_the_page_opens(shown):
     assert tab.locator("#chart .mg-line").count() == 1
 
 
+EMBEDDED = {"viewport": {"width": 640, "height": 400}}
+EXTENT = "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
+
+
 def test_embedded_it_shows_the_whole_name_of_the_network(shown):
-    look = {"viewport": {"width": 640, "height": 400}}
     models = {"one": model_of((2, 4, 1), output="sigmoid"), "two": model_of()}
-    tab = shown(models, losses.mse_loss, fragment="#embed", browser=look)
-    head = "document.querySelector('#network-name')"
+    tab = shown(models, losses.mse_loss, fragment="#embed", browser=EMBEDDED)
     narrow = shown(models, losses.mse_loss, fragment="#embed", browser={"viewport": {"width": 390, "height": 400}})
     button, words = (narrow.locator(place).bounding_box() for place in ("#play", "#status"))
     assert button["x"] + button["width"] <= words["x"]
     assert tab.inner_text("#network-name") == "MLP(2 -> 4 tanh -> 1 sigmoid, 17 parameters)"
-    fits = f"{head}.scrollWidth <= {head}.clientWidth && getComputedStyle({head}).overflow === 'visible'"
-    assert tab.evaluate(fits)
-    root = "document.documentElement"
-    assert tab.evaluate(f"[{root}.scrollWidth, {root}.scrollHeight]") == [640, 400]
+    assert tab.locator("#network-name").evaluate("e => e.scrollWidth <= e.clientWidth")
+    assert tab.locator("#network-name").evaluate("e => getComputedStyle(e).overflow") == "visible"
+    assert tab.evaluate(EXTENT) == [640, 400]
 
 
 @pytest.mark.parametrize("is_plane", [True, False])
 def test_embedded_it_has_no_scroll_bar_and_only_what_matters(shown, is_plane):
-    look = {"viewport": {"width": 640, "height": 400}}
     if is_plane:
-        tab = shown(Network, choices=FEW, fragment="#embed&hidden=8-8&inputs=squares", browser=look)
+        tab = shown(Network, choices=FEW, fragment="#embed&hidden=8-8&inputs=squares", browser=EMBEDDED)
     else:
         xs = [[random.uniform(-1, 1) for _ in range(4)] for _ in range(40)]
-        tab = shown(model_of((4, 8, 3)), losses.cross_entropy, xs, [0, 1, 2, 1] * 10, fragment="#embed", browser=look)
-    root = "document.documentElement"
-    assert tab.evaluate(f"[{root}.scrollWidth, {root}.scrollHeight]") == [640, 400]
+        ys = [0, 1, 2, 1] * 10
+        tab = shown(model_of((4, 8, 3)), losses.cross_entropy, xs, ys, fragment="#embed", browser=EMBEDDED)
+    assert tab.evaluate(EXTENT) == [640, 400]
     places = ["#first", "#play", ".unit >> nth=-1", "#plane" if is_plane else "#table"]
     assert tab.evaluate("[...document.querySelectorAll('.wide')].every(e => e.scrollWidth <= e.clientWidth)")
     assert [tab.is_visible(place) for place in [*places, "#speed", "#chart", "#choices"]] == [True] * 4 + [False] * 3
@@ -1076,6 +1074,13 @@ def test_long_numbers_along_the_axis_of_the_plane_have_room(shown):
 
 
 ROOM = "[...document.querySelectorAll('.inside')].map(x => x.parentNode.clientWidth - x.getBoundingClientRect().width)"
+
+
+def test_on_narrower_paper_edges_still_lead_from_card_to_card(shown):
+    tab = shown(model_of())
+    cards, edges = tab.evaluate("""(find("#network").style.width = "250px", [".unit", "#network path"].map(
+        (parts) => all(parts).map((part) => part.getBoundingClientRect()).map(({ left, right }) => [left, right])))""")
+    assert sorted({right for _, right in cards[:-1]}) == pytest.approx(sorted({left for left, _ in edges}), abs=0.5)
 
 
 @pytest.mark.parametrize("width", [360, 420, 1280])
@@ -1128,8 +1133,7 @@ def test_the_output_over_one_input_is_a_line_among_the_examples(shown):
     assert middle == pytest.approx(0, abs=0.2)
     assert first < -10 < 10 < held < last
     assert "points are examples, hollow ones validation data." in tab.inner_text("#rows")
-    tab = shown(model, LOGITS, [[0.0], [1.0]], [0, 1])
-    assert tab.locator("#curve svg").count() == 0
+    assert shown(model, LOGITS, [[0.0], [1.0]], [0, 1]).locator("#curve svg").count() == 0
 
 
 def test_a_prediction_is_a_class_with_its_probability_in_the_table_and_at_the_pointer(shown):
@@ -1202,6 +1206,5 @@ def test_axe_finds_nothing_and_nothing_is_cut_off(shown, axe, scheme, size):
         tab.click(".unit >> nth=2")
         tab.evaluate("document.querySelector('#link').click()")
         tab.evaluate(axe)
-        script = "axe.run().then(found => found.violations.map(v => [v.id, v.nodes.map(n => n.html)]))"
-        assert tab.evaluate(script) == []
+        assert tab.evaluate("axe.run().then(run => run.violations.map(v => [v.id, v.nodes.map(n => n.html)]))") == []
         assert tab.evaluate("document.documentElement.scrollWidth") <= size[0]

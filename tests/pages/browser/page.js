@@ -16,7 +16,8 @@ function start() {
   worker.onmessage = ({ data }) => {
     if (data.ready) {
       ready = true;
-      state.textContent = `${data.ready} is ready. Shift+Enter runs a cell; Escape, then Tab leaves it.`;
+      const keys = matchMedia("(hover: none)").matches ? "" : " Shift+Enter runs a cell; Escape, then Tab leaves it.";
+      state.textContent = `${data.ready} is ready.${keys}`;
     } else if (data.failed) {
       state.textContent = `Python could not be loaded: ${data.failed}`;
       return;
@@ -50,7 +51,7 @@ function run(cell) {
 function show(cell, { outputs, files }) {
   const place = cell.querySelector(".output");
   place.replaceChildren(
-    ...outputs.map(({ output_type: type, name, text, data }) => {
+    ...outputs.flatMap(({ output_type: type, name, text, data }) => {
       const svg = data?.["image/svg+xml"];
       const html = data?.["text/html"];
       const picture = svg ? `data:image/svg+xml,${encodeURIComponent(svg)}` : html?.match(/<img [^>]*src="(data:image[^"]+)"/)?.[1];
@@ -67,7 +68,7 @@ function show(cell, { outputs, files }) {
         frame.srcdoc = files[path];
         frame.title = path;
         frame.height = html.match(/ height="(\d+)"/)?.[1] ?? 640;
-        return frame;
+        return [frame, file(path, files[path], `Download ${path}`)];
       }
       const block = document.createElement("pre");
       block.className = type === "error" ? "error" : name ?? "";
@@ -105,12 +106,15 @@ function startOver() {
   start();
 }
 
+// A link that saves a file, such as a page that the student wants to keep, or to see on a whole screen
+function file(name, content, textContent = "") {
+  const href = URL.createObjectURL(new Blob([content]));
+  return Object.assign(document.createElement("a"), { href, download: name, textContent });
+}
+
 function download() {
   cells.forEach((cell, i) => (sources[i].source = cell.querySelector("textarea").value));
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([JSON.stringify(notebook, null, 1)]));
-  link.download = name;
-  link.click();
+  file(name, JSON.stringify(notebook, null, 1)).click();
 }
 
 const insert = (words) => document.execCommand("insertText", false, words); // so that it can be undone
