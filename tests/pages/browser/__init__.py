@@ -113,9 +113,10 @@ def page(name: str, notebook: Any, known: Collection[str]) -> str:
 def _cell(kind: str, source: str, known: Collection[str]) -> str:
     if kind == "markdown":
         return markdown(source, known)
+    rows = source.count("\n") + 1
     as_typed = 'spellcheck="false" autocapitalize="off" autocorrect="off"'  # by a phone, too
     return (
-        f'<div class="cell"><textarea rows="{source.count(chr(10)) + 1}" {as_typed} aria-label="Python">\n'
+        f'<div class="cell"><textarea rows="{rows}" {as_typed} aria-label="Python">\n'
         f'{html.escape(source)}</textarea><button type="button">Run</button><div class="output" aria-live="polite">'
         "</div></div>"
     )
