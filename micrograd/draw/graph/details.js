@@ -30,9 +30,10 @@ function details() {
 }
 
 const NONE = "none: Python raises an error";
+const hasKeys = !matchMedia("(hover:none)").matches; // unlike a phone
 const HINT =
-  `Click a card, or press Enter on it, for its details${views.length > 1 ? "; click its ▸ to unfold it" : ""}. ` +
-  `Keys: ← → Home End for steps, space to play${views.length > 1 ? ", Escape to fold" : ""}.`;
+  `Click a card${hasKeys ? ", or press Enter on it," : ""} for its details${views.length > 1 ? "; click its ▸ to unfold it" : ""}.` +
+  (hasKeys ? ` Keys: ← → Home End for steps, space to play${views.length > 1 ? ", Escape to fold" : ""}.` : "");
 
 function facts(i) {
   const rows = [["data", isUncomputed(i) ? NONE : (`${V[i]}` === `${V0[i]}` && graph.exact[i]) || inFull(V[i])]];
