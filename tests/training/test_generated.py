@@ -96,7 +96,7 @@ CHANGING = OF_NOISE | {
         lambda model, hidden: setattr(model.running, "data", model.running.data + scalar.innermost(hidden[0]))
     ),
     "weights that decay": keeping(
-        lambda model, hidden: [setattr(weight, "data", weight.data * 0.99) for weight in model.below.parameters()]
+        lambda model, hidden: [setattr(p, "data", p.data * (1 - 1e-12)) for p in model.below.parameters()]
     ),
     "calls of a neuron": keeping(lambda model, hidden: setattr(model.above, "calls", model.above.calls + 1)),
     "a sign": keeping(lambda model, hidden: setattr(model, "calls", 1 - model.calls)),
