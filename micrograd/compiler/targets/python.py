@@ -21,7 +21,6 @@ from micrograd.compiler.frontend.operations import IEEE, as_ieee
 from micrograd.compiler.frontend.tracer import Slice
 from micrograd.compiler.passes.expressions import Column, Node, expressions, numbers, scatters
 from micrograd.compiler.targets.spelling import indented, signed, spellings, terms, total
-from micrograd.support.arrays import are_plain
 from micrograd.support.collector import gc_paused
 from micrograd.support.trees import plain_numbers
 
@@ -104,7 +103,7 @@ class PythonCall(NamedTuple):
     def run(self, parameters: Numbers) -> int:
         """Make the call with these numbers for the parameters. Returns 0, or raises an error and adds no gradients."""
         function, kind, gradients, rows = self.function, self.kind, self.gradients, self.packed.rows()
-        parameters = parameters if are_plain(parameters) else plain_numbers(parameters)
+        parameters = plain_numbers(parameters)
         if kind == "backward":
             outputs, sums = function(parameters, gradients, self.seed, rows)
             numbers, gradients[:] = outputs[::-1], array(gradients.typecode, sums)
