@@ -63,8 +63,9 @@ def test_a_round_may_have_several_steps_up_to_a_limit():
 
 
 def test_only_so_many_periods_are_tried_for_a_step():
-    odd = [(i * i,) for i in range(MOST_PERIODS + 3)]  # at no even distance
-    assert [run[1:] for run in repeats([0] * len(odd), odd)] == [(1, 1)] * len(odd)
+    for period, found in ((MOST_PERIODS, 3), (MOST_PERIODS + 1, 1)):
+        bases = [(i * i,) for i in range(period)] * 3  # within a round, at no even distance
+        assert next(repeats([0] * len(bases), bases))[2] == found
 
 
 def test_loops_that_repeat_are_a_nest_and_neighbouring_nests_one():
