@@ -45,16 +45,15 @@ class function:
     def __init__(
         self, value: Callable[..., Any], pullback: Callable[..., Any], doc: str, constants: Any = None, **options: Any
     ) -> None:
-        self.value, self.pullback, self.doc, self.constants, self.name = value, pullback, doc, constants, ""
-        self.options = options
+        self.value, self.pullback, self.doc, self.constants, self.options = value, pullback, doc, constants, options
 
     def __set_name__(self, owner: type, name: str) -> None:
-        if not self.name:  # other names are aliases
-            self.name = name
+        if not hasattr(self, "method"):  # other names are aliases
             scalar.define(name, self.value, self.doc, arity=self.arity, **self.options)
-        method = (self._of_constants if self.constants else self._method)(scalar.FUNCTIONS[self.name], self.name)
-        method.__name__, method.__qualname__, method.__doc__ = self.name, f"Value.{self.name}", self.doc
-        setattr(owner, name, method)
+            self.method = (self._of_constants if self.constants else self._method)(scalar.FUNCTIONS[name], name)
+            self.method.__name__, self.method.__qualname__, self.method.__doc__ = name, f"Value.{name}", self.doc
+            self.method.__module__ = "micrograd.engine"  # where pickle finds Value
+        setattr(owner, name, self.method)
 
     def _method(self, value: Callable[..., Any], name: str) -> Callable[..., Any]:
         pullback = self.pullback

@@ -73,7 +73,7 @@ def define(
 
     function: Any = of_one if arity == 1 else of_two
     function.__name__ = function.__qualname__ = name
-    function.__doc__, function.arity = doc, arity
+    function.__doc__, function.arity, function.__module__ = doc, arity, __name__
     function.composed = not isinstance(value, BuiltinFunctionType) if composed is None else composed
     FUNCTIONS[name] = globals()[name] = function
     __all__.append(name)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import micrograd
-from micrograd import Value, data, dot, fit, losses, nn, optim
+from micrograd import Value, data, dot, fit, losses, nn, optim, scalar
 from micrograd.training import History
 from tests.helpers import backward
 
@@ -115,7 +115,7 @@ def test_a_schedule_is_copied_as_its_numbers(schedule, way):
 @SEPARATE
 def test_a_training_goes_on_elsewhere_where_it_was(way):
     xs, ys = data.moons(8, rng=1)
-    model = nn.MLP(2, [3, 1], rng=1)
+    model = nn.MLP(2, [3, 3, 1], activation=Value.arctan, output=scalar.tanh, rng=1)
     optimizer, rng = optim.Adam(model.parameters()), random.Random(1)
 
     def go_on(model, optimizer, rng, schedule):
