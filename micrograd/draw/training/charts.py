@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from html import escape
 from itertools import accumulate, product
 from typing import Any
@@ -60,8 +61,7 @@ def curves(history: History, caption: str, epochs: float) -> str:
     finite = [loss for strokes in drawn.values() for stroke in strokes for _, loss in stroke]
     logarithmic = min(finite, default=0.0) > 0
     scaled = math.log10 if logarithmic else float
-    low, high = (scaled(bound(finite, default=1.0)) for bound in (min, max))
-    low, high = _widened(low, high, margin=0.05, least=0.5)
+    low, high = _widened(*[scaled(bound(finite, default=1.0)) for bound in (min, max)], margin=0.05, least=0.5)
     epochs = max(epochs, history.failure.epoch if history.failure else 0, 1)
 
     def x(epoch: float) -> float:
@@ -136,7 +136,7 @@ def plot_boundary(
     rows = finite_rows(list(zip(*examples(xs, ys), strict=True)), expected, size=3)
     points, targets = [row[:2] for row in rows], [target for *_, target in rows]
     ax, theme = _axes(ax)
-    (left, right), (bottom, top) = (_widened(min(a), max(a), MARGIN, least=1.0) for a in zip(*points, strict=True))
+    (left, right), (bottom, top) = (_widened(min(a), max(a), margin=MARGIN, least=1) for a in zip(*points, strict=True))
     shares = [i / (FINE - 1) for i in range(FINE)]
     across = [left * (1 - share) + right * share for share in shares]
     up = [bottom * (1 - share) + top * share for share in shares]
@@ -177,7 +177,7 @@ def _outputs(model: Callable[[Any], Any], points: Sequence[Sequence[float]]) -> 
     from micrograd.compiler.compiled import compile  # not at the top: it takes long to load
 
     try:
-        outputs = compile(model, ([0.0, 0.0],), backend="python").map(points)
+        outputs = compile(deepcopy(model), ([0.0, 0.0],), backend="python").map(points)  # it may keep traced numbers
     except (ArithmeticError, TypeError, ValueError):  # it cannot be compiled
         outputs = [model(list(promote(*point))) for point in points]
     return [list(map(real, flat(output))) for output in outputs]
@@ -222,7 +222,7 @@ def _ticks(low: float, high: float, most: int) -> list[float]:
     return [i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
-def _widened(low: float, high: float, margin: float, least: float) -> tuple[float, float]:
+def _widened(low: float, high: float, *, margin: float, least: float) -> tuple[float, float]:
     """The ends of an axis with a margin on each side: a part of the extent, or at least `least` if that is 0."""
     by = margin * (high - low) or max(least, 1e-4 * abs(low))  # enough for different texts along the axis
     return low - by, high + by

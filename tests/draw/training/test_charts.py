@@ -194,15 +194,17 @@ def test_a_model_that_cannot_be_compiled_is_asked_point_by_point(pyplot):
 
 
 @pytest.mark.parametrize("between", [lambda output: output, lambda output: output if output > 0 else -output])
-def test_points_of_a_plot_that_a_model_keeps_are_not_parameters(pyplot, between):
+def test_what_a_model_keeps_of_a_plot_is_neither_a_parameter_nor_a_traced_number(pyplot, between):
     class Keeping(nn.Neuron):
+        mean = 0.0
+
         def __call__(self, x):
-            self.input = x
+            self.input, self.mean = x, self.mean + x[0].data
             return between(super().__call__(x))
 
     model = Keeping(2, rng=1)
     plot_boundary(model, *xor())
-    assert len(model.parameters()) == 3
+    assert (len(model.parameters()), type(model.mean)) == (3, float)
 
 
 @pytest.mark.parametrize("error", [ValueError, TypeError, IndexError])
