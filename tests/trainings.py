@@ -12,6 +12,7 @@ from micrograd.data import moons
 from micrograd.optim import SGD, Optimizer
 
 XS, YS = moons(10, rng=1)
+GENERATORS = [random.Random(), random.Random(), random.Random()]
 
 
 class Line(nn.Module):
@@ -71,7 +72,7 @@ class Setting:
 
     def run(self, way):
         """All that can be seen afterwards: "eager", compiled to "python" or "c", or in "shards"."""
-        random.seed(5), np.random.seed(5)
+        [each.seed(5) for each in (random, np.random, *GENERATORS)]
         model, rng = self.model(), self.rng()
         optimizer = self.optimizer(model)
         error = history = None

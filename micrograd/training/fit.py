@@ -123,7 +123,7 @@ def fit(
                     has_ended = trainer.advance()
                     report.step(sampler, trainer.loss, optimizer.learning_rate, has_ended)
                 if patience is not None:
-                    report.ending = f", parameters {trainer.origin}"
+                    report.ending = f", parameters {trainer.set_back()}"
         except KeyboardInterrupt:  # from a worker, or the program's own handler
             if len(noted) > 1:
                 raise
@@ -182,16 +182,11 @@ class Trainer:
             self._validate()
         return has_ended
 
-    @property
-    def origin(self) -> str:
-        """When the parameters are from once they are set back, in words."""
+    def set_back(self) -> str:
+        """Set what is trained back to the best epoch, if kept. Returns which numbers these are, in words."""
+        set_back(*self._kept)
         of_best = f"of epoch {self._best}, with the lowest validation loss"
         return of_best if self._kept[0] else "after the last completed step"
-
-    def set_back(self) -> str:
-        """Set what is trained back to the best epoch, if kept. Returns its origin."""
-        set_back(*self._kept)
-        return self.origin
 
     def _rates(self, most: int) -> list[float]:
         """The rates of the next steps, at most `most`; only one if the schedule is a user's: it may read anything."""

@@ -4,6 +4,7 @@ Generated code repeats what the model and its loss did when they were traced. So
 first: only if they do the same each time, generated code takes the steps.
 """
 
+import gc
 import logging
 import math
 import pickle
@@ -14,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
+from types import FunctionType
 from typing import Any, cast
 
 from micrograd.compiler.distributed import Shards, Workers
@@ -119,7 +121,7 @@ class Kept:
         self._roots = [each if isinstance(each, Module) else getattr(each, "__dict__", None) for each in functions]
         self._roots += [vars(x) for x in walk(self._roots, PARTS) if isinstance(x, Module) and type(x) not in PARTS]
         self._parameters, parts = engine.all_parameters, walk(self._roots, PARTS)
-        self._generators = _generators([rng, *parts])
+        self._generators = _generators([rng, *functions, *vars(engine.data).values(), *parts])
         values = [*self._parameters, *[part for part in parts if isinstance(part, Value)]]
         self._before: list[Any] = [(partial(set_back, values), [value.data for value in values])]
         self._before += [(each.__setstate__, each.__getstate__()) for each in self._generators]
@@ -142,13 +144,18 @@ class Kept:
 
 
 def _generators(parts: Sequence[Any]) -> list[Any]:
-    """The random generators among some objects of any class and their attributes, and the global ones."""
+    """The random generators that some objects of any class keep, or their code finds by a name; and the global ones."""
     numpy = sys.modules.get("numpy.random")
-    kinds = random.Random, getattr(numpy, "RandomState", ()), getattr(numpy, "BitGenerator", ())
+    kinds = random.Random, *[getattr(numpy, name, ()) for name in ("RandomState", "Generator", "BitGenerator")]
     parts = [random, getattr(numpy, "mtrand", None), *parts]  # the first two are modules with the global ones
-    found = [x for part in parts for x in (part, *getattr(part, "__dict__", {}).values())]
-    own = [each.bit_generator if hasattr(type(each), "bit_generator") else each for each in found]
-    return [each for each in own if isinstance(each, kinds) and not isinstance(each, random.SystemRandom)]
+    classes = {kind for each in {*map(type, parts)} for kind in each.__mro__}
+    found = [x for each in (*parts, *classes) for x in (each, *getattr(each, "__dict__", {}).values())]
+    for _ in range(2):  # what functions find, then what the functions among this find
+        functions = {x for x in found if isinstance(x, FunctionType)}
+        scopes = [(f.__globals__, f.__defaults__, f.__kwdefaults__, *(f.__closure__ or ())) for f in functions]
+        found += gc.get_referents(*{id(scope): scope for each in scopes for scope in each}.values())
+    own = [getattr(each, "bit_generator", each) for each in found if isinstance(each, kinds)]
+    return [each for each in {id(each): each for each in own}.values() if not isinstance(each, random.SystemRandom)]
 
 
 def _copied(held: Any) -> tuple[Callable[[Any], Any], Any] | None:
@@ -181,7 +188,7 @@ def tried(engine: Engine, kept: Kept) -> tuple[float, str]:
         if time.process_time() > end:
             break
         with suppress(ArithmeticError, DomainError):
-            engine.loss(i)
+            why = why or difference(engine.loss(i).data, engine.loss(i).data)
     return expected, why
 
 

@@ -48,9 +48,8 @@ class History(NotebookDisplay):
         words = counted(len(losses), "epoch")
         words += f", loss {losses[0]:.4g} to {losses[-1]:.4g}" if losses else ""
         words += " (it has grown)" if self.has_grown else ""
-        if validation:
-            best = min(validation)
-            words += f", lowest validation loss {best:.4g} in epoch {1 + validation.index(best)}"
+        best = min(validation, default=0.0)
+        words += f", lowest validation loss {best:.4g} in epoch {1 + validation.index(best)}" if validation else ""
         ending = f", ended as {self.failure.what}" if self.failure else ""
         return words + (", interrupted" if self.interrupted else ending)
 

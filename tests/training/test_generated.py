@@ -12,9 +12,10 @@ import pytest
 from micrograd import Backend, Value, fit, losses, mean, nn, scalar
 from micrograd.compiler import TraceError
 from micrograd.optim import SGD
-from tests.trainings import Line, Setting, close, failing, same
+from tests.trainings import GENERATORS, Line, Setting, close, failing, same
 
 XS, YS = [1.0, 2.0, -1.0, 0.5], [1.0, 3.0, 0.5, 1.0]
+GLOBAL = GENERATORS[0]
 NOT_THE_SAME = "training eagerly, since the loss of an example is not the same each time: it was "
 CHANGES = "training eagerly, since the model or the loss draws "
 
@@ -50,6 +51,9 @@ OF_NOISE = {
     "dropout": lambda model, hidden: [h * random.choice([0.0, 2.0]) for h in hidden],
     "dropout by NumPy": lambda model, hidden: [h * float(2 * np.random.randint(2)) for h in hidden],
     "noise of its own": lambda model, hidden: [h + model.rng.gauss(0, 0.1) for h in hidden],
+    "noise of a module": lambda model, hidden: [h + GLOBAL.gauss(0, 0.1) for h in hidden],
+    "noise of a closure": (lambda rng: lambda model, hidden: [h + rng.gauss(0, 0.1) for h in hidden])(GENERATORS[1]),
+    "noise of a default": lambda model, hidden, rng=GENERATORS[2]: [h + rng.gauss(0, 0.1) for h in hidden],
     "noise by NumPy": lambda model, hidden: [h + model.numpy.normal() + model.legacy.normal() for h in hidden],
 }
 
@@ -210,12 +214,14 @@ def test_random_numbers_for_a_shape_that_was_not_tried_are_noticed(backend, capl
 
 
 def test_a_loss_that_draws_from_the_generator_of_the_order_is_trained_by_the_engine(backend, caplog):
-    found = []
-    for way in "eager", backend:
-        rng = random.Random(7)
-        noisy = Setting(Line, xs=XS, ys=YS, loss=lambda p, y: (p - y - rng.random()) ** 2, rng=lambda: rng)  # noqa: B023
-        found.append(noisy.run(way))
-    assert close(*found)
+    rng = {"loss": lambda p, y: (p - y - GENERATORS[2].random()) ** 2, "rng": lambda: GENERATORS[2]}
+    same(Setting(Line, xs=XS, ys=YS, **rng), backend)
+    assert caplog.messages[0].startswith(NOT_THE_SAME)
+
+
+def test_noise_of_unknown_origin_is_noticed_where_it_changes_a_loss(backend, caplog):
+    numbers = iter([*[1.0] * 4, 2.0, *[1.0] * 99])
+    setting(lambda model, hidden: [next(numbers) * hidden[0], *hidden[1:]]).run(backend)
     assert caplog.messages[0].startswith(NOT_THE_SAME)
 
 
