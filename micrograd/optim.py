@@ -298,8 +298,8 @@ def clip_grad_norm(parameters: Iterable[Value], max_norm: float) -> Any:
 
 def clip_scale(norm: Any, max_norm: float) -> Any:
     """The factor for gradients of this norm; NaN if the norm is NaN, so all gradients become NaN, as in PyTorch."""
-    scale = scalar.option(max_norm, norm) / (norm + scalar.option(1e-6, norm))
-    return scalar.where((scale < 1) | (norm != norm), scale, 1)
+    limit, norm = scalar.option(max_norm, norm), norm + scalar.option(1e-6, norm)
+    return scalar.where(norm <= limit, 1, limit / norm)
 
 
 def _norm(grads: list[Any]) -> Any:
