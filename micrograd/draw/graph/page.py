@@ -10,7 +10,7 @@ from micrograd.compiler.targets.spelling import used
 from micrograd.draw import shell
 from micrograd.draw.graph import formulas
 from micrograd.draw.graph.card import Shape
-from micrograd.draw.graph.drawn import LIMIT, DrawnGraph
+from micrograd.draw.graph.drawn import LIMIT, SIGNS, DrawnGraph
 from micrograd.draw.graph.fold import Folded, all_names
 from micrograd.draw.graph.layout import Placed
 from micrograd.draw.graph.svg import STYLE, counted
@@ -43,6 +43,7 @@ def page(root: Value, learning_rate: float = 0.1, limit: float = LIMIT) -> str:
         "exact": {i: number(value) for i, value in enumerate(graph.values) if type(innermost(value)) is not float},
         "ops": kinds,
         "operations": [texts for _, texts in operations],
+        "signs": SIGNS,
         **_gradients(graph),
         "names": names,
         "trained": _trained(folded),
