@@ -72,7 +72,8 @@ class Setting:
 
     def run(self, way):
         """All that can be seen afterwards: "eager", compiled to "python" or "c", or in "shards"."""
-        [each.seed(5) for each in (random, np.random, *GENERATORS)]
+        for each in (random, np.random, *GENERATORS):
+            each.seed(5)
         model, rng = self.model(), self.rng()
         optimizer = self.optimizer(model)
         error = history = None
