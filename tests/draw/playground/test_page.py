@@ -585,8 +585,7 @@ def test_a_finger_on_the_plane_scrolls_the_page_moves_a_point_or_adds_one(shown)
             points = [{"x": x, "y": y + by * share} for share in shares]
             send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
         until(tab, condition)
-        stands_still = "new Promise((done, _, y = scrollY) => setTimeout(() => done(scrollY === y), 100))"
-        until(tab, stands_still)
+        until(tab, "new Promise((done, _, y = scrollY) => setTimeout(() => done(scrollY === y), 100))")
         return [count_of(tab), tab.evaluate("scrollY"), tab.evaluate("micrograd.loss()")]
 
     loss = tab.evaluate("micrograd.loss()")
@@ -805,8 +804,7 @@ def test_a_chosen_weight_decay_comes_on_top_of_what_the_optimizer_has(shown):
 
 
 def test_a_link_restores_seed_settings_and_data(shown, tmp_path, opened):
-    models = {"one": model_of(), "&two=": model_of((2, 5, 1))}
-    tab = shown(models)
+    tab = shown({"one": model_of(), "&two=": model_of((2, 5, 1))})
     tab.click("[data-name=moons]")
     tab.click("#choices label:nth-of-type(2)")
     until(tab, "micrograd.parameters().length === 21")
@@ -1097,8 +1095,7 @@ def test_other_inputs_have_a_table_of_predictions(shown):
     xs = [[rng.uniform(-1, 1) for _ in range(20)] for _ in range(25)]
     model = model_of((20, 4, 3))
     tab = shown(model, losses.cross_entropy, xs, [i % 3 for i in range(25)])
-    assert tab.locator("#table tr").count() == 20
-    assert tab.inner_text("#rows") == "the first 20 of 25 examples"
+    assert (tab.locator("#table tr").count(), tab.inner_text("#rows")) == (20, "the first 20 of 25 examples")
     right = sum(max(range(3), key=[v.data for v in model(x)].__getitem__) == i % 3 for i, x in enumerate(xs))
     assert f"{4 * right}% correct" in status(tab)
     assert min(tab.evaluate(ROOM)) >= 0
@@ -1108,6 +1105,9 @@ def test_other_inputs_have_a_table_of_predictions(shown):
     assert [int(cell.split()[0]) for cell in tab.locator("#table td:last-child").all_inner_texts()] == said
     tab.click("#forward")
     has_status(tab, "Step 1 ")
+    tab.emulate_media(media="print")
+    tab.set_viewport_size({"width": 740, "height": 1000})
+    assert tab.evaluate("find('.output .wide').scrollWidth <= find('.output .wide').clientWidth")
     tab = shown(Own(), losses.mse_loss, [[0], [1], [2]], [0.12345, -0.12345, 2.0])
     targets = tab.locator("#table td:nth-child(2)")
     assert [text.strip() for text in targets.all_inner_texts()] == ["0.1235", "−0.1235", "2"]
