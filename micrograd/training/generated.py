@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import Any, cast
 
 from micrograd.compiler.distributed import Shards, Workers
@@ -151,10 +151,10 @@ def _generators(parts: Sequence[Any]) -> list[Any]:
     classes = {kind for each in {*map(type, parts)} for kind in each.__mro__}
     found = [x for each in (*parts, *classes) for x in (each, *getattr(each, "__dict__", {}).values())]
     for _ in range(2):  # what functions find, then what the functions among this find
-        functions = {x for x in found if isinstance(x, FunctionType)}
-        scopes = [(f.__globals__, f.__defaults__, f.__kwdefaults__, *(f.__closure__ or ())) for f in functions]
-        found += gc.get_referents(*{id(scope): scope for each in scopes for scope in each}.values())
-    own = [getattr(each, "bit_generator", each) for each in found if isinstance(each, kinds)]
+        inside = gc.get_referents(*[x for x in found if type(x) in (FunctionType, partial)])  # globals, closures, ...
+        inside += gc.get_referents(*{id(x): x for x in inside if type(x) in (dict, tuple)}.values())
+        found += inside + gc.get_referents(*[x for x in inside if type(x) is CellType])
+    own = [getattr(each, "bit_generator", each) for each in found if issubclass(type(each), kinds)]
     return [each for each in {id(each): each for each in own}.values() if not isinstance(each, random.SystemRandom)]
 
 

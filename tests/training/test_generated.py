@@ -5,6 +5,7 @@ import random
 import sys
 from collections import Counter, deque
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -54,6 +55,7 @@ OF_NOISE = {
     "noise of a module": lambda model, hidden: [h + GLOBAL.gauss(0, 0.1) for h in hidden],
     "noise of a closure": (lambda rng: lambda model, hidden: [h + rng.gauss(0, 0.1) for h in hidden])(GENERATORS[1]),
     "noise of a default": lambda model, hidden, rng=GENERATORS[2]: [h + rng.gauss(0, 0.1) for h in hidden],
+    "partial noise": partial(lambda model, hidden, rng: [h + rng.gauss(0, 0.1) for h in hidden], rng=GENERATORS[2]),
     "noise by NumPy": lambda model, hidden: [h + model.numpy.normal() + model.legacy.normal() for h in hidden],
 }
 
