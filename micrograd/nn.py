@@ -94,7 +94,7 @@ class Module(NotebookDisplay):
 
     def __repr__(self) -> str:
         paths: dict[int, str] = {}
-        parts = [part for part in walk(_members(self), (Value, Module), paths) if isinstance(part, Module)]
+        parts = [part for part in walk(members_of(self), (Value, Module), paths) if isinstance(part, Module)]
         # A module without a text of its own is only named, since modules may hold each other
         texts = [repr(x) if type(x).__repr__ is not Module.__repr__ else type(x).__name__ for x in parts[:SHOWN]]
         texts = [f"{paths[id(part)]}: {text}" for part, text in zip(parts, texts, strict=False)]
@@ -104,12 +104,12 @@ class Module(NotebookDisplay):
     def __getstate__(self) -> Any:
         """What copy and pickle take: computed Values detached, since their histories hold closures."""
         whole, state = (Value, Module), super().__getstate__()
-        parts = walk([*_members(self).values()], whole)[1:]
+        parts = walk([*members_of(self).values()], whole)[1:]
         values = [x for x in parts if isinstance(x, Value) and (x._prev or x._level) and x._level not in active_levels]
         computed = {id(x): promote(scalar.innermost(x))[0] if x._level else x.detach() for x in values}
         if not computed:
             return state
-        kept = {id(part): part for part in parts if isinstance(part, whole) or not _members(part)}
+        kept = {id(part): part for part in parts if isinstance(part, whole) or not members_of(part)}
         return deepcopy(state, kept | computed)  # it copies only lists and dicts
 
 
@@ -186,6 +186,7 @@ class MLP(Module):
         if not is_sized(nouts) or len(nouts) == 0:
             raise ValueError(f"nin is {nin!r}, nouts is {nouts!r}: expected inputs and layers, as in MLP(3, [4, 4, 1])")
         nins, activations, rng = [nin, *nouts], [activation] * (len(nouts) - 1) + [output], generator(rng)
+        activation_of(activation)  # which has no layer if there is only one
         self.layers = [Layer(n, m, act, rng=rng) for n, m, act in zip(nins, nouts, activations, strict=False)]
 
     def __call__(self, x: Sequence[Any], *others: Any) -> "Output":
@@ -214,8 +215,7 @@ class Embedding(Module):
 
     def __call__(self, index: Any) -> list[Value]:
         """The row at an index that `take` accepts: `size` Values. Raises ValueError if there is no such row."""
-        row: list[Value] = take(self.w, index)
-        return row
+        return take(self.w, index)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return f"Embedding({len(self.w)}, {len(self.w[0])})"
@@ -243,7 +243,22 @@ def _name(activation: Activation) -> str:
 # The parts of a Module
 
 
-def walk(root: Any, closed: Any = Value, paths: dict[int, str] | None = None) -> list[Any]:
+def members_of(part: Any) -> dict[Any, Any]:
+    """The attributes of a Module, or the items of a list, a dict or an array, by name; nothing for anything else."""
+    if isinstance(part, Module):
+        state = object.__getstate__(part)  # a pair if the class has slots
+        attributes, slots = state if isinstance(state, tuple) else (state, {})
+        return dict(attributes or {}, **slots)
+    if isinstance(part, dict):
+        return part
+    if isinstance(part, (list, tuple, deque)):
+        return dict(enumerate(part))
+    if hasattr(type(part), "dtype") and str(part.dtype) == "object":  # a NumPy array, perhaps of Values
+        return dict(enumerate(part.tolist() if part.shape else [part.item()]))
+    return {}
+
+
+def walk(root: Any, closed: Any = Value, paths: dict[int, str] | None = None, members: Any = members_of) -> list[Any]:
     """The root and each part of it once, in order; the parts of a `closed` class have none themselves.
 
     A dict `paths` receives the path of each part, by the part's id. Without it, a walk takes a third of the time.
@@ -255,28 +270,13 @@ def walk(root: Any, closed: Any = Value, paths: dict[int, str] | None = None) ->
         if id(part) not in seen:
             seen[id(part)] = part
             if not isinstance(part, closed):
-                members = _members(part)
-                stack += reversed(members.values())  # since the stack gives back the last one first
+                found = members(part)
+                stack += reversed(found.values())  # since the stack gives back the last one first
                 if paths is not None:
                     start = "" if part is root else f"{paths[id(part)]}."
                     # In the stack's order, so that the last path of a part is the one by which it is visited.
-                    paths |= {id(x): f"{start}{name}" for name, x in reversed(members.items()) if id(x) not in seen}
+                    paths |= {id(x): f"{start}{name}" for name, x in reversed(found.items()) if id(x) not in seen}
     return list(seen.values())
-
-
-def _members(part: Any) -> dict[Any, Any]:
-    """The attributes of a Module, or the items of a list, a dict or an array, by name; nothing for anything else."""
-    if isinstance(part, Module):
-        state = object.__getstate__(part)  # a pair if the class has slots
-        attributes, slots = state if isinstance(state, tuple) else (state, {})
-        return dict(attributes or {}, **slots)
-    if isinstance(part, dict):
-        return part
-    if isinstance(part, (list, tuple, deque)):
-        return dict(enumerate(part))
-    if str(getattr(part, "dtype", "")) == "object":  # a NumPy array, perhaps of Values
-        return dict(enumerate(part.tolist() if part.shape else [part.item()]))
-    return {}
 
 
 # Files: JSON with the parts of a model and their numbers. Sizes are not stored: they follow from the lists.

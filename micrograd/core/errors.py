@@ -74,11 +74,11 @@ def raise_with_context(error: BaseException, node: Any, nodes: list[Any]) -> Non
             raise kind(f"the derivative of {expression(node)} cannot be taken: {error}{hint}") from error
     if node._backward is no_derivative:
         raise NotImplementedError(f"{expression(node)} has no derivative: give its Value a _backward") from None
-    if isinstance(error, TypeError) and not _has_begun(node._backward, error):
+    if isinstance(error, TypeError) and hasattr(node._backward, "__code__") and not arose_in(error, node._backward):
         raise TypeError(f"the _backward of {expression(node)} must take the gradient alone: {error}") from error
 
 
-def _has_begun(function: Any, error: BaseException) -> bool:
-    """Whether the error was raised inside this function, not by the attempt to call it."""
-    code = getattr(function, "__code__", None)
-    return code is None or any(frame.f_code is code for frame, _ in walk_tb(error.__traceback__))
+def arose_in(error: BaseException, *functions: Any) -> bool:
+    """Whether an error was raised inside one of these functions, not by the attempt to call it."""
+    codes = [getattr(function, "__code__", None) for function in functions]
+    return any(frame.f_code in codes for frame, _ in walk_tb(error.__traceback__))

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
-from types import CellType, FunctionType
+from types import CellType, FunctionType, ModuleType
 from typing import Any, cast
 
 from micrograd.compiler.distributed import Shards, Workers
@@ -27,18 +27,18 @@ from micrograd.compiler.session import Training
 from micrograd.compiler.stepping import Engine, Loop, Sampler
 from micrograd.core.errors import users_line
 from micrograd.engine import Value
-from micrograd.nn import Embedding, Module, Neuron, walk
+from micrograd.nn import Embedding, Module, Neuron, members_of, walk
 from micrograd.scalar import DomainError
 from micrograd.support.arrays import numpy_class
 from micrograd.support.collector import gc_paused
-from micrograd.support.signals import set_back
+from micrograd.support.signals import check_handlers, set_back
 
 log = logging.getLogger("micrograd")
 
 CALLS = 3  # of the first example: two draw the same mask for two units a quarter of the time
 SECONDS = 0.005  # of work, after which no other example is tried: a small network takes thirty times as long to compile
 FILL = (dict, dict.update), (list, list.extend), (deque, deque.extend)  # containers, and how they are filled again
-PARTS = Value, Neuron, Embedding  # of models: they keep no other numbers, and walking through weights takes long
+PARTS = Neuron, Embedding  # of models: they keep no other numbers, and walking through weights takes long
 REMEDY = 'make them part of the examples, or give backend="eager"'
 NOT_THE_SAME = (
     "the loss of an example is not the same each time: it was {!r}, then {!r}. Compiled code would repeat one call, "
@@ -66,8 +66,9 @@ def generated(
         undone.callback(kept.put_back), undone.callback(kept.put_back)  # again, if a Ctrl-C interrupts it
         try:
             expected, why = tried(engine, kept)
-        except Exception:  # the step that takes this example raises it, too
-            return engine
+        except Exception as error:
+            check_handlers(error)
+            return engine  # whose step on this example raises it, too
         try:
             if not why:
                 before = kept.states()
@@ -83,6 +84,7 @@ def generated(
                     undone.pop_all()
                     return training
         except Exception as error:
+            check_handlers(error)
             if backend.name != "auto" or backend.executor is not None:
                 if not isinstance(error, TraceError):
                     engine.check_dependence(engine.loss(0))  # if that is wrong, it says so
@@ -114,14 +116,13 @@ def entered(stack: ExitStack, engine: Engine, backend: Backend, sampler: Sampler
 
 class Kept:
     """What the model and its loss keep from call to call, to compare and to put back: the numbers of parameters, all
-    parts of a Module, the attributes of anything else with their parts, and random generators, also the global ones.
+    parts, in Modules and in objects of other classes, and random generators, also the global ones.
     """
 
     def __init__(self, engine: Engine, functions: Sequence[Any], rng: Any) -> None:
-        self._roots = [each if isinstance(each, Module) else getattr(each, "__dict__", None) for each in functions]
-        self._roots += [vars(x) for x in walk(self._roots, PARTS) if isinstance(x, Module) and type(x) not in PARTS]
-        self._parameters, parts = engine.all_parameters, walk(self._roots, PARTS)
-        self._generators = _generators([rng, *functions, *vars(engine.data).values(), *parts])
+        self._roots, self._parameters = functions, engine.all_parameters
+        parts = walk(functions, members=_members)
+        self._generators = _generators([rng, *vars(engine.data).values(), *parts])
         values = [*self._parameters, *[part for part in parts if isinstance(part, Value)]]
         self._before: list[Any] = [(partial(set_back, values), [value.data for value in values])]
         self._before += [(each.__setstate__, each.__getstate__()) for each in self._generators]
@@ -129,7 +130,7 @@ class Kept:
 
     def numbers(self) -> list[Any]:
         """The states of generators, and all numbers, of parameters first; an array as its bytes."""
-        data, parts = [parameter.data for parameter in self._parameters], walk(self._roots, PARTS)
+        data, parts = [parameter.data for parameter in self._parameters], walk(self._roots, members=_members)
         found = [x.data if isinstance(x, Value) else x.tobytes() if _has_numbers(x) else x for x in parts]
         return [self.states(), *data, *[x for x in found if isinstance(x, (int, float, bytes))]]
 
@@ -141,6 +142,13 @@ class Kept:
         """Put everything back."""
         for put, before in self._before:
             put(before)
+
+
+def _members(part: Any) -> dict[Any, Any]:
+    """What a part holds, by name; the attributes of an object of any class as a dict, which is a part like others."""
+    if type(part) in PARTS or isinstance(part, (type, ModuleType)):
+        return {}
+    return {**members_of(part), "__dict__": getattr(part, "__dict__", None)}
 
 
 def _generators(parts: Sequence[Any]) -> list[Any]:

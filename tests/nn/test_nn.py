@@ -99,7 +99,7 @@ def test_a_model_follows_from_its_seed_or_a_generator_or_the_global_one(make):
     (lambda: MLP([3, 4, 1]), ValueError, r"nin is \[3, 4, 1\], nouts is \(\): expected inputs and layers"),
     (lambda: Neuron(2, "rellu"), ValueError, "unknown activation 'rellu': expected a function, or one of tanh, "),
     (lambda: MLP(2, [2, 1], output="Tanh"), ValueError, "unknown activation 'Tanh'"),
-    (lambda: Layer(2, 2, ""), ValueError, "unknown activation ''"),
+    (lambda: MLP(2, [1], ""), ValueError, "unknown activation ''"),
     (lambda: MLP(2, [2, 3], output="softmax"), ValueError, "'softmax': leave it out, since cross_entropy takes logits"),
     (lambda: Embedding(0, 2), ValueError, "n is 0: expected an int, 1 or greater"),
     (lambda: Embedding(2, 0), ValueError, "size is 0: expected an int, 1 or greater"),

@@ -292,10 +292,8 @@ def test_with_patience_a_training_that_diverges_brings_back_the_best_parameters(
     model = Line(9.0)
     with pytest.raises(Diverged) as caught:
         walk(path, model, patience=5, loss=lambda p, y: p * p)
-    history = caught.value.history
-    assert str(caught.value).startswith(
-        f"{what}: the parameters are those of epoch 2, with the lowest validation loss;"
-    )
+    history, message = caught.value.history, str(caught.value)
+    assert message.startswith(f"{what}: the parameters are those of epoch 2, with the lowest validation loss;")
     assert model.w.data == 2.0
     assert len(history.losses) == len(history.learning_rates) == epochs
     assert history.validation_losses[:2] == [9.0, 4.0]

@@ -2,10 +2,12 @@
 
 import copy
 import random
+import signal
 import sys
 from collections import Counter, deque
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -35,7 +37,7 @@ class Network(nn.Module):
         self.between, self.rng, self.calls, self.mean, self.kept = between, random.Random(1), 0, 0.0, []
         self.means, self.counts, self.running = np.zeros(3), {}, Value(0.0).detach()
         self.numpy, self.legacy = np.random.default_rng(1), np.random.RandomState(1)
-        self.numbers = deque()
+        self.numbers, self.block = deque(), SimpleNamespace(layers=[SimpleNamespace(mean=0.0)])  # of no Modules
 
     def __call__(self, x):
         return self.above(self.between(self, self.below([x])))
@@ -81,7 +83,8 @@ def keeping(keep, use=lambda model, hidden: hidden):
 
 
 def to_mean(model, hidden):
-    model.mean = 0.9 * model.mean + 0.1 * hidden[0].data
+    norm = model.block.layers[0]
+    norm.mean = 0.9 * norm.mean + 0.1 * hidden[0].data
 
 
 def to_counts(model, hidden):
@@ -91,7 +94,7 @@ def to_counts(model, hidden):
 
 
 CHANGING = OF_NOISE | {
-    "a running mean": keeping(to_mean, lambda model, hidden: [h - model.mean for h in hidden]),
+    "a running mean": keeping(to_mean, lambda model, hidden: [h - model.block.layers[0].mean for h in hidden]),
     "a running mean for later": keeping(to_mean),
     "a mean of Values": keeping(
         lambda model, hidden: setattr(model, "kept", [*model.kept[-1:], hidden[0]]),
@@ -328,7 +331,7 @@ def test_what_a_model_holds_since_its_first_calls_is_what_it_has_trained_with(he
 def test_what_a_model_that_cannot_be_compiled_keeps_is_set_back_before_the_engine_trains_it(caplog):
     def highest(model, hidden):
         model.mean = max(model.mean, scalar.innermost(hidden[0]))
-        return [h - model.mean for h in hidden]
+        return [h - model.block.layers[0].mean for h in hidden]
 
     same(setting(highest), "auto")
     assert "the model cannot be compiled" in caplog.text
@@ -444,6 +447,19 @@ def test_values_that_are_not_learned_are_read_at_each_step(model, loss, change, 
 def test_a_first_example_that_fails_fails_as_it_does_eagerly(backend):
     logarithmic = Setting(Line, loss=lambda p, y: p.log() * y, xs=[-1.0, 1.0], ys=[1.0, 1.0])
     failing(logarithmic, backend, ValueError, "log(")
+
+
+@pytest.mark.parametrize("given", [float, Value])
+def test_what_a_signals_handler_raises_is_not_taken_for_an_error_of_the_model(given, request):
+    def loss(prediction, y):
+        if isinstance(y, given) and signals:
+            signal.raise_signal(signals.pop())
+        return prediction - y
+
+    signals, before = [signal.SIGTERM], signal.signal(signal.SIGTERM, lambda *_: [].pop())
+    request.addfinalizer(lambda: signal.signal(signal.SIGTERM, before))
+    with pytest.raises(IndexError, match="pop from empty list"):
+        fit(Line(), loss, XS, YS, epochs=1, backend="auto", progress=False)
 
 
 def test_what_is_wrong_with_an_example_is_said_with_its_numbers(backend):
