@@ -353,6 +353,10 @@ def bits(tree):
     return list(map(bits, tree)) if isinstance(tree, (list, tuple)) else float(tree).hex()
 
 
+def compiled(function, *parameters):
+    return micrograd.compile(function, (1.0,), parameters=parameters, backend="python")
+
+
 def close(x, expected):
     """Agreement up to rounding."""
     return pytest.approx(expected, rel=1e-12, abs=1e-14) == x

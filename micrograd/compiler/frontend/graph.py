@@ -4,7 +4,7 @@ import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import accumulate, chain, islice, repeat
@@ -146,8 +146,9 @@ def _trace(
     table = Rows(trace, index, n_trained, finds)
     if loops:
         table.scan = partial(looped, trace)
-    with symbols(table), closing(trace):
+    with symbols(table), closing(trace), ExitStack() as at_end:
         inputs = arguments(trace.array("x", sum(graph.sizes)))
+        at_end.callback(assign, inputs, "_is_constant", repeat(True))  # a Module may keep its input: no parameter
         remaining = iter(inputs)
         result = _called(function, [unflatten(remaining, shape) for shape in graph.shapes])
         assign(inputs, "__class__", repeat(Node))  # from here on, hashed as fast as others
@@ -170,7 +171,6 @@ def _trace(
         _check_assigned(table)
         if graph.is_differentiable:
             _differentiate(graph, values[0], nodes, leaves, inputs, table)
-        assign(inputs, "_is_constant", repeat(True))  # else a Module that keeps its input has more parameters
     if trace.refused:  # the function, or one of the user's closures, caught the error
         raise trace.refused
     return list(table.made.values())
@@ -182,10 +182,8 @@ def _check_assigned(table: Rows) -> None:
         i = table.index.get(x, -1)
         if i >= 0 and getattr(to, "id", None) != table.trace.leaf("p", i).id:
             which = f"parameter {i}" if i < table.n_trained else "a Value that it reads"
-            raise TraceError(
-                f"the function assigns to the data of {which}, which compiled code cannot do: assign to it between "
-                "calls, or run the function uncompiled"
-            )
+            remedy = "assign to it between calls, or run the function uncompiled"
+            raise TraceError(f"the function assigns to the data of {which}, which compiled code cannot do: {remedy}")
 
 
 def _differentiate(
@@ -194,14 +192,12 @@ def _differentiate(
     """Record the gradients of the result. These nodes computed it from these leaves."""
     trace, index, gradients = graph.trace, table.index, table.numbers["grad"]
     # A backward() within the function has left gradients on these: add to them.
-    begun = {
-        p: trace.leaf("g", index[p]) + grad for p, grad in gradients.items() if p in index and type(grad) is not int
-    }
-    gradients.update(begun)
+    old = {p: trace.leaf("g", index[p]) + grad for p, grad in gradients.items() if p in index and type(grad) is not int}
+    gradients.update(old)
     for x in (*inputs, *leaves):
-        x.grad = begun.get(x, 0)  # of what such a backward() has left, only a parameter's is part of the gradient
+        x.grad = old.get(x, 0)  # of what such a backward() has left, only a parameter's is part of the gradient
     root = result if isinstance(result, Value) else Value(result)
-    with backward_pass(root, (_in_order(nodes, leaves), [*begun]) if trace.keeps else (nodes, leaves)) as ordered:
+    with backward_pass(root, (_in_order(nodes, leaves), [*old]) if trace.keeps else (nodes, leaves)) as ordered:
         root.grad += trace.leaf("seed")
         for node in ordered:
             node._backward(node.grad)
@@ -210,13 +206,13 @@ def _differentiate(
     for p, grad in gradients.items():
         i = index.get(p, table.n_trained)
         if i < table.n_trained and not (type(grad) is int and grad == 0):
-            graph.parameter_gradients[i] = trace.id(grad if p in begun else trace.leaf("g", i) + grad)
+            graph.parameter_gradients[i] = trace.id(grad if p in old else trace.leaf("g", i) + grad)
     graph.gradients = {line: trace.leaf("p", i).id for i, line in graph.parameter_gradients.items()} | {
         node.grad.id: node.data.id
         for node in reversed([*nodes, *inputs])
         if type(node.data) is type(node.grad) is Symbol and node.data.id not in trace.constants
     }
-    graph.scales_with_seed = bool(trace.keeps and not begun) or _scales_with_seed(graph)
+    graph.scales_with_seed = bool(trace.keeps and not old) or _scales_with_seed(graph)
 
 
 def _scales_with_seed(graph: Graph) -> bool:

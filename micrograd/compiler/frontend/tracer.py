@@ -46,6 +46,7 @@ BRANCH = NO_NUMBER + (
     "with until=; instead of np.maximum or np.clip on an array, [maximum(v, 0.0) for v in x]"
 )
 LOOKUP = NO_NUMBER + "a lookup in a dict or a set, use take(values, index)"
+TEXT = NO_NUMBER + 'a format, as in f"{x:.2f}", return the number and format it at each call; f"{x}" shows its place'
 PLAIN = NO_NUMBER + (
     "float(), round() or a function of math, use micrograd's, such as x.floor() or x.exp(), and take(values, index) in "
     "place of an index from int(); in closures and optimizers' rules, use those of micrograd.scalar"
@@ -149,7 +150,7 @@ class Symbol:
     __hash__ = _hash
 
     def __format__(self, spec: str) -> str:
-        return self._no_number() if spec else repr(self)
+        return self._no_number(instead=TEXT) if spec else repr(self)
 
     __float__ = __int__ = __index__ = __complex__ = __round__ = __trunc__ = __floor__ = __ceil__ = _no_number
 
@@ -190,7 +191,7 @@ def _function(name: str) -> Callable[..., Any]:
     return method if arity > 1 or is_composed else lambda self: self.trace.add(name, (self.id,))
 
 
-for _name, _method in OPERATORS.items():
+for _name, _method in [*OPERATORS.items(), ("!=", "xor")]:  # ^ holds where one condition differs from the other
     setattr(Symbol, f"__{_method}__", _operator(_name))
     setattr(Symbol, f"__r{_method}__", _operator(_name, reflected=True))  # of a comparison, unused
 for _name in scalar.FUNCTIONS:
@@ -299,10 +300,9 @@ class Trace:
                 raise TraceError(f"{users_line()}: a traced value was used outside the compiled function")
             return number.id
         if get_ident() != self._thread:  # it sees the parameters as plain numbers
-            raise TraceError(
-                f"{users_line()}: another thread computes with traced numbers, but a function is traced in one thread "
-                "only: run all of it in the thread that compiles it"
-            )
+            came = f"{users_line()}: another thread computes with traced numbers"
+            remedy = "run all of it in the thread that compiles it"
+            raise TraceError(f"{came}, but a function is traced in one thread only: {remedy}")
         value = number if type(number) is float or type(number) is bool else float(number)
         key = value if value and value is not True else repr(value)  # which tells -0.0 from 0.0, and True from 1.0
         line = self.known["constant"].get(key)
@@ -427,7 +427,5 @@ class Trace:
 
 
 def _no_more() -> NoReturn:
-    raise TraceError(
-        f"{users_line()}: a traced value, kept after its function was compiled, has no number: use it only inside the "
-        "function, or run the function again on numbers"
-    )
+    came = f"{users_line()}: a traced value, kept after its function was compiled, has no number"
+    raise TraceError(f"{came}: use it only inside the function, or run the function again on numbers")

@@ -76,9 +76,7 @@ def place(sizes: tuple[tuple[float, float], ...], columns: tuple[int, ...], edge
     )
     ends = [(round(left), round(left + width)) for left, width in zip(lefts, widths, strict=False)]
     passed = (ends[columns[source] + 1 : columns[target]] for source, target, _ in edges)
-    passes = tuple(
-        ((some[0][0], some[-1][1], level),) if some else () for some, level in zip(passed, levels, strict=True)
-    )
+    passes = tuple(((its[0][0], its[-1][1], level),) if its else () for its, level in zip(passed, levels, strict=True))
     return Placed(corners, passes, lefts[-2] + widths[-1] + MARGIN, bottom + MARGIN)
 
 

@@ -13,7 +13,7 @@ from micrograd import Value, losses, scalar, where
 from micrograd.compiler.frontend.graph import traced
 from micrograd.compiler.frontend.tracer import Trace
 from micrograd.compiler.passes import length, program
-from tests.helpers import assert_as_engine, assert_close, backward, close, eager, flat, moons, own
+from tests.helpers import assert_as_engine, assert_close, backward, close, compiled, eager, flat, moons, own
 
 
 def bell(x):
@@ -142,10 +142,6 @@ def test_while_one_thread_traces_a_function_the_others_see_numbers_and_trace_it_
     go_on.set()
     thread.join()
     assert (slowly[0](2.0), p.grad, type(p)) == (10.0, 4.0, Value)
-
-
-def compiled(function, *parameters):
-    return micrograd.compile(function, (1.0,), parameters=parameters, backend="python")
 
 
 def test_a_function_may_be_compiled_while_another_is_traced():

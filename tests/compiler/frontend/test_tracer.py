@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import micrograd
-from micrograd import Value, dot, functional, mean, scalar, where
+from micrograd import Value, dot, functional, mean, nn, scalar, where
 from micrograd.compiler import TraceError
-from tests.helpers import backward, bits, close, eager
+from tests.helpers import backward, bits, close, compiled, eager
 
 PARAMETER = Value(1.0)
 
@@ -20,7 +20,7 @@ PARAMETER = Value(1.0)
 def test_conditions_serve_as_numbers_and_numbers_as_conditions(backend):
     def function(x):
         numbers = [x > 0, (x > 0) * 1.0, (x > 0) * x + (x <= 0), where(x > 0, x > 1, x), -(x > 0), (x > 0) + 0.0]
-        return [*numbers, where(x - 2, x, 5.0), where(x * (x > 1), x, 5.0)]
+        return [*numbers, (x > 0) ^ (x > 1), True ^ (x > 0), where(x - 2, x, 5.0), where(x * (x > 1), x, 5.0)]
 
     fast = micrograd.compile(function, (1.0,), backend=backend)
     for x in (-1.0, 0.5, 2.0):
@@ -78,9 +78,8 @@ def test_a_zero_has_the_sign_that_the_engine_gives_it(backend, x):
     for results in (fast(x), *fast.map([x] * 5)):
         assert bits(results) == bits(values)
     w = Value(x)
-    for function in [*SIGNS, lambda x: micrograd.sum([function(x) for function in SIGNS])][
-        0 if backend == "python" else -1 :
-    ]:
+    functions = [*SIGNS, lambda x: micrograd.sum([function(x) for function in SIGNS])]
+    for function in functions[0 if backend == "python" else -1 :]:
         found = backward(micrograd.compile(lambda f=function: f(w), (), parameters=[w], backend=backend))
         fast = micrograd.compile(function, (1.0,), backend=backend)
         assert bits(found) == bits(list(fast.value_and_grad(x))) == bits(list(eager(function, x)))
@@ -159,7 +158,8 @@ def test_infinite_and_undefined_constants_compile(backend):
         micrograd.compile(lambda x: x / 0.0, (1.0,), backend=backend)(1.0)
 
 
-BRANCH, PLAIN, LOOKUP = ("scalar.where", "& and |"), ("x.floor()", "scalar", "take("), ("take(values, index)",)
+BRANCH, LOOKUP = ("scalar.where", "& and |"), ("take(values, index)",)
+PLAIN, TEXT = ("x.floor()", "scalar", "take("), ("format it at each call",)
 
 
 @pytest.mark.parametrize(("remedies", "function"), [
@@ -185,8 +185,8 @@ BRANCH, PLAIN, LOOKUP = ("scalar.where", "& and |"), ("x.floor()", "scalar", "ta
     (BRANCH, lambda x: 1 < x < 2),
     (BRANCH, lambda x: np.max(np.array([x, x]))),
     (BRANCH, lambda x: functional.grad(lambda v: v if v > 0 else -v)(x)),
-    (PLAIN, lambda x: f"{x.data:.3f}"),
-    (PLAIN, lambda x: f"{x:.3f}"),
+    (TEXT, lambda x: f"{x.data:.3f}"),
+    (TEXT, lambda x: f"{x:.3f}"),
     (LOOKUP, lambda x: {0: 1.0, 1: 5.0}.get(x, 2.0) * x),
     (LOOKUP, lambda x: {0: 1.0, 1: 5.0}.get(x.data, 2.0) * x),
     (LOOKUP, lambda x: x * len({x.data, x.data})),
@@ -225,7 +225,8 @@ def test_a_line_without_source_is_named_by_its_number():
 
 def test_a_traced_number_shows_itself_as_one():
     shown = []
-    micrograd.compile(lambda x: shown.extend([repr(x.data), f"{x.data}"]) or x, (1.0,), backend="python")
+    compiled(lambda x: shown.extend([(2 * x)._repr_mimebundle_(), repr(x.data), f"{x.data}"]) or x)
+    assert "traced number" in shown[-3]["image/svg+xml"]
     assert re.fullmatch(r"<traced number \d+>", shown[-2])
     assert shown[-1] == shown[-2]
 
@@ -235,12 +236,8 @@ def test_a_traced_condition_chooses_between_values():
     assert [fast.value_and_grad(x) for x in (3.0, -3.0)] == [(3.0, 1.0), (-6.0, 2.0)]
 
 
-def compiled(function, *parameters):
-    return micrograd.compile(function, (1.0,), parameters=parameters, backend="python")
-
-
 def test_a_number_that_was_kept_while_a_function_was_traced_is_not_computed_with():
-    class Model:
+    class Model(nn.Module):
         def __call__(self, x):
             self.kept = x * 2
             return self.kept + 1
@@ -253,7 +250,8 @@ def test_a_number_that_was_kept_while_a_function_was_traced_is_not_computed_with
         model.kept * model.kept
     for function in (lambda x: x * model.kept, lambda x: model.kept, lambda x: [x, model.kept]):
         with pytest.raises(TraceError, match="used outside the compiled function"):
-            compiled(function)
+            compiled(lambda x, function=function: setattr(model, "input", x) or function(x))
+        assert model.parameters() == []
 
 
 def test_a_whole_quotient_is_that_of_python_with_the_sign_of_its_zero(backend):
