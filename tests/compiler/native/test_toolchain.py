@@ -245,16 +245,18 @@ def no_home(cache, monkeypatch):
     monkeypatch.setattr(Path, "home", home)
 
 
-def read_only(cache, monkeypatch):
-    cache.mkdir(parents=True, mode=0o700)
-    write_text = Path.write_text
+def failing_in_the_cache(where, name, error):
+    def make(cache, monkeypatch):
+        def failing(*args):
+            if str(cache) in str(args):
+                raise error
+            return function(*args)
 
-    def write(path, text):
-        if cache in path.parents:
-            raise PermissionError(errno.EACCES, "Permission denied")
-        return write_text(path, text)
+        cache.mkdir(parents=True, mode=0o700)
+        function = getattr(where, name)
+        monkeypatch.setattr(where, name, failing)
 
-    monkeypatch.setattr(Path, "write_text", write)  # for root may write anywhere
+    return make
 
 
 NO_CACHE = [
@@ -262,7 +264,9 @@ NO_CACHE = [
     (lambda cache, patch: [cache.mkdir(0o700, True), patch.setattr(os, "getuid", lambda: 12345)],
      "owned by someone else"),
     (lambda cache, patch: [cache.parent.mkdir(), cache.write_text("mine")], "exists"),
-    (no_home, "home directory"), (read_only, "Permission denied"),
+    (no_home, "home directory"),
+    (failing_in_the_cache(Path, "write_text", PermissionError(errno.EACCES, "denied")), "denied"),  # root may write
+    (failing_in_the_cache(toolchain, "_run", CompilerError("cc failed:\nNo space left on device")), "No space left"),
 ]  # fmt: skip
 
 
