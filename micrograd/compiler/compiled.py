@@ -131,7 +131,7 @@ class Compiled(Function):
         written to it instead, in the order of `parameters`.
 
         Raises TypeError if the function does not return a single Value, or the `grad` of a parameter is not a number;
-        ValueError if the examples do not fit its arguments, or `out` does not fit the parameters.
+        ValueError if there are no examples, or they do not fit its arguments, or `out` does not fit the parameters.
         """
         executor = self.options.backend.executor if executor is None else executor
         if out is not None:
@@ -258,8 +258,8 @@ class Compiled(Function):
         A writable C-contiguous NumPy array of the precision's type is used in place, so later changes to it count;
         anything else is copied.
 
-        Raises ValueError if there are no examples, or the arguments differ in their number, or the examples in shape;
-        TypeError if an argument is not a list, array or table of real numbers; IndexError if there is no such row.
+        Raises ValueError if the arguments differ in their number, or the examples in shape; TypeError if an argument is
+        not a list, array or table of real numbers; IndexError if there is no such row.
         """
         return self._packed(batches, in_axes)
 

@@ -79,12 +79,12 @@ class Batch:
 
     def chosen(self, indices: Sequence[int]) -> "Batch":
         """The examples with these indices: a range of them where they lie, others by their rows."""
-        buffers, axes, is_range = list(self.buffers), list(self.axes), isinstance(indices, range)
+        buffers, axes = list(self.buffers), list(self.axes)
         for k, (shape, axis) in enumerate(zip(self.shapes, axes, strict=True)):
             if isinstance(axis, array):
                 axes[k] = array("q", map(axis.__getitem__, indices))
-            elif axis == 0 and is_range:
-                buffers[k] = buffers[k][size(shape) * indices[0] : size(shape) * (indices[-1] + 1)]
+            elif axis == 0 and isinstance(indices, range):
+                buffers[k] = buffers[k][size(shape) * indices.start : size(shape) * indices.stop]
             elif axis == 0:
                 axes[k] = array("q", indices)
         return replace(self, n=len(indices), buffers=buffers, axes=tuple(axes))
@@ -169,8 +169,6 @@ def pack(batches: Sequence[Any], precision: Precision = DOUBLE, axes: Axes | Non
     shapes, rows, buffers = zip(*columns, strict=True) if columns else ((), (), ())
     axes = tuple(map(_indices, range(n), axes, rows))
     lengths = [of if axis == 0 else len(axis) for axis, of in zip(axes, rows, strict=True) if axis is not None] or [1]
-    if 0 in lengths:
-        raise ValueError("there are no examples")
     if len(set(lengths)) > 1:
         raise ValueError(f"the arguments have different numbers of examples: {lengths}")
     return Batch(shapes, lengths[0], buffers, precision, axes, any(map(begins_with_array, batches)))

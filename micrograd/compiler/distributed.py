@@ -153,7 +153,7 @@ def _chunks(fast: Function, kind: CallSpec, batches: Sequence[Any], workers: Any
             yield name, packed
     else:
         whole = fast._packed(batches, kind=kind)
-        n = min(workers.n, whole.n)
+        n = min(workers.n, whole.n) or 1
         for start, stop in pairwise(whole.n * k // n for k in range(n + 1)):
             yield f"the examples {start} to {stop - 1}; the error counts them from 0", whole.chosen(range(start, stop))
 

@@ -148,9 +148,8 @@ class Function:
         axes = self._axes
         if in_axes is not None:
             if batches and isinstance(batches[0], (Batch, Iterator)):
-                raise TypeError(
-                    "in_axes selects rows of lists and arrays, not of packed examples or chunks: give it to pack"
-                )
+                came = "not of packed examples or chunks"
+                raise TypeError(f"in_axes selects rows of lists and arrays, {came}: give it to pack")
             axes = each_axis(in_axes, len(self._axes))
             if [axis is None for axis in axes] != [axis is None for axis in self._axes]:
                 raise ValueError(
@@ -165,6 +164,10 @@ class Function:
 
     def _compiled_for(self, packed: Batch, kind: CallSpec) -> Batch:
         """The examples, once there is a graph for their shapes, with gradients if calls of this kind need them."""
+        if not packed.n:
+            if kind != "forward":
+                raise ValueError("there are no examples")
+            packed = replace(packed, shapes=self._shapes)  # a list does not say which they would have
         if packed.shapes not in self._code:
             self._keep(packed.shapes, self._traced(packed.shapes))
         graph = self._code[packed.shapes].graph
@@ -189,8 +192,8 @@ class Function:
         """
         examples = bucket_by_shape(batches, self.precision, self._axes)
         for packed in examples.batches:
-            packed.typical = size * packed.n / len(examples)
             code = self._code[self._compiled_for(packed, kind).shapes]
+            packed.typical = size * packed.n / len(examples)
             early = packed is not examples.batches[-1]  # after the last, this thread has nothing else to do
             code.library(kind, packed.typical or packed.n, epochs * packed.n, early=early)
         for packed in examples.batches:
@@ -262,8 +265,9 @@ class Function:
         if out is None:
             n = packed.n * len(code.graph.outputs)
             out = empty((n,), self.precision.code) if packed.as_arrays else self.precision.zeros(n)
-        call: Any = code.call("forward", packed, out)
-        self._make(call, "forward", packed, self._numbers() if numbers is None else numbers)
+        if packed.n:
+            call: Any = code.call("forward", packed, out)
+            self._make(call, "forward", packed, self._numbers() if numbers is None else numbers)
         return out
 
     def _sums(self, batches: Iterable[Batch], numbers: Sequence[float], seed: float) -> tuple[float, "array[float]"]:
@@ -313,7 +317,5 @@ def require_floats(leaves: Iterable[Value]) -> None:
     for leaf in leaves if scalar.REGISTERED else ():
         if scalar.registered(leaf.data) is not None:
             kind = type(leaf.data).__name__
-            raise TypeError(
-                f"the function uses {shown(leaf)}, but compiled code computes with floats: give it a float, or "
-                f"call the function itself to compute with {kind}"
-            )
+            remedy = f"give it a float, or call the function itself to compute with {kind}"
+            raise TypeError(f"the function uses {shown(leaf)}, but compiled code computes with floats: {remedy}")

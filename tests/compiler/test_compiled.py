@@ -296,7 +296,6 @@ def test_examples_select_rows_of_tables(backend, n, kind):
     ((np.zeros((2, 2), int), 0), TypeError, r"in_axes\[0\] is array"),
     ([0, 1, 2], ValueError, r"an entry for each argument, .* such as \(\[2, 0, 0\],\) for one"),
     (([0, 1], 0), ValueError, r"different numbers of examples: \[2, 3\]"),
-    (([], []), ValueError, "no examples"),
     ((None, 0), ValueError, r"in_axes is \(None, 0\), but compile was given \(0, 0\): expected an entry for"),
     (([0],), ValueError, r"in_axes is \(\[0\],\), but compile was given \(0, 0\)"),
 ])  # fmt: skip
@@ -308,6 +307,13 @@ def test_wrong_in_axes_are_refused(axes, error, message):
     for given in [fast.pack([1.0], [2.0])], [iter([([1.0], [2.0])])]:
         with pytest.raises(TypeError, match="in_axes selects rows of lists and arrays, not of packed examples"):
             fast.map(*given, in_axes=([0], [0]))
+
+
+def test_no_examples_have_no_values(backend):
+    fast = micrograd.compile(lambda x, y: [x[0] * y, y], ([1.0, 2.0], 1.0), backend=backend)
+    with ThreadPoolExecutor(2) as executor:
+        assert fast.map(fast.pack(np.zeros((0, 2)), []), executor=executor).shape == (0, 2)
+    assert [fast.map([], []), fast.map([[1.0, 2.0]], [2.0], in_axes=([], [])), *fast.map(iter([([], [])]))] == [[]] * 3
 
 
 # Arguments that all examples share

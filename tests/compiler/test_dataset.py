@@ -29,8 +29,7 @@ def test_examples_of_another_shape_than_the_first_are_named_with_both_shapes(bat
 
 
 @pytest.mark.parametrize(
-    "batch",
-    [[[1.0]], [1.0], np.ones((3, 1)), np.ones(3), array("d", [1.0]), *map(memoryview, np.ones((2, 3, 1), "f"))],
+    "batch", [[[1.0]], [1.0], np.ones((3, 1)), np.ones(3), array("d", [1.0]), *map(memoryview, np.ones((2, 3, 1), "f"))]
 )
 def test_a_shape_that_the_function_does_not_take_is_named_with_the_examples(batch):
     fast = micrograd.compile(lambda x: x[0] + x[1], ([1.0, 2.0],), backend="python")
@@ -48,10 +47,8 @@ BATCHES = [
     (lambda fast: fast.map(1.0, [2.0]), TypeError, "argument 1: expected a list or an array of examples, not 1"),
     (lambda fast: fast.map([1.0], 2.0), TypeError, "argument 2: expected a list or an array of examples, not 2"),
     (lambda fast: fast.map(np.array(1.0), [2.0]), TypeError, "argument 1: expected a list or an array of examples"),
-    (
-        lambda fast: fast.value_and_grad(1.0, Value(2.0)),
-        TypeError, r"argument 2: expected a real number, not Value\(data=2.0.*: give its .data",
-    ),
+    (lambda fast: fast.value_and_grad(1.0, Value(2.0)), TypeError,
+     r"argument 2: expected a real number, not Value\(data=2.0.*: give its .data"),
     (lambda fast: fast.map(pack([[1.0, 2.0]])), ValueError, r"expected \(\(\), \(\)\)"),
     (lambda fast: fast.map([1.0, [2.0]], [1.0, 2.0]), ValueError, r"shape \(1,\), expected \(\)"),
 ]  # fmt: skip
