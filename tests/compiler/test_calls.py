@@ -50,10 +50,9 @@ FORMS = {
 @pytest.mark.parametrize("precision", ["double", "single"])
 def test_arguments_of_all_forms_take_turns_on_one_prepared_call(precision, backend):
     chosen = micrograd.Backend(backend, precision=precision) if backend == "c" else backend
-    fast = micrograd.compile(
-        lambda x, w: [a * b + 1.0 for a, b in zip(x, w, strict=True)], ([0.0] * N,) * 2, backend=chosen
-    )
-    loss = micrograd.compile(lambda x, w: dot(x, [b * b for b in w]), ([0.0] * N,) * 2, backend=chosen)
+    example = ([0.0] * N,) * 2
+    fast = micrograd.compile(lambda x, w: [a * b + 1.0 for a, b in zip(x, w, strict=True)], example, backend=chosen)
+    loss = micrograd.compile(lambda x, w: dot(x, [b * b for b in w]), example, backend=chosen)
     rng = np.random.default_rng(0)
     for _ in range(2):
         for first in FORMS.values():

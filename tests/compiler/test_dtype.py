@@ -192,10 +192,8 @@ def in_single(function=lambda x: x * x):
     (lambda: in_single(Value.exp)(100.0), OverflowError, "an intermediate number is beyond the range of single"),
     (lambda: in_single()(-HUGE), OverflowError, r"-1e\+39"),
     (lambda: in_single(lambda x: x * HUGE), OverflowError, r"a constant is 1e\+39"),
-    (
-        lambda: micrograd.compile(lambda x: x * HUGE, (1.0,), backend="python").export_c("x.c", precision="single"),
-        OverflowError, r"a constant is 1e\+39",
-    ),
+    (lambda: micrograd.compile(lambda x: x * HUGE, (1.0,), backend="python").export_c("x.c", precision="single"),
+     OverflowError, r"a constant is 1e\+39"),
 ])  # fmt: skip
 def test_what_is_asked_for_wrongly_is_said(ask, error, message):
     with pytest.raises(error, match=message):

@@ -114,9 +114,8 @@ def test_a_model_has_its_own_parameters_whether_it_uses_them_or_not_and_then_oth
 def test_leaves_in_derivatives_are_found(backend):
     w, b = Value(2.0), Value(3.0)
     slope = micrograd.compile(micrograd.grad(lambda x: w * x * x * b), (1.0,), backend=backend)
-    curved = micrograd.compile(
-        micrograd.hessian(lambda x: w * x[0] * x[1] * b), ([1.0, 2.0],), sparse=True, backend=backend
-    )
+    curvature = micrograd.hessian(lambda x: w * x[0] * x[1] * b)
+    curved = micrograd.compile(curvature, ([1.0, 2.0],), sparse=True, backend=backend)
     b.data = 5.0
     assert (slope(1.0), curved.map([[1.0, 2.0]])[0].toarray().tolist()) == (20.0, [[0.0, 10.0], [10.0, 0.0]])
 
@@ -303,9 +302,8 @@ def test_bad_input_is_refused_at_the_door(given, kind, message):
 def test_numbers_in_place_of_a_list_of_them_are_told_how_to_come_as_one(function):
     with pytest.raises((TypeError, ValueError)) as caught:
         micrograd.compile(function, [0.0, 0.0])
-    assert caught.value.__notes__ == [
-        "example_args has 2 arguments: if the function takes one, a list, write ([0.0, 0.0],)"
-    ]
+    [note] = caught.value.__notes__
+    assert note == "example_args has 2 arguments: if the function takes one, a list, write ([0.0, 0.0],)"
     micrograd.compile(function, ([0.0, 0.0],))
 
 

@@ -29,14 +29,10 @@ def test_in_a_browsers_python_auto_is_python_and_no_compiler_is_looked_for(monke
     ({"threads": 0}, "^threads is 0: expected an int, 1 or greater$"),
     ({"precision": "half"}, "^unknown precision 'half': expected \"double\" or \"single\"$"),
     ({"precision": 4}, "^unknown precision 4: expected"),
-    (
-        {"name": "python", "threads": 2, "precision": "single"},
-        r'^backend "python" computes in doubles and in one thread: give Backend\("c", \.\.\.\)$',
-    ),
-    (
-        {"name": "eager", "executor": ThreadPoolExecutor},
-        r'^backend "eager" computes in doubles and in one thread of this process: give Backend\("c", ',
-    ),
+    ({"name": "python", "threads": 2, "precision": "single"},
+     r'^backend "python" computes in doubles and in one thread: give Backend\("c", \.\.\.\)$'),
+    ({"name": "eager", "executor": ThreadPoolExecutor},
+     r'^backend "eager" computes in doubles and in one thread of this process: give Backend\("c", '),
 ])  # fmt: skip
 def test_what_a_backend_cannot_do_is_refused(backend, message):
     with pytest.raises(ValueError, match=message):

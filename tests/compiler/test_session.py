@@ -257,10 +257,8 @@ def test_a_buffer_takes_numbers_only(change, kind, message, c_line):
 @needs_compiler
 @pytest.mark.parametrize(("in_order", "precision"), [(True, "double"), (False, "double"), (True, "single")])
 def test_moments_are_read_and_assigned_as_lists_and_arrays_in_the_order_of_the_optimizer(in_order, precision):
-    ws = [Value(float(i)) for i in range(4)]
-    fast = micrograd.compile(
-        lambda x: dot(ws, [x] * 4), (1.0,), parameters=ws, backend=Backend("c", precision=precision)
-    )
+    ws, backend = [Value(float(i)) for i in range(4)], Backend("c", precision=precision)
+    fast = micrograd.compile(lambda x: dot(ws, [x] * 4), (1.0,), parameters=ws, backend=backend)
     optimizer = SGD(ws if in_order else ws[::-1], 0.1, momentum=0.9)
     for kind in list, partial(array, "i"), np.array:
         with fast.training(optimizer) as step:

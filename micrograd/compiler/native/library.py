@@ -101,9 +101,8 @@ class NativeCode:
     def _program(self, kind: CallSpec, for_many: bool) -> Program:
         """The program of libraries that differ in the size of a tile: its passes take longer than printing it."""
         if (kind, for_many) not in self._programs:
-            graph, ends = self.graph, self.graph.ends(kind)
-            made = program_for_many(graph, ends) if for_many else program(graph, ends)
-            self._programs[kind, for_many] = made
+            make = program_for_many if for_many else program
+            self._programs[kind, for_many] = make(self.graph, self.graph.ends(kind))
         return self._programs[kind, for_many]
 
     def _least(self, kind: CallSpec) -> int:

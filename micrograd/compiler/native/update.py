@@ -91,9 +91,7 @@ def check_rule(optimizer: Any) -> None:
         raise TypeError(f"{kind} computes its learning_rate: make it a number, set directly or by a schedule")
     for name in ("step", "zero_grad"):
         if getattr(getattr(optimizer, name), "__func__", None) is not getattr(Optimizer, name):
-            raise TypeError(
-                f"{kind} defines its own {name}(): compiled training takes only steps that are all in rule()"
-            )
+            raise TypeError(f"{kind} defines its own {name}(): compiled training takes only steps that are in rule()")
 
 
 def _traced(optimizer: Optimizer) -> tuple[Trace, tuple[int, ...]]:

@@ -186,11 +186,10 @@ def _later(trace: Trace, loop: Scan, sums: Sequence[int], needed: Sequence[int])
     """
     forward = trace.loops[loop.forward] if loop.forward >= 0 else loop
     varying = trace.dependent([*loop.state, *loop.xs, *forward.state, *forward.xs])
-    uniform = {*range(len(trace.ops))} - varying
     terms = {each: trace.operands[each][1] for each in sums if trace.ops[each] == "+"}
     stay = {*needed, *sums} - terms.keys()
-    lines = [*filter(varying.__contains__, trace.live([*stay, *terms.values()], uniform))]
-    moved, added = moved_lines(trace, lines, stay, uniform)
+    lines = [*filter(varying.__contains__, trace.live([*stay, *terms.values()]))]
+    moved, added = moved_lines(trace, lines, stay, {*chain(*map(trace.operands.__getitem__, lines))} - varying)
     terms = {each: line for each, line in terms.items() if line in moved}
     are_numbers = not any(trace.size(line) or trace.ops[line] in CONDITIONS for line in added)
     return (terms, added) if are_numbers and len(added) <= len(terms) else ({}, [])

@@ -36,23 +36,23 @@ class Lowered(NamedTuple):
     inputs: Sequence[str]
 
 
-def lower(program: Program, kind: str) -> Lowered:
-    """A program for functions in C of this kind (KINDS in c.py)."""
+def lower(program: Program, mode: str) -> Lowered:
+    """A program for functions in C in one of the MODES of c.py."""
     kernel, products, block, sizes = program.kernel, list[Product](), 0, program.graph.sizes
-    if kind == "lanes":
+    if mode == "lanes":
         kernel, products, block = split(kernel, sizes)
         kernel = [_for_all(step, program.graph) for step in kernel] if any(program.graph.shared) else kernel
-    vectors = kind in ("lanes", "once")
+    vectors = mode in ("lanes", "once")
     kernel = kernel if vectors else in_lanes(with_sums(kernel))
-    layers = kernel if kind == "once" else with_layers(kernel, lanes=vectors)
+    layers = kernel if mode == "once" else with_layers(kernel, lanes=vectors)
     parts, temporaries = allocate(layers, REFERENCES, _references) if vectors else allocate(layers, LINES)
-    if kind == "file":  # elsewhere, a step may set `failed`
+    if mode == "file":  # elsewhere, a step may set `failed`
         parts = [_needed(part, {*ARRAYS}) for part in parts]
-    found = _in_place(parts, sizes) if kind == "one" else None
+    found = _in_place(parts, sizes) if mode == "one" else None
     parts, inputs = (found, [f"x{k}" for k in range(len(sizes))]) if found else (parts, ["x"])
-    steps = [in_steps(part, dots=kind == "one", totals=kind == "lanes") for part in parts]
+    steps = [in_steps(part, dots=mode == "one", totals=mode == "lanes") for part in parts]
     last = [jam(part) for part in steps] if vectors else steps
-    if kind == "one":
+    if mode == "one":
         last = [list(map(_in_vectors, part)) for part in steps]
     before = {"products": [kernel, [product.step() for product in products]], "layers": [layers], "storage": parts}
     return Lowered(last, temporaries, products, block, before | {"sums": steps, "jam": last}, inputs)

@@ -50,9 +50,9 @@ class _Rounds:
         self.prefix, self.n = f"{layout.prefix}{node.line}_", len(self.loop.state)
         self.leaves = {line: self._slice("s", i, self.n) for i, line in enumerate(self.loop.state)}
         self.strided: dict[str, tuple[str, int]] = {}  # the array and stride behind each name in that round
-        mine = {line for node in self.its.nodes for line in (node.line, *node.items)}  # also if it is a sum outside
-        places = {line: place for line, place in layout.items() if line not in mine}
-        self.own = Layout(places, f"{self.prefix}t")
+        self.own = Layout(layout, f"{self.prefix}t")
+        for line in [line for node in self.its.nodes for line in (node.line, *node.items)]:  # also sums outside
+            self.own.pop(line, None)
         self.own.rows, self.own.kept = dict(layout.rows), dict(layout.kept)
 
     def before(self) -> Kernel:

@@ -49,7 +49,7 @@ def templates(precision: Precision = DOUBLE, *, vectors: bool, checks: bool = Fa
     return {op: template.replace("SUFFIX", precision.suffix) for op, template in found.items()}
 
 
-KINDS = {"file": ("real", "", ""), "one": ("real", "", ""), "lanes": ("T", "FOR_LANES ", "[k]"), "once": ("V", "", "")}
+MODES = {"file": ("real", "", ""), "one": ("real", "", ""), "lanes": ("T", "FOR_LANES ", "[k]"), "once": ("V", "", "")}
 """What functions compute: an example, in a file or in a library; one in each lane; or what is the same for all.
 
 Each has the type of its numbers, and what is written before a statement and after a number of each lane.
@@ -57,19 +57,19 @@ Each has the type of its numbers, and what is written before a statement and aft
 
 
 class Writer(Printer):
-    """Prints a program as functions in C, of one of KINDS: arithmetic on numbers, or on vectors.
+    """Prints a program as functions in C, in one of MODES: arithmetic on numbers, or on vectors.
 
     In a library for one example, loops over neighbouring numbers become calls and vectors, and y may have the gradients
     after the value. Except in files and with IEEE errors, `failed` is set where Python raises an error.
     """
 
-    def __init__(self, program: Program, precision: Precision, kind: str) -> None:
-        once, self.graph = kind == "once", program.graph
-        self.is_file, self.vectors = kind == "file", kind in ("lanes", "once")
+    def __init__(self, program: Program, precision: Precision, mode: str) -> None:
+        once, self.graph = mode == "once", program.graph
+        self.is_file, self.vectors = mode == "file", mode in ("lanes", "once")
         self.function = "static void" if self.is_file else "PART void"
-        self.once, self.returns_gradients = once, kind == "one" and program.n_results > len(self.graph.outputs)
+        self.once, self.returns_gradients = once, mode == "one" and program.n_results > len(self.graph.outputs)
         self.literal, self.constants = precision.literal, program.constants
-        self.type, self.for_lane, self.lane = KINDS[kind]
+        self.type, self.for_lane, self.lane = MODES[mode]
         self.uniform = {*"pcghdu", *"xy" * once}  # arrays with one number for all lanes
         checks = not (self.is_file or self.graph.trace.ieee)
         self.templates = templates(precision, vectors=self.vectors, checks=checks)
@@ -78,7 +78,7 @@ class Writer(Printer):
         types |= {"y": f"{example} *", "t": f"{self.type} *"}
         if not self.is_file:
             types |= {"failed": "M *", "h": "const real *", "d": "real *", "block": "R *", "u": "const real *"}
-        self.parts, self.temporaries, self.products, self.block, _, self.inputs = lower(program, kind)
+        self.parts, self.temporaries, self.products, self.block, _, self.inputs = lower(program, mode)
         steps = tuple(chain(*self.parts))
         self.alone = alone(self.products, steps)
         types = {name: type for of, type in types.items() for name in (self.inputs if of == "x" else [of])}
@@ -167,9 +167,8 @@ class Writer(Printer):
         """Whether a number is not 0; in lanes, whether it is 0 in none of them."""
         if not self.vectors:
             return super().condition(ref)
-        return (
-            f"v_every(&{self.ref(ref)}, 1)" if self.once else f"v_every({self.ref(ref).removesuffix(self.lane)}, TILE)"
-        )
+        number = self.ref(ref)
+        return f"v_every(&{number}, 1)" if self.once else f"v_every({number.removesuffix(self.lane)}, TILE)"
 
     def take(self, index: Any, first: Ref, step: int, size: int) -> Call:
         """The number at an index; in vectors, each lane reads its own numbers, if it has any."""
@@ -197,8 +196,8 @@ def library_source(
     `threads` threads share the examples, if each gets at least `least` of them. Code for single examples may be
     compiled `in_haste`.
     """
-    graph, kind = program.graph, "lanes" if tile else "one"
-    writer = Writer(program, precision, kind)
+    graph, mode = program.graph, "lanes" if tile else "one"
+    writer = Writer(program, precision, mode)
     hoisted = {"before": program.before, "after": program.after}
     once = {name: Writer(part, precision, "once") for name, part in hoisted.items() if part}
     products = writer.products_source()
@@ -215,7 +214,7 @@ def library_source(
         PARTS["no_patterns"] + passes * (not in_haste) + PARTS["jobs"],
         f"typedef {precision.type} real;\n",
         PARTS["vectors"] + PARTS["tiles"] + PARTS["in_register"] if tile else PARTS["doubles"],
-        PARTS[f"layer_{kind}"] if "layer(" in body else "",
+        PARTS[f"layer_{mode}"] if "layer(" in body else "",
         passes * in_haste,
         PARTS["call"],
         PARTS["block"] if products else PARTS["no_block"],

@@ -55,10 +55,8 @@ def test_a_result_and_a_sum_that_other_rounds_read_stay_as_they_are():
 
 
 def test_a_layer_in_a_loop_is_a_layer_in_each_round():
-    inner = Loop(
-        9, (Assign(Ref("t0", 0, (9, 1)), Sum((product((Ref("p", 0, (0, 50, 1)), Ref("x", 0, (32, 0, 1)))),))),)
-    )
-    (loop,) = with_layers([Loop(4, (inner,))], lanes=True)
+    step = Assign(Ref("t0", 0, (9, 1)), Sum((product((Ref("p", 0, (0, 50, 1)), Ref("x", 0, (32, 0, 1)))),)))
+    (loop,) = with_layers([Loop(4, (Loop(9, (step,)),))], lanes=True)
     assert [step.layer for step in loop.body] == [False, True]
 
 

@@ -55,10 +55,8 @@ def test_exp_of_a_row_handles_special_numbers_and_overflow(precision, last, larg
     lambda x, w: w * sum([x / c for c in [1.0, 2.0, 3.0, 0.0, *[4.0] * 20]]).tanh(),
 ])  # fmt: skip
 def test_a_division_that_a_c_compiler_may_carry_out_itself_is_an_error(quotient, precision, optimized):
-    w = Value(1.0)
-    fast = micrograd.compile(
-        lambda x: quotient(x, w), (0.0,), parameters=[w], backend=Backend("c", precision=precision)
-    )
+    w, backend = Value(1.0), Backend("c", precision=precision)
+    fast = micrograd.compile(lambda x: quotient(x, w), (0.0,), parameters=[w], backend=backend)
     calls = [fast, fast.value_and_grad, lambda x: fast.backward([x]), lambda x: fast.map([x])]
     calls += [lambda x: fast.backward([x] * 40), lambda x: fast.map([x] * 40)]
     for call in calls:

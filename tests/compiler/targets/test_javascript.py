@@ -63,9 +63,8 @@ def results(tmp_path_factory):
     directory = tmp_path_factory.mktemp("operations")
     script, expected = ["const results = [];"], []
     for i, operation in enumerate(OPERATIONS):
-        compiled(lambda xs, apply=operation.apply: apply(*xs), ([*operation.points[0]],)).export_js(
-            directory / f"{i}.mjs"
-        )
+        fast = compiled(lambda xs, apply=operation.apply: apply(*xs), ([*operation.points[0]],))
+        fast.export_js(directory / f"{i}.mjs")
         script.append(f'import * as m{i} from "./{i}.mjs"; results.push([]);')
         expected.append(list(points(operation)))
         for point, _ in expected[-1]:
