@@ -116,7 +116,7 @@ def as_number(data: Any, level: int) -> Any:
         check_active(max(data._level, level))
         if data._level < level:
             return data
-        raise TypeError("a Value holds a number, not a Value: use v.data for its number, or v.detach() for a copy")
+        raise TypeError("a Value holds a number, not a Value: use v.data, as in p.data -= lr * p.grad, or v.detach()")
     number = scalar.unwrap_numpy(data)
     is_real = isinstance(number, Real)
     is_symbol = is_real and hasattr(number, "sigmoid")

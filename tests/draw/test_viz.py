@@ -163,8 +163,7 @@ def test_save_svg_writes_the_drawing_and_nothing_else(tmp_path):
 def test_a_file_is_of_the_kind_that_its_name_says_and_swapped_arguments_are_told_apart(tmp_path, save, name, remedy):
     with pytest.raises(ValueError, match=remedy):
         save(example(), tmp_path / name)
-    with pytest.raises(
-        TypeError, match=r"^path is Value\(.*: expected the name of a file, such as 'drawing.(svg|html)'$"
-    ):
+    expected = r"^path is Value\(.*: expected the name of a file, such as 'drawing.(svg|html)'$"
+    with pytest.raises(TypeError, match=expected):
         save(tmp_path / name, example())
     assert os.listdir(tmp_path) == []

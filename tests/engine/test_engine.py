@@ -370,7 +370,7 @@ class TestErrors:
         ("sum of a list and 2", 1.0, lambda v: micrograd.sum([v], 2.0), TypeError, r"^sum.* \[Value.*\], 2\.0: put"),
         ("mean of two", 1.0, lambda v: mean(v, v), TypeError, r"^mean\(\) was given .* as in \[a, b\]"),
         ("logsumexp of two", 1.0, lambda v: micrograd.logsumexp(v, v), TypeError, r"^logsumexp\(\) was given"),
-        ("a Value of a Value", 1.0, Value, TypeError, r"holds a number, not a Value: use v\.data .* v\.detach\(\)"),
+        ("a Value of a Value", 1.0, Value, TypeError, r"holds a number, not a Value: use v\.data, as in p\.data -= lr"),
         ("dot of two lengths", 1.0, lambda v: dot([v, v], [v]), ValueError, "same length, not of lengths 2 and 1"),
         ("dot of no lists", 1.0, lambda v: dot(v, 2.0), TypeError, r"^dot\(\) was given Value\(.* into a list"),
         ("mean of no list", 1.0, lambda v: mean(3), TypeError, "^mean.. was given 3: put .* into a list"),

@@ -122,6 +122,7 @@ def test_all_lines_of_a_cell_are_seen_and_a_page_has_its_height(page, width):
     assert page.evaluate("fetch(document.querySelector('[download$=html]').href).then(a => a.text())") == "<p>a</p>"
     frame = page.locator("iframe").bounding_box()
     assert frame["height"] >= 900
+    assert page.locator("header").bounding_box()["height"] < 100  # it stays in view, on phones, too
     assert 0 <= frame["x"] <= frame["x"] + frame["width"] <= width - 50
     assert page.evaluate("document.documentElement.scrollWidth") <= width - 50
     page.goto("/1_numbers_and_gradients.html")

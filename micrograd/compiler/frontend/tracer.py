@@ -32,7 +32,7 @@ from threading import get_ident
 from typing import Any, NamedTuple, NoReturn
 
 from micrograd import reductions, scalar
-from micrograd.compiler.frontend.operations import COMMUTATIVE, CONDITIONS, IEEE, LOGIC, OPERATIONS, OPERATORS
+from micrograd.compiler.frontend.operations import COMMUTATIVE, CONDITIONS, IEEE, OPERATIONS, OPERATORS
 from micrograd.compiler.frontend.redirect import Node, stand_in
 from micrograd.core.errors import PACKAGE, users_line
 from micrograd.core.gradients import nothing
@@ -161,8 +161,8 @@ def _is_plain(kind: Any) -> bool:
     return issubclass(kind, (int, Real)) and not issubclass(kind, Value)
 
 
-def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any]:
-    is_sum, is_logic = name == "+", name in LOGIC
+def _operator(name: str, method: str, reflected: bool = False) -> Callable[[Symbol, Any], Any]:
+    is_sum, is_logic = name == "+", method in ("and", "or", "xor")
 
     def method(self: Symbol, other: Any) -> Any:
         trace = self.trace
@@ -174,7 +174,7 @@ def _operator(name: str, reflected: bool = False) -> Callable[[Symbol, Any], Any
         if kind is not float and not _is_plain(kind):
             return NotImplemented
         if is_logic and other not in (0, 1):
-            return NotImplemented  # & and | combine bits, and a condition has one
+            return NotImplemented  # &, | and ^ combine bits, and a condition has one
         line = trace.id(other)
         return trace.add(name, (line, self.id) if reflected else (self.id, line))
 
@@ -192,8 +192,8 @@ def _function(name: str) -> Callable[..., Any]:
 
 
 for _name, _method in [*OPERATORS.items(), ("!=", "xor")]:  # ^ holds where one condition differs from the other
-    setattr(Symbol, f"__{_method}__", _operator(_name))
-    setattr(Symbol, f"__r{_method}__", _operator(_name, reflected=True))  # of a comparison, unused
+    setattr(Symbol, f"__{_method}__", _operator(_name, _method))
+    setattr(Symbol, f"__r{_method}__", _operator(_name, _method, reflected=True))  # of a comparison, unused
 for _name in scalar.FUNCTIONS:
     setattr(Symbol, _name, _function(_name))
 Real.register(Symbol)  # so that a Value takes it for a number
