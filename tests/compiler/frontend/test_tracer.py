@@ -261,6 +261,7 @@ def test_a_whole_quotient_is_that_of_python_with_the_sign_of_its_zero(backend):
             assert repr(fast(x, y)) == repr(x // y), (x, y)
 
 
-def test_masking_a_condition_with_other_bits_is_refused():
+@pytest.mark.parametrize("masked", [lambda x: (x > 0) & 2, lambda x: (x > 0) ^ 2])
+def test_masking_a_condition_with_other_bits_is_refused(masked):
     with pytest.raises(TypeError, match="unsupported operand"):
-        micrograd.compile(lambda x: where((x > 0) & 2, 10.0, x), (1.0,), backend="python")
+        micrograd.compile(lambda x: where(masked(x), 10.0, x), (1.0,), backend="python")
