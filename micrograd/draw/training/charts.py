@@ -10,6 +10,7 @@ from typing import Any
 from micrograd.draw.shell import CLASSES, COLOURS
 from micrograd.draw.text import finite_rows, number, real, signed
 from micrograd.engine import promote
+from micrograd.nn import Module
 from micrograd.support.trees import flat
 from micrograd.support.validation import examples
 from micrograd.training.history import History
@@ -177,7 +178,8 @@ def _outputs(model: Callable[[Any], Any], points: Sequence[Sequence[float]]) -> 
     from micrograd.compiler.compiled import compile  # not at the top: it takes long to load
 
     try:
-        outputs = compile(deepcopy(model), ([0.0, 0.0],), backend="python").map(points)  # it may keep traced numbers
+        twin = deepcopy(model) if isinstance(model, Module) else model  # a Module may keep traced numbers
+        outputs = compile(twin, ([0.0, 0.0],), backend="python").map(points)
     except (ArithmeticError, TypeError, ValueError):  # it cannot be compiled
         outputs = [model(list(promote(*point))) for point in points]
     return [list(map(real, flat(output))) for output in outputs]

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from micrograd import Value, nn
+from micrograd import Value, compile, nn
 from micrograd.data import xor
 from micrograd.draw.training.charts import curves
 from micrograd.training import History
@@ -191,6 +191,12 @@ def test_a_model_that_cannot_be_compiled_is_asked_point_by_point(pyplot):
 
     ax = plot_boundary(branching, [[0.0, -1.0], [3.0, 1.0]], [0, 1])
     assert colour_at(ax, 1.0, 0.5) != colour_at(ax, 1.0, -0.5)
+
+
+def test_a_compiled_function_is_not_asked_point_by_point(pyplot):
+    asked = []
+    plot_boundary(compile(lambda x: asked.append(x) or x[0], ([0.0, 0.0],), backend="python"), *xor())
+    assert 0 < len(asked) < 10
 
 
 @pytest.mark.parametrize("between", [lambda output: output, lambda output: output if output > 0 else -output])
