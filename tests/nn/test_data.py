@@ -186,6 +186,8 @@ def test_one_example_of_a_table_or_a_column_is_scaled_too_and_the_inverse_leads_
 def test_a_column_of_bools_is_standardized_as_0_and_1():
     scaled, scaling = standardize([[5.0, True], [7.0, False]])
     assert (scaled, scaling([[5.0, False]])) == ([[-1.0, 1.0], [1.0, -1.0]], [[-1.0, -1.0]])
+    assert standardize(np.array([[5.0, True], [7.0, False]], object))[0].dtype == float
+    assert scaling(np.array([[Value(5.0), False]])).tolist() == [[-1.0, -1.0]]
 
 
 def test_standardized_columns_have_mean_0_and_deviation_1_and_others_are_scaled_alike():
