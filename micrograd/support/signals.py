@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from itertools import compress, repeat
 from typing import Any
 
-from micrograd.core.errors import arose_in
-
 
 @contextmanager
 def interrupts_noted() -> Iterator[list[int]]:
@@ -33,12 +31,6 @@ def interrupts_noted() -> Iterator[list[int]]:
         yield noted
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def check_handlers(error: BaseException) -> None:
-    """Raise an error again if it is from a signal's handler, as of a timeout: what it interrupted is not its cause."""
-    if arose_in(error, *map(signal.getsignal, signal.valid_signals())):
-        raise error
 
 
 def assign(values: Iterable[Any], name: str, to: Iterable[Any]) -> None:

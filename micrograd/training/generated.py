@@ -9,6 +9,7 @@ import logging
 import math
 import pickle
 import random
+import signal
 import sys
 import time
 from collections import deque
@@ -25,13 +26,13 @@ from micrograd.compiler.function import Function
 from micrograd.compiler.options import Backend, Options
 from micrograd.compiler.session import Training
 from micrograd.compiler.stepping import Engine, Loop, Sampler
-from micrograd.core.errors import users_line
+from micrograd.core.errors import arose_in, users_line
 from micrograd.engine import Value
 from micrograd.nn import Embedding, Module, Neuron, members_of, walk
 from micrograd.scalar import DomainError
 from micrograd.support.arrays import numpy_class
 from micrograd.support.collector import gc_paused
-from micrograd.support.signals import check_handlers, set_back
+from micrograd.support.signals import set_back
 
 log = logging.getLogger("micrograd")
 
@@ -67,7 +68,7 @@ def generated(
         try:
             expected, why = tried(engine, kept)
         except Exception as error:
-            check_handlers(error)
+            _check_handlers(error)
             return engine  # whose step on this example raises it, too
         try:
             if not why:
@@ -84,7 +85,7 @@ def generated(
                     undone.pop_all()
                     return training
         except Exception as error:
-            check_handlers(error)
+            _check_handlers(error)
             if backend.name != "auto" or backend.executor is not None:
                 if not isinstance(error, TraceError):
                     engine.check_dependence(engine.loss(0))  # if that is wrong, it says so
@@ -112,6 +113,12 @@ def entered(stack: ExitStack, engine: Engine, backend: Backend, sampler: Sampler
     if executor is not None:
         training.shards = Shards(executor, function, sampler.examples)
     return training
+
+
+def _check_handlers(error: BaseException) -> None:
+    """Raise an error again if it is from a signal's handler, as of a timeout: what it interrupted is not its cause."""
+    if arose_in(error, *map(signal.getsignal, signal.valid_signals())):
+        raise error
 
 
 class Kept:

@@ -161,8 +161,8 @@ def _is_plain(kind: Any) -> bool:
     return issubclass(kind, (int, Real)) and not issubclass(kind, Value)
 
 
-def _operator(name: str, method: str, reflected: bool = False) -> Callable[[Symbol, Any], Any]:
-    is_sum, is_logic = name == "+", method in ("and", "or", "xor")
+def _operator(name: str, dunder: str, reflected: bool = False) -> Callable[[Symbol, Any], Any]:
+    is_sum, is_logic = name == "+", dunder in ("and", "or", "xor")
 
     def method(self: Symbol, other: Any) -> Any:
         trace = self.trace
