@@ -14,20 +14,20 @@ def jam(kernel: Sequence[Step]) -> Kernel:
     found: Kernel = []
     for step in kernel:
         if isinstance(step, Loop) and can_jam(step):
-            found += strips(step, JAM_FACTOR, _copies(step.body))
+            found += strips(step, JAM_FACTOR, _jammed(step.body))
         else:
             found.append(step)
     return found
 
 
-def _copies(body: Sequence[Step]) -> list[Step]:
+def _jammed(body: Sequence[Step]) -> list[Step]:
     """Steps of several rounds at a time, with shared inner loops."""
     found: list[Step] = []
     for step in body:
         if isinstance(step, Loop):
-            found.append(Loop(step.rounds, tuple(_copies(step.body))))
+            found.append(Loop(step.rounds, tuple(_jammed(step.body))))
         else:
-            found += [replace(step, partial(_apart, k=k)) for k in range(JAM_FACTOR)]
+            found += [replace(step, partial(_copy, k=k)) for k in range(JAM_FACTOR)]
     return found
 
 
@@ -36,20 +36,20 @@ def strips(loop: Loop, n: int, body: Sequence[Step]) -> list[Step]:
     whole, left = divmod(loop.rounds, n)
     found: list[Step] = [Loop(whole, tuple(body))]
     if left:
-        found.append(Loop(left, replace(loop.body, partial(_later, k=whole * n))))
+        found.append(Loop(left, replace(loop.body, partial(_rounds_later, k=whole * n))))
     return found
 
 
-def _later(ref: Ref, k: int) -> Ref:
+def _rounds_later(ref: Ref, k: int) -> Ref:
     """A reference in an outermost loop as it is k rounds later."""
     return ref._replace(base=ref.base + k * ref.strides[0]) if ref.strides else ref
 
 
-def _apart(ref: Ref, k: int) -> Ref:
+def _copy(ref: Ref, k: int) -> Ref:
     """A reference in the k-th of the rounds that run together: each round has its own variables."""
     if is_variable(ref):
         return Ref(f"{ref.array}_{k}")
-    array, base, strides = _later(ref, k)
+    array, base, strides = _rounds_later(ref, k)
     return Ref(array, base, (JAM_FACTOR * strides[0], *strides[1:])) if strides else ref
 
 

@@ -13,21 +13,7 @@ from functools import partial
 from itertools import chain, groupby
 from typing import Any
 
-from micrograd.compiler.ir import (
-    Accumulate,
-    Assign,
-    Kernel,
-    Loop,
-    Ref,
-    Step,
-    Sum,
-    Term,
-    adding,
-    of_round,
-    refs,
-    replace,
-    start,
-)
+from micrograd.compiler.ir import Accumulate, Assign, Loop, Ref, Step, Sum, Term, adding, of_round, refs, replace, start
 from micrograd.compiler.passes.fuse import fission
 from micrograd.compiler.passes.sums import is_dot
 
@@ -39,7 +25,7 @@ AT_ONCE = 8
 written whole would take 1.3 times as long."""
 
 
-def with_layers(kernel: Sequence[Step], *, lanes: bool) -> Kernel:
+def with_layers(kernel: Sequence[Step], *, lanes: bool) -> list[Step]:
     """The kernel with the sums of layers as steps of their own. With `lanes`, it is for many examples at once."""
     return fission(kernel, partial(_is_apart, lanes=lanes), partial(_steps, lanes=lanes))
 

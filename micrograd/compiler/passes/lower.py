@@ -10,7 +10,7 @@ from micrograd.compiler.passes.dependence import ROW_CALLS, is_of_vectors, is_pa
 from micrograd.compiler.passes.jam import jam
 from micrograd.compiler.passes.lanes import in_lanes, with_sums
 from micrograd.compiler.passes.layers import with_layers
-from micrograd.compiler.passes.products import Product, reached, split
+from micrograd.compiler.passes.products import Product, arguments_of, split
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
 
@@ -68,7 +68,7 @@ def _in_place(parts: Sequence[Kernel], sizes: Sequence[int]) -> list[Kernel] | N
     arguments = dict[Ref, int]()
     for ref, rounds in refs(tuple(map(tuple, parts))):
         if ref.array in ("x", "&x"):
-            which = reached(ref, rounds, sizes)
+            which = arguments_of(ref, rounds, sizes)
             arguments[ref] = which.start
             if which.stop - which.start > 1:
                 return None
@@ -100,7 +100,7 @@ def _needed(steps: Sequence[Any], read: set[str]) -> Kernel:
 def _for_all(step: Step, graph: Graph) -> Any:
     """The step, with arguments that all examples share read from the array u: one number for all lanes."""
     sizes, shared = graph.sizes, graph.shared
-    own = {ref for ref, rounds in refs(step) if ref.array != "x" or not all(shared[reached(ref, rounds, sizes)])}
+    own = {ref for ref, rounds in refs(step) if ref.array != "x" or not all(shared[arguments_of(ref, rounds, sizes)])}
     return replace(step, lambda ref: ref if ref in own else ref._replace(array="u"))
 
 

@@ -61,13 +61,13 @@ def split(kernel: Sequence[Step], sizes: Sequence[int]) -> tuple[Kernel, list[Pr
         found: list[Product] = []
         left += _without_products(step, (), found)
         for rounds, target, a, b in found:  # the steps so far have computed its factors
-            of_b = reached(b, rounds, sizes)
+            of_b = arguments_of(b, rounds, sizes)
             in_place = b.array == "x" and of_b.stop - of_b.start == 1
             products.append(Product(rounds, target, in_block(a, rounds), b if in_place else in_block(b, rounds)))
     return (fuse(left) if products else left), products, size
 
 
-def reached(ref: Ref, rounds: Sequence[int], sizes: Sequence[int]) -> slice:
+def arguments_of(ref: Ref, rounds: Sequence[int], sizes: Sequence[int]) -> slice:
     """Which of the arguments a reference to x reaches. Where rounds vary, its span may begin before all of them."""
     starts = list(accumulate(sizes, initial=0))
     first, last = (bisect(starts, index) for index in span(ref, rounds))

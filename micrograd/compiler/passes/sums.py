@@ -1,6 +1,6 @@
 """Sums as steps: one with loops or with many terms is added up in a variable, so that each step is one statement."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, groupby
 from typing import Any
 
@@ -26,8 +26,9 @@ def in_steps(kernel: Sequence[Step], *, dots: bool = False, totals: bool = False
         elif isinstance(step, Switch):
             yield Switch(step.order, tuple(map(within, step.cases)))
         elif isinstance(step, Assign | Accumulate) and isinstance(step.value, Sum) and _is_long(step.value.terms):
-            variable = next(variables)
-            yield from _added_up(variable, step.value.terms, dots)
+            variable, parts = next(variables), [*_statements(step.value.terms)]
+            yield Assign(variable, start(step.value.terms) if isinstance(parts[0], Loop) else Sum(parts.pop(0)))
+            yield from _added(variable, parts, dots)
             yield step._replace(value=variable)
         elif totals and isinstance(step, Accumulate):
             variable = next(variables)
@@ -42,19 +43,9 @@ def _is_long(terms: Sequence[Term | Loop]) -> bool:
     return len(terms) > LONG or any(isinstance(term, Loop) for term in terms)
 
 
-def _added_up(variable: Ref, terms: Sequence[Term | Loop], dots: bool) -> Iterator[Step]:
-    """Steps that set a variable to a sum."""
-    statements = list(_statements(terms))
-    if isinstance(statements[0], Loop):
-        yield Assign(variable, start(terms))
-    else:
-        yield Assign(variable, Sum(statements.pop(0)))
-    yield from _added(variable, statements, dots)
-
-
-def _added(variable: Ref, statements: Sequence[tuple[Term, ...] | Loop], dots: bool) -> Iterator[Step]:
+def _added(variable: Ref, parts: Iterable[tuple[Term, ...] | Loop], dots: bool) -> Iterator[Step]:
     """Steps that add terms and loops of terms to a variable."""
-    for part in statements:
+    for part in parts:
         if not isinstance(part, Loop):
             yield adding(variable, part)
         elif dots and isinstance(part.rounds, int) and is_dot(part):
@@ -64,7 +55,7 @@ def _added(variable: Ref, statements: Sequence[tuple[Term, ...] | Loop], dots: b
             negated = [Assign(variable, Call("neg", (variable,)))] * (sign == "-")  # negation is exact
             yield from (*negated, Assign(variable, Call(f"{op} {part.rounds}", (variable, *operands))), *negated)
         else:
-            body = tuple(_added(variable, list(_statements(part.body)), dots))
+            body = tuple(_added(variable, _statements(part.body), dots))
             yield Loop(part.rounds, body, in_order=len(part.body) > 1 or isinstance(part.body[0], Loop))
 
 

@@ -57,7 +57,7 @@ def in_rows(steps: Sequence[Any]) -> list[Any]:
         kinds: dict[Any, list[Any]] = {}
         for step in found:
             kinds.setdefault(_shape(step, depth), []).append(step)
-        found = [each for alike in kinds.values() for each in _joined(alike, depth)]
+        found = [each for alike in kinds.values() for each in _one_loop(alike, depth)]
     return found
 
 
@@ -74,7 +74,7 @@ def _round(step: Any, i: int, depth: int) -> tuple[Any, ...]:
     return of_round(step.body, i, depth=0) if depth else (step,)
 
 
-def _joined(alike: Sequence[Any], depth: int) -> Sequence[Any]:
+def _one_loop(alike: Sequence[Any], depth: int) -> Sequence[Any]:
     """One loop in place of these, if they are enough, and the rounds of loops inside differ."""
     if len(alike) < FEWEST_ROWS or len({part(_round(step, 0, depth))[0] for step in alike}) == 1:
         return alike

@@ -25,7 +25,7 @@ from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, calls, general, is_variable, refs
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.lower import lower
-from micrograd.compiler.passes.products import Product, alone, reached
+from micrograd.compiler.passes.products import Product, alone, arguments_of
 from micrograd.compiler.targets.c_runtime import CALLS, FOR_DOUBLES, FOR_TILES, IN_HASTE, PARTS, definitions, refused
 from micrograd.compiler.targets.spelling import Printer, block, filled, spellings
 
@@ -85,7 +85,7 @@ class Writer(Printer):
         self.parameters = {name: f"{type.replace('*', '*restrict ')}{name}" for name, type in types.items()}
         shared, sizes = self.graph.shared, self.graph.sizes
         self.reads_shared = any(  # from x, by loops that also read other arguments
-            ref.array == "&x" or (ref.array == "x" and any(shared[reached(ref, rounds, sizes)]))
+            ref.array == "&x" or (ref.array == "x" and any(shared[arguments_of(ref, rounds, sizes)]))
             for ref, rounds in refs(steps)
         )
 
@@ -133,7 +133,7 @@ class Writer(Printer):
         sets = "sets" if product in self.alone else 0
         of_b = f"block + ROW * ({b}), ROW * {b_next}, 1, 0"
         if product.b.array == "x":
-            k = reached(product.b, product.rounds, sizes).start
+            k = arguments_of(product.b, product.rounds, sizes).start
             start, size = sum(sizes[:k]), 0 if self.graph.shared[k] else sizes[k]
             of_b = f"x[{k}].numbers + {b} - {start}, {b_next}, {size}, rows(x + {k}, examples, n, room)"
         yield f"product(block + ROW * ({a}), {of_b}, g + {g}, {g_row}, {rows}, {columns}, n, {sets});"
