@@ -158,8 +158,8 @@ def straight(graph: Graph, parameters: Sequence[Any], example: Sequence[Any]) ->
     values = _inputs(graph, [parameter.data for parameter in parameters], list(map(float, flatten(list(example)))))
     for _, _, outcome in evaluate(graph.trace, graph.trace.live(ends.lines), values):
         assert not isinstance(outcome, Exception)
-    gradients = [0.25 + (values[ends.gradients[i]] if i in ends.gradients else 0.0) for i in range(len(parameters))]
-    for row, line in ends.rows:
-        for i, gradient in zip(row.indices, values[line], strict=True):
+    gradients = [0.25] * len(parameters)
+    for place, line in ends.added:
+        for i, gradient in zip(place.indices, flatten(values[line]), strict=True):
             gradients[i] += gradient
     return Computed([float(values[line]) for line in ends.returned], gradients)

@@ -30,8 +30,7 @@ def _trace(graph: Graph) -> Iterator[str]:
         if line not in trace.items and trace.ops[line] != "stack" and trace.operands[line]:
             yield f"%{line} = {_operation(trace, line)}"
     yield from (f"y[{i}] = {_name(trace, line)}" for i, line in enumerate(ends.returned))
-    yield from (f"g[{i}] = {_name(trace, line)}" for i, line in ends.gradients.items())
-    yield from (f"{_slice(place._replace(array='g'))} += {_name(trace, line)}" for place, line in ends.rows)
+    yield from (f"{_slice(place)} += {_name(trace, line)}" for place, line in ends.added)
 
 
 def _operation(trace: Trace, line: int) -> str:
@@ -57,4 +56,5 @@ def _name(trace: Trace, line: int) -> str:
 
 def _slice(place: Slice) -> str:
     step = f":{place.step}" if place.step != 1 else ""
-    return f"{place.array}[{place.base}:{place.indices[-1] + 1}{step}]"
+    end = f":{place.indices[-1] + 1}" if place.size > 1 else ""
+    return f"{place.array}[{place.base}{end}{step}]"

@@ -3,13 +3,12 @@
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import accumulate, chain, islice, repeat
 from numbers import Real
-from types import MappingProxyType
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -17,7 +16,7 @@ from micrograd import reductions
 from micrograd.compiler.frontend.redirect import Node, is_free, symbols
 from micrograd.compiler.frontend.rounds import escapes, have_own_closures, looped
 from micrograd.compiler.frontend.rows import ALL, NOTHING, Rows, RowSymbol, join_products
-from micrograd.compiler.frontend.tracer import PLAIN, ROWS, Slice, Symbol, Trace, TraceError, arguments
+from micrograd.compiler.frontend.tracer import PLAIN, ROWS, Addition, Slice, Symbol, Trace, TraceError, arguments
 from micrograd.compiler.options import DEFAULTS, Options
 from micrograd.core.derivatives import order_of
 from micrograd.core.errors import PlainNumberError, shown, users_line
@@ -37,25 +36,24 @@ def name_of(kind: CallSpec) -> str:
 
 
 class Ends(NamedTuple):
-    """Lines at which a computation ends: numbers that it returns, and numbers and rows added to the gradients "g"."""
+    """Lines at which a computation ends: numbers that it returns, and numbers and rows that it adds to gradients."""
 
     returned: Sequence[int]
-    gradients: Mapping[int, int] = MappingProxyType({})  # by the index in g; each begins with the number there
-    rows: Sequence[tuple[Slice, int]] = ()  # each with the slice of g that it is added to
+    added: Sequence[Addition] = ()
 
     @property
     def lines(self) -> list[int]:
         """All of the lines."""
-        return [*self.returned, *self.gradients.values(), *(line for _, line in self.rows)]
+        return [*self.returned, *(line for _, line in self.added)]
 
 
 @dataclass
 class Graph:
     """The forward and the backward pass of a function, as one trace, with gradients with respect to the parameters.
 
-    The leaves of the `trace` are the arrays "p" of parameters, "x" of all arguments, flat, "seed" for the gradient of
-    the result, and "g" for the parameters' gradients before the call. The backward pass begins at the line
-    `forward_end`. `traced` makes graphs; from then on, they do not change, and can be sent to other processes.
+    The leaves of the `trace` are the arrays "p" of parameters, "x" of all arguments, flat, and "seed" for the gradient
+    of the result. The backward pass begins at the line `forward_end`. `traced` makes graphs; from then on, they do not
+    change, and can be sent to other processes.
     """
 
     trace: Trace
@@ -66,8 +64,7 @@ class Graph:
     outputs: Sequence[int] = ()
     forward_end: int = 0
     has_where: bool = False
-    parameter_gradients: dict[int, int] = field(default_factory=dict)  # lines of those that change, by their indices
-    rows: list[tuple[Slice, int]] = field(default_factory=list)  # slices of these gradients, and the row added to each
+    added: list[Addition] = field(default_factory=list)  # to the parameters' gradients
     argument_gradients: Sequence[int] = ()
     gradients: dict[int, int] = field(default_factory=dict)  # for the line of a node's gradient, the line of the node
     scales_with_seed: bool = True  # whether the gradients are proportional to it, by the chain rule
@@ -98,14 +95,14 @@ class Graph:
 
     def has_gradients(self, n: int) -> bool:
         """Whether one of the first n parameters gets a gradient."""
-        return min([*self.parameter_gradients, *[place.base for place, _ in self.rows]], default=n) < n
+        return any(place.base < n for place, _ in self.added)
 
     def ends(self, kind: CallSpec) -> Ends:
         """What a call of this kind returns, and adds to the parameters' gradients."""
         if isinstance(kind, tuple):
             of_each = [self.argument_gradients[at] for at, _ in places(self.shapes)]
             return Ends([*self.outputs, *chain(*map(of_each.__getitem__, kind))])
-        return Ends(self.outputs, self.parameter_gradients, self.rows) if kind == "backward" else Ends(self.outputs)
+        return Ends(self.outputs, self.added if kind == "backward" else ())
 
 
 def traced(
@@ -190,10 +187,9 @@ def _differentiate(
     graph: Graph, result: Any, nodes: list[Value], leaves: list[Value], inputs: Sequence[Value], table: Rows
 ) -> None:
     """Record the gradients of the result. These nodes computed it from these leaves."""
-    trace, index, gradients = graph.trace, table.index, table.numbers["grad"]
+    trace, index, gradients, n = graph.trace, table.index, table.numbers["grad"], table.n_trained
     # A backward() within the function has left gradients on these: add to them.
-    old = {p: trace.leaf("g", index[p]) + grad for p, grad in gradients.items() if p in index and type(grad) is not int}
-    gradients.update(old)
+    old = {p: grad for p, grad in gradients.items() if p in index and type(grad) is not int}
     for x in (*inputs, *leaves):
         x.grad = old.get(x, 0)  # of what such a backward() has left, only a parameter's is part of the gradient
     root = result if isinstance(result, Value) else Value(result)
@@ -201,28 +197,26 @@ def _differentiate(
         root.grad += trace.leaf("seed")
         for node in ordered:
             node._backward(node.grad)
-    graph.rows = table.added()
+    rows = table.added()
     graph.argument_gradients = trace.lines([x.grad for x in inputs])
-    for p, grad in gradients.items():
-        i = index.get(p, table.n_trained)
-        if i < table.n_trained and not (type(grad) is int and grad == 0):
-            graph.parameter_gradients[i] = trace.id(grad if p in old else trace.leaf("g", i) + grad)
-    graph.gradients = {line: trace.leaf("p", i).id for i, line in graph.parameter_gradients.items()} | {
+    lines = [(i, trace.id(grad)) for p, grad in gradients.items() if (i := index.get(p, n)) < n]
+    graph.added = [(Slice("g", i, 1, 1), line) for i, line in lines if trace.constants.get(line) != 0]
+    graph.gradients = {line: trace.leaf("p", place.base).id for place, line in graph.added} | {
         node.grad.id: node.data.id
         for node in reversed([*nodes, *inputs])
         if type(node.data) is type(node.grad) is Symbol and node.data.id not in trace.constants
     }
+    graph.added += rows
     graph.scales_with_seed = bool(trace.keeps and not old) or _scales_with_seed(graph)
 
 
 def _scales_with_seed(graph: Graph) -> bool:
     """Whether the gradients that a call adds to the parameters are proportional to the seed."""
-    trace = graph.trace
-    leaves = [line for line, (array, _) in trace.leaves.items() if array in ("seed", "g")]
-    varying = trace.dependent(leaves)
+    trace, added = graph.trace, {line for _, line in graph.added}
+    varying = trace.dependent([trace.leaf("seed").id])
     uniform = {*range(len(trace.ops))} - varying
-    needed = varying.intersection(trace.live(graph.parameter_gradients.values()))
-    return not graph.rows and all(is_linear(trace, line, uniform) for line in needed)
+    are_linear = all(is_linear(trace, line, uniform) for line in varying.intersection(trace.live(added)))
+    return are_linear and all(line in varying or trace.constants.get(line) == 0 for line in added)
 
 
 def is_linear(trace: Trace, line: int, uniform: Set[int]) -> bool:

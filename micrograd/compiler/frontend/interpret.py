@@ -1,7 +1,7 @@
 """Runs graphs one operation at a time, for error messages."""
 
 import math
-from collections import ChainMap, defaultdict
+from collections import ChainMap
 from collections.abc import Iterator, MutableMapping, Sequence
 from itertools import chain
 from operator import add
@@ -47,7 +47,6 @@ def _loop(trace: Trace, line: int, operands: Sequence[Any], numbers: MutableMapp
     state = [] if loop.is_parallel else columns.pop(0)
     lines = trace.live(loop.ends, numbers.keys())
     totals = [0.0] * len(loop.added)
-    starts = [(id, at) for id, (array, at) in trace.leaves.items() if array == "g" and at < len(totals)]
     begun: list[Any] = [None] * loop.rounds
     ys: list[Any] = [[0.0] * len(loop.outputs)] * loop.rounds
     for i in reversed(range(loop.rounds)) if loop.is_backward else range(loop.rounds):
@@ -56,7 +55,7 @@ def _loop(trace: Trace, line: int, operands: Sequence[Any], numbers: MutableMapp
             continue
         first = dict(zip(loop.state, state, strict=True))
         first |= {x: row[i] for x, row in zip(loop.xs, columns, strict=False)}
-        inner = ChainMap({id: totals[at] for id, at in starts} | before | first, numbers)
+        inner = ChainMap(before | first, numbers)
         if inner.get(loop.over):
             break
         begun[i] = first
@@ -64,18 +63,16 @@ def _loop(trace: Trace, line: int, operands: Sequence[Any], numbers: MutableMapp
             if isinstance(outcome, Exception):
                 outcome = type(outcome)(f"{outcome}, in iteration {i} of scan(), counted from 0")
             yield id, of, outcome
-        for k, total in enumerate(loop.sums):
-            totals[k] = inner[total]
-        for row, total in loop.rows:
-            its = slice(row.base, row.base + row.size)
-            totals[its] = map(add, inner[total], totals[its])
+        for place, each in loop.sums:
+            its = slice(place.base, place.base + place.size)
+            totals[its] = map(add, totals[its], inner[each] if trace.size(each) else [inner[each]])
         state, ys[i] = [list(map(inner.__getitem__, ends)) for ends in (loop.following, loop.outputs)]
     numbers[line] = [*state, *totals, *chain(*ys), begun]
 
 
 def _inputs(graph: Graph, parameters: Sequence[float], x: Sequence[float]) -> dict[int, Any]:
-    """The numbers of constants and leaves for one example; gradients start from 0."""
-    arrays: dict[str, Any] = {"p": parameters, "x": x, "seed": (1.0,), "g": defaultdict(float)}
+    """The numbers of constants and leaves for one example."""
+    arrays: dict[str, Any] = {"p": parameters, "x": x, "seed": (1.0,)}
     leaves = {id: arrays[array][i] for id, (array, i) in graph.trace.leaves.items() if array in arrays}
     rows = {id: [arrays[row.array][i] for i in row.indices] for id, row in graph.trace.slices.items()}
     return {**graph.trace.constants, **leaves, **rows}

@@ -17,7 +17,7 @@ from operator import add
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.rows import SUMS, Row, RowSymbol
-from micrograd.compiler.frontend.tracer import Slice, Symbol, Trace, arguments
+from micrograd.compiler.frontend.tracer import Addition, Slice, Symbol, Trace, arguments
 from micrograd.core.derivatives import order_of
 from micrograd.core.errors import PACKAGE
 from micrograd.engine import Value, promote
@@ -36,8 +36,8 @@ class Scan(NamedTuple):
     round; the forward loop, if this is a backward loop (which also reads its leaves); and the numbers from outside that
     the lines need.
 
-    The result is a row: the last state; what the rounds add up, as `sums` and `rows` (a round calls it the array "g");
-    then the `outputs` of the first round, of the second, and so on.
+    The result is a row: the last state; what the rounds add up, as `sums` (a round calls it the array "g"); then the
+    `outputs` of the first round, of the second, and so on.
     """
 
     rounds: int
@@ -45,8 +45,7 @@ class Scan(NamedTuple):
     xs: Sequence[int]
     following: Sequence[int]  # the next state
     outputs: Sequence[int]
-    sums: Sequence[int]  # each begins with the number in g
-    rows: Sequence[tuple[Slice, int]] = ()  # each with the slice of g that it is added to
+    sums: Sequence[Addition]
     forward: int = -1  # the line of the loop whose gradients this one computes
     over: int = -1  # the line of a number of the (forward) state: if it is 1, the loop ends before this round
 
@@ -63,13 +62,13 @@ class Scan(NamedTuple):
     @property
     def ends(self) -> list[int]:
         """All lines at which a round ends."""
-        return [*self.following, *self.outputs, *self.sums, *(line for _, line in self.rows)]
+        return [*self.following, *self.outputs, *(line for _, line in self.sums)]
 
     @property
     def added(self) -> range:
         """Where the loop's row has what it adds up."""
         n = len(self.state)
-        return range(n, n + len(self.sums) + sum(place.size for place, _ in self.rows))
+        return range(n, n + sum(place.size for place, _ in self.sums))
 
     @property
     def size(self) -> int:
@@ -173,16 +172,16 @@ class _Body:
                 self.nodes.append(node)
                 own.add(node)
         used = dict.fromkeys(chain(results, *[node._prev for node in self.nodes]))
-        self.captured = [value for value in used if value not in own and not value._is_constant]
-        self.captured.sort(key=lambda value: trace.leaves.get(value.data.id, ("", value.data.id)))  # in memory order
+        captured = [value for value in used if value not in own and not value._is_constant]
+        captured.sort(key=lambda value: trace.leaves.get(value.data.id, ("", value.data.id)))  # in memory order
+        self.captured = sorted(captured, key=lambda value: isinstance(value, Row))  # first numbers, then rows
 
     def _record(self, loop: Scan, rows: Iterable[Iterable[Any]]) -> int:
         """Record a loop: the rows that it reads, and the numbers from outside that its lines need."""
         trace = self.trace
         operands = [trace.stack(trace.results(row)) for row in rows if row]
         operands += [loop.forward] * loop.is_backward
-        sums = [trace.leaf("g", i).id for i in range(len(loop.sums))]  # other numbers outside of the loop
-        its = trace.dependent([*_ids(self.inputs), *loop.state, *loop.xs, *sums])
+        its = trace.dependent([*_ids(self.inputs), *loop.state, *loop.xs])
 
         def is_outside(each: int) -> bool:
             return each not in its and (each in trace.slices or not trace.size(each))
@@ -230,18 +229,17 @@ class _Body:
         xs = dict(zip(ys, _symbols(trace, "x", len(ys)), strict=True))
         of_sums = [sent[i] for i in loop.added]
         grads = self._gradients([*state, *of_sums, *[xs.get(j, 0) for j in range(len(loop.outputs))]])
-        rows = [each for each in self.captured if isinstance(each, Row) and each in grads]
-        numbers = [each for each in self.captured if not isinstance(each, Row) and each in grads]
+        captured = [each for each in self.captured if each in grads]
         varying = [j for j, each in enumerate(self.x) if not each._is_constant and each in grads]
-        sums = [*loop.sums]  # those are computed again, too, since this loop may do both
         if loop.over >= 0:  # in lanes, other examples' rounds may go on
             over = Symbol(trace, loop.over)
-            for each in (*numbers, *map(self.x.__getitem__, varying)):
-                grads[each] = trace.record("where", (over, 0.0, grads[each]))
-            for row in rows:
-                grads[row] = row.data.sum(grads[row]).unless(over)
-        sums += [trace.id(trace.leaf("g", i) + grads[each]) for i, each in enumerate(numbers, len(sums))]
-        starts = accumulate([len(row.values) for row in rows], initial=len(sums))
+            for each in (*captured, *map(self.x.__getitem__, varying)):
+                grad = grads[each]
+                grads[each] = grad.unless(over) if isinstance(grad, RowSymbol) else over.where(0.0, grad)
+        totals = [each.data.sum(grads[each]).recorded if isinstance(each, Row) else grads[each] for each in captured]
+        sizes = [len(each.values) if isinstance(each, Row) else 1 for each in captured]
+        starts = accumulate(sizes, initial=len(loop.sums))
+        sums = [(Slice("g", at, 1, size), total.id) for at, size, total in zip(starts, sizes, totals, strict=False)]
         again = [[each.data for each in column] for column in self.columns] if loop.is_parallel else []
         back = Scan(
             rounds=loop.rounds,
@@ -249,20 +247,17 @@ class _Body:
             xs=[*_ids(self.x[: len(again)]), *[each.id for each in xs.values()]],
             following=[trace.id(grads.get(each, 0)) for each in self.state],
             outputs=[trace.id(grads[self.x[j]]) for j in varying],
-            sums=sums,
-            rows=[
-                (Slice("g", at, 1, len(row.values)), row.data.sum(grads[row]).recorded.id)
-                for at, row in zip(starts, rows, strict=False)
-            ],
+            sums=[*loop.sums, *sums],  # those are computed again, too, since this loop may do both
             forward=forward,
             over=loop.over,
         )
         line = self._record(back, [sent[: len(state)], *again, *ys.values()])
         items = islice(trace.unstack(line), len(loop.sums), None)
-        for value, item in zip((*self.first, *numbers), items, strict=False):
+        for value, item in zip(self.first, items, strict=False):
             value.grad += item
-        for row in rows:
-            row.grad += RowSymbol(trace, trace.stack(tuple([item.id for item in islice(items, len(row.values))])))
+        for value, size in zip(captured, sizes, strict=True):
+            found = tuple([item.id for item in islice(items, size)])
+            value.grad += RowSymbol(trace, trace.stack(found)) if isinstance(value, Row) else Symbol(trace, *found)
         for value, item in zip(chain(*zip(*[self.columns[j] for j in varying], strict=True)), items, strict=True):
             value.grad += item
 
@@ -284,16 +279,17 @@ class _Body:
         return found
 
 
-def _sums(trace: Trace, state: Sequence[int], results: Sequence[int]) -> list[int]:
-    """If a round only adds to its state what does not depend on it: lines that add the same to "g" instead."""
-    found = list[int]()
+def _sums(trace: Trace, state: Sequence[int], results: Sequence[int]) -> list[Addition]:
+    """If a round only adds to its state what does not depend on it: the same additions, to "g" instead."""
+    found = list[Addition]()
     uses = Counter(chain(results, *[trace.operands[line] for line in trace.live(results)]))
     for i, (of, line) in enumerate(zip(state, results, strict=False)):
-        op, operands, to = trace.ops[line], trace.operands[line], trace.leaf("g", i).id
+        op, operands = trace.ops[line], trace.operands[line]
         adds = of in operands and (op == "+" or (op in ("-", "dot") and operands[0] == of))
         if max(uses[of], uses[line]) > 1 or not (adds or of == line):
             return []
-        found.append(trace.row(op, (to, *[each for each in operands if each != of])) if adds else to)
+        added = tuple([each for each in operands if each != of]) if adds else (trace.nothing,)
+        found.append((Slice("g", i, 1, 1), trace.row(op, (trace.nothing, *added)) if op in ("-", "dot") else added[0]))
     return found
 
 

@@ -28,7 +28,7 @@ from typing import Any
 from micrograd import reductions, scalar
 from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.frontend.redirect import NODE, Node, Table
-from micrograd.compiler.frontend.tracer import Slice, Symbol, Trace
+from micrograd.compiler.frontend.tracer import Addition, Slice, Symbol, Trace
 from micrograd.engine import Value
 
 SHORTEST_SUM = 4  # products in a dot: with 3, tracing 100 bodies in space takes 1.4 times as long, and a call as long
@@ -245,9 +245,10 @@ class Rows(Table):
             row = self._stacks[lines] = Row(trace, trace.stack(lines), values)
         return row
 
-    def added(self) -> list[tuple[Slice, int]]:
-        """The slices of the parameters' gradients to which rows are added, and the lines of these rows."""
-        rows = [(place, row) for row in self._slices.values() if (place := row.place) and place.base < self.n_trained]
+    def added(self) -> list[Addition]:
+        """The rows that are added to the parameters' gradients."""
+        trained = [(row.place, row) for row in self._slices.values() if row.place and row.place.base < self.n_trained]
+        rows = [(place._replace(array="g"), row) for place, row in trained]
         sums = [(place, row.data.sum(row.grad).recorded.id) for place, row in rows if type(row.grad) is not int]
         return sorted([*sums, *[(place, line) for place, row in rows for line in row.scatters]])
 

@@ -87,6 +87,10 @@ class Slice(NamedTuple):
         return list(zip(repeat(self.array), self.indices, strict=False))
 
 
+Addition = tuple[Slice, int]
+"""A slice of the gradients "g", and the line of a number or a row that is added to it."""
+
+
 class Symbol:
     """A traced value: the result of one line of a trace."""
 

@@ -54,20 +54,15 @@ def program(graph: Graph, ends: Ends, *, lanes: bool = False) -> Program:
     With `lanes`, it is for many examples at once: a loop then takes little longer than its statements one by one.
     """
     trace, results = graph.trace, ends.returned
-    lines = [*results, *ends.gradients.values()]
-    nodes = expressions(trace, lines, ends.rows, backward=graph.forward_end)
+    nodes = expressions(trace, results, ends.added, backward=graph.forward_end)
     leaves: dict[Any, Place] = dict(trace.leaves)
     leaves |= {line: (f"&{row.array}", row.base) for line, row in trace.slices.items()}  # for `take_at`
     leaves |= {id: (f"={float(number)!r}", 0) for id, number in trace.constants.items()}
-    constants, places = _constants(graph, nodes, lines)
+    constants, places = _constants(graph, nodes, results)
     passes, layout = _passes(nodes, leaves | places, results, graph.forward_end, lanes)
     kernel = passes["roll"]
-    kernel += reroll(
-        [
-            Scatter(Ref("g", row.base, (row.step,)), row.size, Ref(*layout[index]), Ref(*layout[gradient]))
-            for index, gradient, row in scatters(trace, ends.rows)
-        ]
-    )
+    scattered = [(row, Ref(*layout[index]), Ref(*layout[number])) for index, number, row in scatters(trace, ends.added)]
+    kernel += reroll([Scatter(Ref("g", row.base, (row.step,)), row.size, *of) for row, *of in scattered])
     return Program(kernel, constants, len(results), graph, passes)
 
 

@@ -6,15 +6,15 @@ written. A condition is part of the expressions that it decides.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Sequence, Set
 from functools import cache
 from itertools import chain, count, repeat, zip_longest
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.frontend.rounds import Scan
-from micrograd.compiler.frontend.tracer import Slice, Trace
-from micrograd.compiler.ir import ADDED_TO, Call
+from micrograd.compiler.frontend.tracer import Addition, Slice, Trace
+from micrograd.compiler.ir import Call
 from micrograd.compiler.passes.hoist import moved_lines
 
 SUMS = frozenset(("+", "-", "dot"))
@@ -45,7 +45,7 @@ class Node(NamedTuple):
     and a column with a single line is one number for all.
     """
 
-    line: Any  # of the trace; for a number of a row that has no line of its own: the row's line, and the position
+    line: Any  # None if it is added; for a number of a row that has no line of its own: the row's line, the position
     form: Call | tuple[Run, ...]
     columns: tuple[Column, ...]
     to: Slice | None = None  # the gradient, or gradients, that it is added to
@@ -85,30 +85,31 @@ class Round(NamedTuple):
 
 
 def expressions(
-    trace: Trace, results: Sequence[int], rows: Sequence[tuple[Slice, int]] = (), *,
+    trace: Trace, results: Sequence[int], added: Sequence[Addition] = (), *,
     named: Collection[int] = (), given: Set[int] = frozenset(), backward: float = math.inf,
 ) -> list[Node]:  # fmt: skip
     """The lines of a trace as nodes, each after its operands.
 
-    The lines in `results` and `named` are nodes of their own; `rows` are added to slices of gradients; lines that are
-    `given` are not computed. From the line `backward` on, each sum computes a product that several sums use: if
-    products were stored, 32 examples of bodies in a plane would take 1.15 times as long.
+    The lines in `results` and `named` are nodes of their own; others are `added` to gradients; lines that are `given`
+    are not computed. From the line `backward` on, each sum computes a product that several sums use: if products were
+    stored, 32 examples of bodies in a plane would take 1.15 times as long.
     """
     ops, operands = trace.ops, trace.operands
-    live = trace.live([*results, *(line for _, line in rows)], given)
+    live = trace.live([*results, *(line for _, line in added)], given)
     loops = {line: trace.loops[line] for line in live if line in trace.loops}
     kept: dict[int, set[int]] = defaultdict(set)
     for loop in loops.values():
         kept[loop.forward].update(_kept(trace, loop))
-    sums = {line: operands[line][: 1 if ops[line] == "dot" else 2] for line in live if ops[line] in SUMS}
-    stay = chain(*[operands[line] for line in live if line not in sums or line in trace.maps])
+    sums = [(ops[line], operands[line][: 1 if ops[line] == "dot" else 2]) for line in live if ops[line] in SUMS]
+    sums += [("", (line,)) for _, line in added if not trace.size(line)]
+    stay = chain(*[operands[line] for line in live if ops[line] not in SUMS or line in trace.maps])
     merger = _Merger(trace, sums, {*results, *named, *stay})
     for line in live:
         if ops[line] == "item":
             merger.items[operands[line][0]][trace.items[line]] = line
     for row in merger.items.keys() - trace.maps.keys():
         merger.add_items(row)
-    joined = _joined(trace, loops, merger.items)
+    joined = _repeated(trace, loops, merger.items)
     for line in live:
         op, of = ops[line], operands[line]
         if line in trace.maps:
@@ -129,9 +130,11 @@ def expressions(
             merger.factors[line] = of
         else:
             merger.add_call(line, op, of)
-    for place, line in rows:
-        if ops[line] != "scatter":
-            merger.add_row(line, place)
+    for to, line in added:
+        if not trace.size(line):
+            merger.add_to(line, to)
+        elif ops[line] != "scatter":
+            merger.add_row(line, to)
     for line in joined.values():  # what depends on a loop's sums follows the loop that repeats it
         needs, parts = {*merger.items[line].values()}, (list[Node](), list[Node]())
         for node in merger.nodes:
@@ -142,13 +145,13 @@ def expressions(
     return merger.nodes
 
 
-def scatters(trace: Trace, rows: Sequence[tuple[Slice, int]]) -> list[tuple[int, int, Slice]]:
+def scatters(trace: Trace, added: Sequence[Addition]) -> list[tuple[int, int, Slice]]:
     """The numbers that are added somewhere in slices of gradients: the lines of the index and the number; the slice."""
-    each = [(trace.operands[line], place) for place, line in rows if trace.ops[line] == "scatter"]
+    each = [(trace.operands[line], place) for place, line in added if trace.ops[line] == "scatter"]
     return sorted((of[0], of[1], place) for of, place in each)  # so that they advance evenly
 
 
-def _joined(trace: Trace, loops: dict[int, Scan], items: dict[int, dict[int, int]]) -> dict[int, int]:
+def _repeated(trace: Trace, loops: dict[int, Scan], items: dict[int, dict[int, int]]) -> dict[int, int]:
     """Loops that only add up, by the loops that repeat them. Such a loop computes both, and gets both loops' items.
 
     It must not depend on the sums of the other. A fit of exponentials to 2,000 points then takes 0.76 times as long.
@@ -177,7 +180,7 @@ def _kept(trace: Trace, loop: Scan) -> list[int]:
     return [*filter(is_kept, trace.reached(loop.ends, is_kept))]
 
 
-def _later(trace: Trace, loop: Scan, sums: Sequence[int], needed: Sequence[int]) -> tuple[dict[int, int], list[int]]:
+def _after(trace: Trace, loop: Scan, sums: list[Addition], needed: list[int]) -> tuple[dict[Slice, int], list[int]]:
     """The sums of a loop that can be computed after it, each with its term; and the lines to add up instead.
 
     If all rounds multiply lines by the same factors to get a term, its sum is the same expression of the sums of these
@@ -186,11 +189,10 @@ def _later(trace: Trace, loop: Scan, sums: Sequence[int], needed: Sequence[int])
     """
     forward = trace.loops[loop.forward] if loop.forward >= 0 else loop
     varying = trace.dependent([*loop.state, *loop.xs, *forward.state, *forward.xs])
-    terms = {each: trace.operands[each][1] for each in sums if trace.ops[each] == "+"}
-    stay = {*needed, *sums} - terms.keys()
-    lines = [*filter(varying.__contains__, trace.live([*stay, *terms.values()]))]
+    stay = {*needed, *[line for _, line in sums if trace.size(line)]}
+    lines = [*filter(varying.__contains__, trace.live([*stay, *[line for _, line in sums]]))]
     moved, added = moved_lines(trace, lines, stay, {*chain(*map(trace.operands.__getitem__, lines))} - varying)
-    terms = {each: line for each, line in terms.items() if line in moved}
+    terms = {to: line for to, line in sums if line in moved and not trace.size(line)}
     are_numbers = not any(trace.size(line) or trace.ops[line] in CONDITIONS for line in added)
     return (terms, added) if are_numbers and len(added) <= len(terms) else ({}, [])
 
@@ -204,19 +206,19 @@ Terms = list[tuple[str, Any]]
 class _Merger:
     """The nodes so far, and the lines that wait to become part of another line's node.
 
-    `sums` has the operands of each sum, without the rows of a dot. The lines in `stay` are needed outside sums.
+    `sums` has the operation and the operands of each sum, without the rows of a dot, and for each gradient the number
+    to add. The lines in `stay` are needed outside sums.
     """
 
-    def __init__(self, trace: Trace, sums: Mapping[int, Sequence[int]], stay: set[int]) -> None:
+    def __init__(self, trace: Trace, sums: Sequence[tuple[str, Sequence[int]]], stay: set[int]) -> None:
         self.nodes: list[Node] = []
         self.items: dict[int, dict[int, int]] = defaultdict(dict)  # of each row, the lines of its numbers
         self.conditions: dict[int, tuple[Call, tuple[int, ...]]] = {}  # that have no node: their forms and lines
         self.factors: dict[int, tuple[Any, ...]] = {}  # of terms that are products: lines, or columns to add up
-        uses = Counter(chain.from_iterable(sums.values()))
-        self.sum_of = {line: each for each, of in sums.items() for line in of if uses[line] == 1 and line not in stay}
-        """For a line that is used once, by a sum or difference: the line of that sum."""
+        uses = Counter(chain(*[of for _, of in sums]))
+        self.sum_of = {line: (op, of[0]) for op, of in sums for line in of if uses[line] == 1 and line not in stay}
+        """For a line that is used once, by a sum: its operation, "" for a gradient, and its first operand."""
         self._sums: dict[int, Terms] = {}  # the sums that another sum continues
-        self._begun = {line: Slice(*place, 1, 1) for line, place in trace.leaves.items() if place[0] in ADDED_TO}
         self._trace, self._stay = trace, stay
 
     def may_repeat(self, line: int) -> bool:
@@ -236,19 +238,19 @@ class _Merger:
             return f"**{constant:.17g}"  # all digits: 2.0000001 is not 2
         return op
 
-    def add_row(self, line: int, place: Slice | None = None) -> None:
+    def add_row(self, line: int, to: Slice | None = None) -> None:
         """The node of a combination: its items, or what is added to a slice."""
         of, constants, n = self._trace.operands[line], self._trace.constants, self._trace.size(line)
         pairs = zip(of[::2], of[1::2], strict=True)
         terms = [(row,) if constants.get(number) == 1 else (number, row) for number, row in pairs]
         form, columns = tuple([("+", len(term)) for term in terms]), tuple(map(self._column, chain(*terms)))
-        to, lines = (Slice("g", *place[1:]), ()) if place else (None, tuple(map(self.items[line].get, range(n))))
-        self.nodes.append(Node(line, form, columns, to, n, lines))
+        lines = () if to else tuple(map(self.items[line].get, range(n)))
+        self.nodes.append(Node(None if to else line, form, columns, to, n, lines))
 
     def add_items(self, row: int) -> None:
         """Turn the items that are terms of a sum into products, and remove them from the row's items."""
         items = self.items[row]
-        terms = [i for i, line in items.items() if self._trace.ops[self.sum_of.get(line, line)] == "+"]
+        terms = [i for i, line in items.items() if self.sum_of.get(line, "-")[0] in ("", "+")]
         of = self._trace.operands[row] if terms else ()
         numbers, rows = of[::2], [*map(self._column, of[1::2])]
         slices: list[Slice] = [row for row in rows if isinstance(row, Slice)]
@@ -264,32 +266,27 @@ class _Merger:
                 self.factors[items.pop(i)] = numbers, Slice(array, base + i * inner, step, len(rows))
 
     def add_loop(self, line: int, kept: Sequence[int], backward: float) -> None:
-        """The node of a loop."""
+        """The node of a loop. The `kept` lines are computed in a forward loop, and given in its backward loop."""
         trace, loop, items = self._trace, self._trace.loops[line], self.items[line]
+        computed, given = ((), kept) if loop.is_backward else (kept, ())
         n_rows = (not loop.is_parallel) + len(loop.xs) + loop.is_backward
-        rows_read, outside = trace.operands[line][:n_rows], trace.operands[line][n_rows:]
-        columns = list(map(self._column, rows_read))
-        if outside:
-            columns.append(tuple(map(self._number, outside)))
+        rows, outside = trace.operands[line][:n_rows], trace.operands[line][n_rows:]
+        columns = (*map(self._column, rows), tuple(map(self._number, outside)))
         outputs = {j: end for j, end in enumerate(loop.outputs) if not items.keys().isdisjoint(loop.of_output(j))}
-        sums = [each for i, each in zip(loop.added, loop.sums, strict=False) if i in items]
-        rows = [(row, each) for row, each in loop.rows if any(loop.added[i] in items for i in row.indices)]
-        needed = () if loop.is_backward else kept
-        results = [*loop.following, *outputs.values(), *needed]
-        terms, added = _later(trace, loop, sums, [*results, *(each for _, each in rows)]) if sums else ({}, [])
-        results += [each for each in sums if each not in terms] + added
-        given = {*outside, *(kept if loop.is_backward else ())}
-        nodes = expressions(trace, results, rows, given=given, backward=backward)
+        needed = [of for of in loop.sums if any(loop.added[i] in items for i in of[0].indices)]
+        sums = [(to, each) for to, each in needed if each != trace.nothing]
+        results = [*loop.following, *outputs.values(), *computed]
+        terms, added = _after(trace, loop, sums, results) if sums else ({}, [])
+        sums = [*[each for each in sums if each[0] not in terms], *zip(terms, added, strict=False)]
+        nodes = expressions(trace, [*results, *added], sums, given={*outside, *given}, backward=backward)
         lines = [*map(items.get, range(loop.size))]
         after = expressions(trace, [*terms.values()], given={*outside, *added})
-        for each, instead in zip_longest(terms, added):  # in the place of a sum, the loop adds up a line, or nothing
-            at = loop.sums.index(each)
-            after.append(Node(lines[loop.added[at]], (("+", 1),), ((terms[each],),)))
-            lines[loop.added[at]] = instead
-            if instead is not None:
-                nodes.append(Node(each, (("+", 1),), ((instead,),), Slice("g", at, 1, 1)))
+        for to, instead in zip_longest(terms, added):  # in the place of a sum, the loop adds up a line, or nothing
+            at = loop.added[to.base]
+            after.append(Node(lines[at], (("+", 1),), ((terms[to],),)))
+            lines[at] = instead
         its = Round(loop, nodes, outputs, tuple(kept))
-        self.nodes.append(Node(line, Call(f"scan {line}", ()), tuple(columns), items=tuple(lines), round=its))
+        self.nodes.append(Node(line, Call(f"scan {line}", ()), columns, items=tuple(lines), round=its))
         self.nodes += after
 
     def _column(self, row: int) -> Column:
@@ -302,30 +299,26 @@ class _Merger:
     def add_sum(self, line: int, op: str, operands: Sequence[int]) -> None:
         """Add a sum, a difference or a dot: as a node, unless another sum continues it."""
         left, *right = operands
-        to = self._begun.get(left)
-        if to:
-            self._begun[line] = to
-            if op == "+" and right[0] in self._sums and left not in self._sums:
-                left = right.pop()  # a sum that is added as it is
-        terms = self._sums.pop(left, None) or []
-        if not terms and not to and not (op == "dot" and left == self._trace.nothing):
-            self._add_term(terms, left)
+        terms = [] if left == self._trace.nothing else self._begun(left)
         if op == "dot":
             terms.append(("+", tuple(map(self._column, right))))
-        elif right:
+        else:
             self._add_term(terms, right[0], op)
-        if line in self.sum_of and self._continues(line):
+        if line in self.sum_of and self.sum_of[line][1] == line:
             self._sums[line] = terms
         else:
-            self._close(line, terms, to)
+            self._close(line, terms)
 
-    def _continues(self, line: int) -> bool:
-        """Whether the sum that alone uses a sum adds to it from the right, or adds it to a gradient."""
-        user = self.sum_of[line]
-        op, left = self._trace.ops[user], self._trace.operands[user][0]
-        if line in self._begun:
-            return left == line
-        return left == line or (op == "+" and left in self._begun)
+    def add_to(self, line: int, to: Slice) -> None:
+        """Add a number to a gradient."""
+        self._close(None, self._begun(line), to)
+
+    def _begun(self, line: int) -> Terms:
+        """The terms of a sum that begins with a line: those of that line, if it is a sum."""
+        terms = self._sums.pop(line, None) or []
+        if not terms:
+            self._add_term(terms, line)
+        return terms
 
     def _add_term(self, terms: Terms, line: int, sign: str = "+") -> None:
         """Add a line: a product as its factors."""
@@ -344,7 +337,7 @@ class _Merger:
         else:
             terms.append((sign, [[factor] for factor in factors]))
 
-    def _close(self, line: int, terms: Terms, to: Slice | None = None) -> None:
+    def _close(self, line: int | None, terms: Terms, to: Slice | None = None) -> None:
         runs = tuple([(sign, len(columns)) for sign, columns in terms])
         found = [tuple(column) if type(column) is list else column for _, columns in terms for column in columns]
         self.nodes.append(Node(line, runs, tuple(found), to))

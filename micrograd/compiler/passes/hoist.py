@@ -17,7 +17,7 @@ from itertools import accumulate
 
 from micrograd.compiler.frontend.graph import Ends, Graph, is_linear
 from micrograd.compiler.frontend.operations import CONDITIONS
-from micrograd.compiler.frontend.tracer import Slice, Trace
+from micrograd.compiler.frontend.tracer import Addition, Slice, Trace
 
 NO_NUMBERS = CONDITIONS | {"stack", "combination", "scatter"}
 Part = tuple[Graph, Ends]
@@ -41,25 +41,24 @@ def hoist(graph: Graph, ends: Ends) -> tuple[Part, Part, Part, int] | None:
     if not held:
         return None
     each = replace(graph, trace=trace.reopened({line: ("h", i) for i, line in enumerate(held)}))
-    rows = _apart(each.trace, ends.rows)
-    lines = [*ends.returned, *ends.gradients.values(), *[line for _, line in rows]]
-    varying = [line for line in each.trace.live(lines) if line not in uniform]
-    moved, added = moved_lines(each.trace, varying, {*ends.returned}, uniform)
+    ends = Ends(ends.returned, _term_by_term(each.trace, ends.added))
+    varying = [line for line in each.trace.live(ends.lines) if line not in uniform]
+    moved, read = moved_lines(each.trace, varying, {*ends.returned}, uniform)
+    later = [(place, line) for place, line in ends.added if line in moved or not each.trace.size(line)]
+    added = sorted({*read, *[line for _, line in later]} - uniform - moved)
     after = replace(each, trace=each.trace.reopened({line: ("h", len(held) + i) for i, line in enumerate(added)}))
-    sums = {~i: each.trace.row("+", (each.trace.leaf("d", i).id, line)) for i, line in enumerate(added)}  # not in "g"
-    gradients = ends.gradients.items()
-    stay = {i: line for i, line in gradients if line not in moved} | sums, [of for of in rows if of[1] not in moved]
-    later = {i: line for i, line in gradients if line in moved}, [of for of in rows if of[1] in moved]
-    return (graph, Ends(held)), (each, Ends(ends.returned, *stay)), (after, Ends([], *later)), len(added)
+    stay = [(Slice("d", i, 1, 1), line) for i, line in enumerate(added)]
+    stay += [(place, line) for place, line in ends.added if line not in moved and each.trace.size(line)]
+    return (graph, Ends(held)), (each, Ends(ends.returned, stay)), (after, Ends([], later)), len(added)
 
 
-def _apart(trace: Trace, rows: Sequence[tuple[Slice, int]]) -> list[tuple[Slice, int]]:
-    """The rows to add to gradients, each term of a combination as a row of its own.
+def _term_by_term(trace: Trace, added: Sequence[Addition]) -> list[Addition]:
+    """What to add to gradients, each term of a combination as a row of its own.
 
     If uniform terms stayed with others, Newton's direction for 100 means of 1,000 points would take 1.4 times as long.
     """
-    found = list[tuple[Slice, int]]()
-    for place, row in rows:
+    found = list[Addition]()
+    for place, row in added:
         of = trace.operands[row]
         terms = zip(of[::2], of[1::2], strict=True) if trace.ops[row] == "combination" else ()
         found += [(place, trace.row("combination", term)) for term in terms] or [(place, row)]
@@ -80,7 +79,7 @@ def moved_lines(
             for of in operands[line]:
                 needed.update(operands[of] if ops[of] == "stack" else (of,))
     moved = {line for line in found if ops[line] != "item" or operands[line][0] in found}
-    read = {i for line in moved for i in operands[line] if trace.leaves.get(i, "x")[0] != "g"}
+    read = {i for line in moved for i in operands[line]}
     return moved, sorted(read - uniform - moved)
 
 

@@ -62,19 +62,19 @@ class _Rounds:
         """
         loop, steps, columns = self.loop, Kernel(), [*self.node.columns]
         if loop.state:
-            steps += _copies(self._slice("s", size=self.n), columns.pop(0), self.outside)
+            steps += _copied_column(self._slice("s", size=self.n), columns.pop(0), self.outside)
         found = dict(self.outside.kept[loop.forward]) if loop.is_backward else {}
         for line, column in zip(loop.xs, columns, strict=False):
             place = self.outside.whole(column)
             found[line] = place or self._slice(f"x{line}")
             if not place:
-                steps += _copies(found[line], column, self.outside)
+                steps += _copied_column(found[line], column, self.outside)
         self.leaves |= {line: self._in_order(place) for line, place in found.items()}
         zeros = {"a": len(loop.added)} if any(self.node.items[i] for i in loop.added) else {}
         if loop.over >= 0 and self.its.outputs:  # of rounds that are skipped
             zeros["y"] = loop.rounds * len(loop.outputs)
         for name, n in zeros.items():
-            steps += _copies(self._slice(name, size=n), Slice("=0.0", 0, 1, n), self.outside)
+            steps += _copied_column(self._slice(name, size=n), Slice("=0.0", 0, 1, n), self.outside)
         return steps
 
     def body(self) -> tuple[Step, ...]:
@@ -146,6 +146,6 @@ class _Rounds:
         return adding(step.target._replace(array=f"{self.prefix}a"), step.value.terms)
 
 
-def _copies(to: Slice, column: Column, layout: Layout) -> Kernel:
+def _copied_column(to: Slice, column: Column, layout: Layout) -> Kernel:
     """Steps that copy a column."""
     return [*map(step_of, parts_of([Node(None, (("+", 1),), (column,), to, to.size)], layout))]

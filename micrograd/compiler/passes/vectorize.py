@@ -121,7 +121,7 @@ def in_levels(nodes: Sequence[Node], backward: float = math.inf) -> list[Block]:
     end = max(levels, default=0) + 1
     latest: dict[Any, int] = defaultdict(lambda: end)
     for i, node in reversed([*enumerate(nodes)]) if backward < math.inf else ():
-        if (node.line[0] if isinstance(node.line, tuple) else node.line) >= backward:
+        if node.to or (node.line[0] if isinstance(node.line, tuple) else node.line) >= backward:
             levels[i] = min(map(latest.__getitem__, (node.line, *node.items))) - 1
         for line in node.read:
             latest[line] = min(latest[line], levels[i])
@@ -177,7 +177,7 @@ def placed(blocks: Iterable[Block], layout: Layout, pitch: int = 0) -> Iterator[
         if len(block) > 1 and _descends(block[0], block[-1], layout):
             block.reverse()  # as in a backward pass: this reads arrays forwards
         if layout.keeps is not None:
-            block = _apart(block, layout)
+            block = _by_statement(block, layout)
         inner = [node for node in block if not node.to and not node.round and node.line not in layout]
         sizes, starts = [node.size for node in inner], (sum(map(layout.start, node.columns)) for node in inner)
         skipped = gaps(sizes, starts) if layout.lanes and not pitch else [0] * len(inner)
@@ -195,7 +195,7 @@ def placed(blocks: Iterable[Block], layout: Layout, pitch: int = 0) -> Iterator[
         yield block
 
 
-def _apart(block: Block, layout: Layout) -> Block:
+def _by_statement(block: Block, layout: Layout) -> Block:
     """A block; if several statements take turns, as in the gates of a cell, first one for all rounds, then the next.
 
     Then the results of each statement are neighbours. Without this, scans of an LSTM take 1.2 times as long.

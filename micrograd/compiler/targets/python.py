@@ -131,7 +131,7 @@ def _text(graph: Graph, kind: CallSpec) -> str:
         takes = "p, g, seed, examples"
         doc = "The output for each example, last first; and g plus the gradients of all outputs, times seed."
         loop = [*_unpack(graph, "x"), *lines, f"outputs.append({results[0]})"]
-        sums = [names[ends.gradients.get(i, ("g", i))] for i in range(graph.n_parameters)]
+        sums = [names["g", i] for i in range(graph.n_parameters)]
         body = [*_unpack(graph, "p", "g"), "outputs = []", "for x in reversed(examples):", *indented(loop)]
         body.append(f"return outputs, {_list(sums)}")
     else:
@@ -152,12 +152,11 @@ class _Writer:
     def __init__(self, graph: Graph, ends: Ends) -> None:
         self.trace = trace = graph.trace
         self.templates = IEEE_TEMPLATES if trace.ieee else TEMPLATES
-        results = [*ends.returned, *ends.gradients.values()]
-        nodes, added = expressions(trace, results, ends.rows, named=graph.gradients), scatters(trace, ends.rows)
+        named = {line for line, of in graph.gradients.items() if trace.leaves.get(of, "x")[0] != "p"}
+        nodes, added = expressions(trace, ends.returned, ends.added, named=named), scatters(trace, ends.added)
         scattered = {i for *_, row in added for i in row.indices}
         names: dict[Any, str] = {("g", i): f"g[{i}]" if i in scattered else f"g{i}" for i in range(graph.n_parameters)}
-        names |= {id: names.get((array, i), f"{array}{i}") for id, (array, i) in trace.leaves.items()}
-        names |= {id: array for id, (array, _) in trace.leaves.items() if array == "seed"}
+        names |= {id: f"{array}{i}" if array != "seed" else array for id, (array, i) in trace.leaves.items()}
         names |= {place: f"{row.array}{place[1]}" for row in trace.slices.values() for place in row.places}
         names |= {id: f"p[{row.base}" for id, row in trace.slices.items()}  # `take_at` adds the index
         self.names = names | {id: signed(repr(number)) for id, number in trace.constants.items()}
@@ -172,7 +171,7 @@ class _Writer:
             taken.add(of)
             return f"d{of}"
 
-        forward = [*takewhile(lambda node: node.line < graph.forward_end, nodes)]
+        forward = [*takewhile(lambda node: not node.to and node.line < graph.forward_end, nodes)]
         self.lines = [*self._computed(forward, name)]
         if backward := nodes[len(forward) :]:
             self.lines += ["# forward ends here, backward begins", *self._computed(backward, name)]
@@ -190,7 +189,6 @@ class _Writer:
                 self.names[node.line] = its
                 if node.line in self.trace.items:
                     self.names[self.trace.operands[node.line][0], self.trace.items[node.line]] = its
-            self.names.setdefault(node.line, its)
             parts = [f"+ {its}"] * (node.to is not None) + terms(node, self.names.__getitem__, self.templates)
             while parts:  # a long sum goes on in the next line
                 n = 1

@@ -43,7 +43,7 @@ def test_a_dot_is_one_operation_and_so_is_each_gradient() -> None:
     graph = graph_of(function, ([1.0, 2.0, 3.0],), [*ws, *vs, b])
     ops = [graph.trace.ops[line] for line in graph.trace.live(graph.ends("backward").lines)]
     assert (ops.count("dot"), ops.count("combination")) == (2, 2)  # the two numbers that are multiplied are no row
-    assert graph.rows == [(("p", 0, 1, 3), ANY), (("p", 3, 1, 3), ANY)]
+    assert graph.added[-2:] == [(("g", 0, 1, 3), ANY), (("g", 3, 1, 3), ANY)]
     check(function, ([1.0, 2.0, 3.0],), [*ws, *vs, b])
 
 
@@ -108,7 +108,7 @@ def test_a_sum_of_products_is_a_dot_however_it_is_written(form: str) -> None:
     graphs = [graph_of(function, example, [*ws, b]) for function in (written, with_dot)]
     kernels = [program(graph, graph.ends("backward")).kernel for graph in graphs]
     assert kernels[0] == kernels[1]
-    assert graphs[0].rows == [(("p", 0, 1, N), ANY)]
+    assert graphs[0].added[-1:] == [(("g", 0, 1, N), ANY)]
     check(written, example, [*ws, b])
 
 
@@ -227,7 +227,7 @@ def test_weights_that_are_looked_up_and_multiplied_are_scattered_to() -> None:
     parameters = [weight for row in table for weight in row]
     for function, n in ((loss, 2), (twice, 4), (multiplied, 4)):
         graph = graph_of(function, (1, 2), parameters)
-        found = [graph.trace.ops[line] for _, line in graph.rows]
+        found = [graph.trace.ops[line] for _, line in graph.added]
         assert found.count("scatter") == n
         check(function, (1.0, 2.0), parameters)
 
@@ -291,15 +291,15 @@ def test_the_gradients_of_weights_at_equal_distances_are_rows() -> None:
         return total * dot([us[2], us[0], us[1]], x) + dot(rest[:2], x[:2]) * dot(rest[::2], x)
 
     graph = graph_of(function, ([1.0, 2.0, 3.0],), [*ws, *vs, *us, *rest])
-    rows = {tuple(row)[1:]: len(graph.trace.operands[line]) for row, line in graph.rows}
+    rows = {tuple(to)[1:]: len(graph.trace.operands[line]) for to, line in graph.added if to.size > 1}
     assert rows == {(0, 1, 3): 2, (3, 1, 3): 2, (9, 2, 3): 2}
-    assert {4, 6, 7, 8, 9, 10} == {*graph.parameter_gradients}  # used alone, out of order, or in fewer than three
+    assert {to.base for to, _ in graph.added if to.size == 1} == {4, 6, 7, 8, 9, 10}  # alone, out of order, or in few
     check(function, ([1.0, 2.0, 3.0],), [*ws, *vs, *us, *rest])
 
     def parts(x: Any) -> Any:  # what a row is multiplied by does not lie in one array
         return dot(ws, [x[0], x[0] * x[1], ws[0].tanh()]) + dot(vs, x) ** 2
 
-    assert [row.base for row, _ in graph_of(parts, ([1.0, 2.0, 3.0],), [*ws, *vs]).rows] == [0, 3]
+    assert [row.base for row, _ in graph_of(parts, ([1.0, 2.0, 3.0],), [*ws, *vs]).added[-2:]] == [0, 3]
     check(parts, ([1.0, 2.0, 3.0],), [*ws, *vs])
 
 
