@@ -130,7 +130,7 @@ scalar.ZEROS[RowSymbol] = 0
 
 
 class Row(Value):
-    """Several Values as one operand. `place` is their slice of the parameters, if they are one.
+    """Several Values as one operand. `place` is the slice of their gradients, if they are a slice of the parameters.
 
     It adds up the gradients sent to it, or passes them on at once, depending on what its trace `keeps`. `scatters` has
     a line for each number that was sent to only one of its values.
@@ -226,7 +226,7 @@ class Rows(Table):
             its = [self.index.get(value, 0) for value in values]
             place = Slice("p", its[0], (its[-1] - its[0]) // max(len(its) - 1, 1), len(its))
             if place.step > 0 and its == [*place.indices] and len({i < self.n_trained for i in its}) == 1:
-                row = self._slices[values] = Row(self.trace, self.trace.slice(*place), values, place)
+                row = self._slices[values] = Row(self.trace, self.trace.slice(*place), values, Slice("g", *place[1:]))
         is_assigned = self.assigned and not self.assigned.keys().isdisjoint(values)
         return None if is_assigned else row
 
@@ -247,8 +247,7 @@ class Rows(Table):
 
     def added(self) -> list[Addition]:
         """The rows that are added to the parameters' gradients."""
-        trained = [(row.place, row) for row in self._slices.values() if row.place and row.place.base < self.n_trained]
-        rows = [(place._replace(array="g"), row) for place, row in trained]
+        rows = [(place, row) for row in self._slices.values() if (place := row.place) and place.base < self.n_trained]
         sums = [(place, row.data.sum(row.grad).recorded.id) for place, row in rows if type(row.grad) is not int]
         return sorted([*sums, *[(place, line) for place, row in rows for line in row.scatters]])
 

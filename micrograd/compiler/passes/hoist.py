@@ -44,6 +44,7 @@ def hoist(graph: Graph, ends: Ends) -> tuple[Part, Part, Part, int] | None:
     ends = Ends(ends.returned, _term_by_term(each.trace, ends.added))
     varying = [line for line in each.trace.live(ends.lines) if line not in uniform]
     moved, read = moved_lines(each.trace, varying, {*ends.returned}, uniform)
+    # All numbers are added later: if some stayed, the others would not lie side by side in "d"
     later = [(place, line) for place, line in ends.added if line in moved or not each.trace.size(line)]
     added = sorted({*read, *[line for _, line in later]} - uniform - moved)
     after = replace(each, trace=each.trace.reopened({line: ("h", len(held) + i) for i, line in enumerate(added)}))
