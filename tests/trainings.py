@@ -79,9 +79,8 @@ class Setting:
         error = history = None
         try:
             with running(way) as options:
-                history = fit(
-                    model, self.loss, self.xs, self.ys, optimizer=optimizer, rng=rng, **options, **self.options
-                )
+                given = model, self.loss, self.xs, self.ys
+                history = fit(*given, optimizer=optimizer, rng=rng, **options, **self.options)
         except Exception as raised:
             error = type(raised), str(raised)
             history = getattr(raised, "history", None)

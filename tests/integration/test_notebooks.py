@@ -514,9 +514,8 @@ def compared(source, capsys):
     exec(source, namespace)
     returned = checks.engine(namespace["Value"])
     *lines, follows = capsys.readouterr().out.splitlines()
-    assert follows.startswith(
-        f"What follows runs on {'your class.' if returned is namespace['Value'] else 'micrograd'}"
-    )
+    chosen = "your class." if returned is namespace["Value"] else "micrograd"
+    assert follows.startswith(f"What follows runs on {chosen}")
     return namespace["Value"], returned, dict(line.split(maxsplit=1) for line in lines)
 
 
