@@ -79,17 +79,16 @@ class NativeCode:
         graph, precision = self.graph, self.precision
         threads = self.options.backend.threads if isinstance(kind, str) else 1  # these may share the examples of a call
         least = self._least(kind) if threads > 1 else 1  # then operands need not be counted
-        # In the last tile, lanes may share an example, and the seed of its gradient.
-        in_tiles = kind != "backward" or graph.scales_with_seed
         n = n if threads == 1 else n / max(1, int(min(threads, n / least)))
-        tile = tile_size(n, precision.lanes) if in_tiles else 0
+        # In the last tile, lanes may share an example, and the seed of its gradient.
+        tile = tile_size(n, precision.lanes) if kind != "backward" or graph.scales_with_seed else 0
         if (kind, tile) not in self._libraries:
             in_haste = not tile and uses < math.inf and uses * graph.n_operands[1] < HASTE
             key = repr((own_code(), graph, kind, tile, precision, threads, least, in_haste))
 
             @gc_paused()
             def text() -> str:
-                made = self._program(kind, tile > 0)
+                made = self._program(kind, tile > 0, in_haste)
                 return library_source(made, precision, tile=tile, threads=threads, least=least, in_haste=in_haste)
 
             self._libraries[kind, tile] = build(text, key, early=early)
@@ -98,11 +97,12 @@ class NativeCode:
             found = self._libraries[kind, tile] = loaded(found())
         return found
 
-    def _program(self, kind: CallSpec, for_many: bool) -> Program:
+    def _program(self, kind: CallSpec, for_many: bool, in_haste: bool) -> Program:
         """The program of libraries that differ in the size of a tile: its passes take longer than printing it."""
         if (kind, for_many) not in self._programs:
-            make = program_for_many if for_many else program
-            self._programs[kind, for_many] = make(self.graph, self.graph.ends(kind))
+            graph, ends = self.graph, self.graph.ends(kind)
+            made = program_for_many(graph, ends) if for_many else program(graph, ends, triangles=in_haste)
+            self._programs[kind, for_many] = made
         return self._programs[kind, for_many]
 
     def _least(self, kind: CallSpec) -> int:

@@ -48,10 +48,10 @@ class Program(NamedTuple):
     n_sums: int = 0  # numbers that are added up in the array "d"
 
 
-def program(graph: Graph, ends: Ends, *, lanes: bool = False) -> Program:
+def program(graph: Graph, ends: Ends, *, triangles: bool = False) -> Program:
     """The program for some lines of a graph: what is returned goes to the array "y", the rest is added to "g".
 
-    With `lanes`, it is for many examples at once: a loop then takes little longer than its statements one by one.
+    With `triangles`, loops run over their rows (triangles.py).
     """
     trace, results = graph.trace, ends.returned
     nodes = expressions(trace, results, ends.added, backward=graph.forward_end)
@@ -59,7 +59,7 @@ def program(graph: Graph, ends: Ends, *, lanes: bool = False) -> Program:
     leaves |= {line: (f"&{row.array}", row.base) for line, row in trace.slices.items()}  # for `take_at`
     leaves |= {id: (f"={float(number)!r}", 0) for id, number in trace.constants.items()}
     constants, places = _constants(graph, nodes, results)
-    passes, layout = _passes(nodes, leaves | places, results, graph.forward_end, lanes)
+    passes, layout = _passes(nodes, leaves | places, results, graph.forward_end, triangles)
     kernel = passes["roll"]
     scattered = [(row, Ref(*layout[index]), Ref(*layout[number])) for index, number, row in scatters(trace, ends.added)]
     kernel += reroll([Scatter(Ref("g", row.base, (row.step,)), row.size, *of) for row, *of in scattered])
@@ -69,13 +69,13 @@ def program(graph: Graph, ends: Ends, *, lanes: bool = False) -> Program:
 def program_for_many(graph: Graph, ends: Ends) -> Program:
     """The program for many examples, hoisted if something is the same for all."""
     if (found := hoist(graph, ends)) is None:
-        return program(graph, ends, lanes=True)
+        return program(graph, ends, triangles=True)
     before, each, after, n_sums = found
-    return program(*each, lanes=True)._replace(before=program(*before), after=program(*after), n_sums=n_sums)
+    return program(*each, triangles=True)._replace(before=program(*before), after=program(*after), n_sums=n_sums)
 
 
 def _passes(
-    nodes: Sequence[Node], leaves: dict[Any, Place], results: Sequence[int], backward: int, lanes: bool
+    nodes: Sequence[Node], leaves: dict[Any, Place], results: Sequence[int], backward: int, triangles: bool
 ) -> tuple[dict[str, Kernel], Layout]:
     """The kernel for the nodes after each pass, level by level or in trace order, and the places of their lines.
 
@@ -91,7 +91,7 @@ def _passes(
         if found and order == "trace" and block_size > LARGE_BLOCKS:
             continue
         places = {} if order == "tables" else dict(zip(results, in_y, strict=True))
-        layout = Layout(places | leaves, lanes=lanes)
+        layout = Layout(places | leaves, triangles=triangles)
         if order == "level":
             blocks = by_level(levels, layout, steps_of)
             fused = fuse(blocks)

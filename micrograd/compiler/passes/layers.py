@@ -77,7 +77,7 @@ def _parts(rounds: int, step: Any, lanes: bool) -> Iterator[Loop | Sum]:
 def _is_column(target: Ref, term: Any, lanes: bool) -> bool:
     """Whether a term is a loop over numbers that are next to each other for neighbouring targets, for one example."""
     own = len(target.strides) - 1
-    if lanes or target.strides[own] != 1 or not isinstance(term, Loop) or is_dot(term):
+    if lanes or target.strides[own] != 1 or not isinstance(term, Loop) or term.varies or is_dot(term):
         return False
     return all(isinstance(each, Term) and {ref.strides[own] for ref in each.factors} <= {0, 1} for each in term.body)
 
@@ -92,7 +92,7 @@ def _layer(target: Ref, rounds: int, term: Any, lanes: bool) -> Loop | None:
         case Loop(int(n), (Loop() as inner,)):
             layer = _layer(_swapped(target, own), rounds, replace(inner, partial(_swapped, own=own)), lanes)
             return layer and Loop(n, (layer,))
-        case Loop(int(n), (Term("+", (first, second)),)):
+        case Loop(n, (Term("+", (first, second)),)) if isinstance(n, int) or not (lanes or any(n.strides[own:])):
             if lanes:
                 weights, shared = sorted((first, second), key=lambda ref: ref.array not in "phu")
                 fits = n >= FEWEST and target.array[0] == "t" and weights.array in "phu" and shared.array[0] in "tx"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.graph import Graph
-from micrograd.compiler.ir import ARRAYS, Assign, Kernel, Loop, Ref, Step, Switch, calls, refs, replace
+from micrograd.compiler.ir import ARRAYS, Assign, Kernel, Loop, Ref, Step, Switch, calls, most_rounds, refs, replace
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.dependence import ROW_CALLS, is_of_vectors, is_parallel
 from micrograd.compiler.passes.jam import jam
@@ -45,22 +45,16 @@ def lower(program: Program, mode: str) -> Lowered:
     vectors = mode in ("lanes", "once")
     kernel = kernel if vectors else in_lanes(with_sums(kernel))
     layers = kernel if mode == "once" else with_layers(kernel, lanes=vectors)
-    parts, temporaries = allocate(layers, REFERENCES, _references) if vectors else allocate(layers, LINES)
+    most = (REFERENCES, lambda part: sum(1 for _ in refs(tuple(part)))) if vectors else (LINES,)
+    parts, temporaries = allocate(layers, *most)
     if mode == "file":  # elsewhere, a step may set `failed`
         parts = [_needed(part, {*ARRAYS}) for part in parts]
     found = _in_place(parts, sizes) if mode == "one" else None
     parts, inputs = (found, [f"x{k}" for k in range(len(sizes))]) if found else (parts, ["x"])
     steps = [in_steps(part, dots=mode == "one", totals=mode == "lanes") for part in parts]
-    last = [jam(part) for part in steps] if vectors else steps
-    if mode == "one":
-        last = [list(map(_in_vectors, part)) for part in steps]
+    last = [jam(part) if vectors else [*map(_in_vectors, part)] if mode == "one" else part for part in steps]
     before = {"products": [kernel, [product.step() for product in products]], "layers": [layers], "storage": parts}
     return Lowered(last, temporaries, products, block, before | {"sums": steps, "jam": last}, inputs)
-
-
-def _references(kernel: Kernel) -> int:
-    """How many references the steps of a kernel have."""
-    return sum(1 for _ in refs(tuple(kernel)))
 
 
 def _in_place(parts: Sequence[Kernel], sizes: Sequence[int]) -> list[Kernel] | None:
@@ -108,8 +102,9 @@ def _in_vectors(step: Step, around: tuple[int, ...] = ()) -> Step:
     """The step, but its loops compute exp and tanh by arithmetic, not by the C library, so that C vectorizes them."""
     if not isinstance(step, Loop):
         return step
-    if step.rounds < LONG_ROW or not is_of_vectors(step):
-        return step._replace(body=tuple([_in_vectors(each, (*around, step.rounds)) for each in step.body]))
+    if step.varies or step.rounds < LONG_ROW or not is_of_vectors(step):
+        inner = (*around, most_rounds(step.rounds, around))
+        return step._replace(body=tuple([_in_vectors(each, inner) for each in step.body]))
     body = [
         each._replace(value=each.value._replace(op=f"row_{each.value.op}")) if calls(each) in ROW_CALLS else each
         for each in step.body

@@ -48,12 +48,13 @@ def _added(variable: Ref, parts: Iterable[tuple[Term, ...] | Loop], dots: bool) 
     for part in parts:
         if not isinstance(part, Loop):
             yield adding(variable, part)
-        elif dots and isinstance(part.rounds, int) and is_dot(part):
+        elif dots and is_dot(part):
             (sign, factors) = part.body[0]
             operands = sorted([_operand(factor, part.rounds) for factor in factors], key=_is_row)  # number, then row
             op = "max" if sign == ">" else "sum" if len(factors) == 1 else "dot" if _is_row(operands[0]) else "scaled"
             negated = [Assign(variable, Call("neg", (variable,)))] * (sign == "-")  # negation is exact
-            yield from (*negated, Assign(variable, Call(f"{op} {part.rounds}", (variable, *operands))), *negated)
+            rounds = part.rounds if part.varies else Ref("", part.rounds)
+            yield from (*negated, Assign(variable, Call(op, (variable, *operands, rounds))), *negated)
         else:
             body = tuple(_added(variable, _statements(part.body), dots))
             yield Loop(part.rounds, body, in_order=len(part.body) > 1 or isinstance(part.body[0], Loop))
@@ -71,10 +72,10 @@ def is_dot(loop: Loop) -> bool:
     term = loop.body[0]
     if len(loop.body) > 1 or isinstance(term, Loop) or any(factor.array[0] not in "pxty" for factor in term.factors):
         return False
-    return {factor.strides[-1] for factor in term.factors} in ({1}, {-1}, {0, 1}, {0, -1})
+    return {factor.strides[-1] for factor in term.factors} in ({1}, {0, 1}, *[{-1}, {0, -1}] * (not loop.varies))
 
 
-def _operand(ref: Ref, rounds: int) -> Ref:
+def _operand(ref: Ref, rounds: Any) -> Ref:
     """A number, or a pointer to the first element in memory that a loop reads, forwards or backwards."""
     *outer, stride = ref.strides
     return Ref("&" * bool(stride) + ref.array, ref.base if stride >= 0 else ref.base - (rounds - 1), tuple(outer))

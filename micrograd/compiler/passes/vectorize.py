@@ -35,12 +35,12 @@ class Layout(dict[Any, Place]):
 
     Names of arrays for other lines begin with `prefix`. For each forward loop, `kept` has the places of what its
     backward loop reads, in the order of the rounds; in the round of a loop, `keeps` has the array of each line that
-    its backward loop reads. With `lanes`, rows of triangles begin at even distances.
+    its backward loop reads. With `triangles`, their rows begin at even distances.
     """
 
-    def __init__(self, places: dict[Any, Place], prefix: str = "t", *, lanes: bool = False) -> None:
+    def __init__(self, places: dict[Any, Place], prefix: str = "t", *, triangles: bool = False) -> None:
         super().__init__(places)
-        self.prefix, self.lanes = prefix, lanes
+        self.prefix, self.triangles = prefix, triangles
         self.rows: dict[int, Slice] = {}
         self.kept: dict[int, dict[int, Slice]] = {}
         self.keeps: dict[int, str] | None = None
@@ -148,7 +148,7 @@ def by_level(blocks: Iterable[Block], layout: Layout, loop: LoopSteps, pitch: in
     steps: Kernel = []
     for block in placed(blocks, layout, pitch):
         its = loop(block[0], layout) if block[0].round else by_kind(parts_of(block, layout))
-        steps += reroll(its, varies=True) if pitch else in_rows(its) if layout.lanes else its
+        steps += reroll(its, varies=True) if pitch else in_rows(its) if layout.triangles else its
     return steps
 
 
@@ -180,7 +180,7 @@ def placed(blocks: Iterable[Block], layout: Layout, pitch: int = 0) -> Iterator[
             block = _by_statement(block, layout)
         inner = [node for node in block if not node.to and not node.round and node.line not in layout]
         sizes, starts = [node.size for node in inner], (sum(map(layout.start, node.columns)) for node in inner)
-        skipped = gaps(sizes, starts) if layout.lanes and not pitch else [0] * len(inner)
+        skipped = gaps(sizes, starts) if layout.triangles and not pitch else [0] * len(inner)
         n = sum(size or 1 for size in sizes) + sum(skipped)
         key = 0 if pitch else (_operation(block[0]), n)
         array = arrays.setdefault(key, f"{layout.prefix}{len(arrays)}")

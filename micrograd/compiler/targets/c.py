@@ -208,14 +208,14 @@ def library_source(
         PARTS["add"] + PARTS["threads"] if threads > 1 else PARTS["one_thread"],
     ])  # fmt: skip
     body = "".join([*[part.source(name) for name, part in once.items()], writer.source("one", {"run": run})])
-    passes = PARTS["passes"]  # in haste, after the sums in vectors: these are compiled as usual
+    first, others = IN_HASTE if in_haste else (FOR_TILES if tile else FOR_DOUBLES, "")
     text = "\n".join([
         "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n#include <string.h>\n",
-        PARTS["no_patterns"] + passes * (not in_haste) + PARTS["jobs"],
+        PARTS["no_patterns"] + filled(PARTS["passes"], PASSES=first) + PARTS["jobs"],
         f"typedef {precision.type} real;\n",
         PARTS["vectors"] + PARTS["tiles"] + PARTS["in_register"] if tile else PARTS["doubles"],
         PARTS[f"layer_{mode}"] if "layer(" in body else "",
-        passes * in_haste,
+        filled(PARTS["passes"], PASSES=others) if others else "",
         PARTS["call"],
         PARTS["block"] if products else PARTS["no_block"],
         definitions(body, precision, vectors=tile > 0),
@@ -230,7 +230,6 @@ def library_source(
         filled(text, **_arguments(writer, tile), **around),
         RESULTS="ys" if tile else f"c->y + b * {program.n_results}",
         CLEAR=writer.clear(graph.n_parameters),
-        PASSES=FOR_TILES if tile else IN_HASTE if in_haste else FOR_DOUBLES,
         INTEGER=precision.integer,
         SUFFIX=precision.suffix,
         DIGITS=precision.digits,

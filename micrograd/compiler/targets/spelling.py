@@ -179,7 +179,7 @@ class Printer(ABC):
         refs = step.target, *factors
         places = [self.ref(ref._replace(array=f"&{ref.array}", strides=ref.strides[:depth])) for ref in refs]
         strides = [*chain(*[ref.strides[depth:] for ref in refs[:2]]), factors[1].strides[-1]]
-        return f"layer({', '.join(map(str, [*places, *strides, rows, width]))});"
+        return f"layer({', '.join(map(str, [*places, *strides, rows, self.index(width)]))});"
 
     def value(self, value: Expression) -> str:
         """A value as text: a sum of terms, or the largest of all, or an operation."""
@@ -202,8 +202,10 @@ class Printer(ABC):
         """The number at an index, among `size` numbers that are `step` apart."""
         return Call(f"take_at {step} {size}", (index, first._replace(array=f"&{first.array}")))
 
-    def index(self, ref: Ref) -> str:
+    def index(self, ref: Ref | int) -> str:
         """Where in its array a reference is, by the counters i0, i1, ... of the loops around it, and by `tables`."""
+        if isinstance(ref, int):
+            return str(ref)
         steps = [
             f"{self.table(n)}[i{depth}]" if not isinstance(n, int) else f"{n} * i{depth}" if n != 1 else f"i{depth}"
             for depth, n in enumerate(ref.strides)
@@ -217,7 +219,7 @@ class Printer(ABC):
 
     def loop(self, loop: Loop, depth: int) -> str:
         """The head of a loop over i0, i1, ...; its rounds may vary with those of the loops around it."""
-        return self.head(f"i{depth}", loop.rounds if isinstance(loop.rounds, int) else self.index(loop.rounds))
+        return self.head(f"i{depth}", self.index(loop.rounds))
 
     def head(self, name: str, rounds: object) -> str:
         """The head of a loop that counts its rounds."""
@@ -246,6 +248,8 @@ class Printer(ABC):
     def ref(self, ref: Ref) -> str:
         """A reference; for an array that begins with "&", its address."""
         array = ref.array.removeprefix("&")
+        if not array:
+            return self.index(ref)
         if array[0] == "=":
             return self.literal(float(array[1:]))
         if is_variable(ref) or array == "seed":
