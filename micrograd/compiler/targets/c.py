@@ -213,7 +213,7 @@ def library_source(
         "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n#include <string.h>\n",
         PARTS["no_patterns"] + filled(PARTS["passes"], PASSES=first) + PARTS["jobs"],
         f"typedef {precision.type} real;\n",
-        PARTS["vectors"] + PARTS["tiles"] + PARTS["in_register"] if tile else PARTS["doubles"],
+        PARTS["register"] + (PARTS["vectors"] + PARTS["tiles"] + PARTS["in_register"] if tile else PARTS["doubles"]),
         PARTS[f"layer_{mode}"] if "layer(" in body else "",
         filled(PARTS["passes"], PASSES=others) if others else "",
         PARTS["call"],

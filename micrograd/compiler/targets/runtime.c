@@ -95,6 +95,17 @@ static inline V checked_index(V index, long size, M *failed)
     return index;
 }
 
+/* PART register */
+/* The bytes of a register. gcc keeps sums in longer vectors in memory, which takes ten times as long on AVX2, and
+   compares their numbers one by one; clang takes two registers for one of these. */
+#ifdef __AVX512F__
+#define REGISTER 64
+#elif defined(__AVX__) || defined(__clang__)
+#define REGISTER 32
+#else
+#define REGISTER 16
+#endif
+
 /* PART vectors */
 /* Where the processor has a fused multiply-add, which rounds once, functions marked with these use it. */
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
@@ -112,11 +123,7 @@ static inline V checked_index(V index, long size, M *failed)
 #define CONTRACTED
 #endif
 
-#ifdef __AVX512F__
-#define BYTES 64
-#else
-#define BYTES 32
-#endif
+#define BYTES REGISTER
 enum { LANES = BYTES / sizeof(real) };
 typedef real V __attribute__((vector_size(BYTES)));
 typedef INTEGER M __attribute__((vector_size(BYTES)));
@@ -244,10 +251,12 @@ typedef V T[TILE]; /* a number for each example of a tile */
 static inline real total(const V *tile)
 {
     typedef real H __attribute__((vector_size(BYTES / 2)));
-    typedef real Q __attribute__((vector_size(BYTES / 4)));
+    typedef real Q __attribute__((vector_size(BYTES / (LANES > 2 ? 4 : 2))));
     union { V v; H h[2]; } whole = { .v = tile[0] };
     for (int k = 1; k < TILE; k++)
         whole.v += tile[k];
+    if (LANES == 2)
+        return whole.v[0] + whole.v[1];
     union { H h; Q q[2]; } half = { .h = whole.h[0] + whole.h[1] };
     Q quarter = half.q[0] + half.q[1];
     for (int n = LANES / 8; n > 0; n /= 2)
@@ -292,15 +301,7 @@ static inline real number(M bits)
 #define PLUS(a, b, c) ((a) * (b) + (c))
 #endif
 
-/* Vectors of eight numbers, or of as many as a register holds: gcc keeps sums in longer ones in memory, which takes ten
-   times as long on AVX2, and compares their numbers one by one. */
-#ifdef __AVX512F__
-#define REGISTER 64
-#elif defined(__AVX__)
-#define REGISTER 32
-#else
-#define REGISTER 16
-#endif
+/* Vectors of eight numbers, or of as many as a register holds. */
 #define BYTES (8 * sizeof(real) < REGISTER ? 8 * sizeof(real) : REGISTER)
 enum { NUMBERS = BYTES / sizeof(real), VECTORS = 8 / NUMBERS };
 typedef real W __attribute__((vector_size(BYTES), aligned(sizeof(real)), may_alias));
