@@ -99,13 +99,16 @@ class Compiler(NamedTuple):
 def find_compiler(cc: str | None, path: str | None) -> Compiler:
     """The first compiler that works: `$CC`, or one of cc, gcc, clang and the one in ziglang.
 
+    It compiles for this processor, unless `$CC` names another one, as in `gcc -march=haswell`.
+
     The result is cached for `cc` and `path`, which are `$CC` and `$PATH`. Raises CompilerError if no compiler works.
     """
     failures = {}
     for command in _candidates(cc):
         if (version := _output(*command, "--version")) is None:
             continue
-        for native in NATIVE:
+        names_one = any(word.startswith(("-march", "-mcpu")) for word in command)
+        for native in NATIVE[-1:] if names_one else NATIVE:
             try:
                 compiler = Compiler(command, version, native)
                 build(PROBE, compiler=compiler)()  # it stays in the cache like any other library

@@ -117,6 +117,7 @@ def test_cc_may_be_a_path_with_spaces_or_a_command_with_options(programs, tmp_pa
     assert found(clang).command == (clang,)
     programs("clang", BUILDS)
     assert found("clang -O1").command == ("clang", "-O1")
+    assert (found("clang").native, found("clang -march=x86-64").native) == (tuple(WIDEST.split()), ())
 
 
 @pytest.fixture
