@@ -11,7 +11,8 @@ const filled = (formula, i) => {
   const words = formula.replace(/\{(\w+)\}/g, (_, k) => (isOne(formula) ? text : inside)(V[standsFor(k, i)]));
   return words.replace(/\((\(−[\d.e−]+\))\)/g, "$1");
 };
-const opName = i => graph.signs[operation(i)[0]] ?? operation(i)[0];
+const SIGNS = new Map(Object.entries(graph.signs)); // since an operation may be named "constructor"
+const opName = i => SIGNS.get(operation(i)[0]) ?? operation(i)[0];
 const nameOf = i => {
   const name = constants.has(i) ? datum(i) : graph.names[i];
   return name.length > 24 ? "…" + name.slice(-23) : name;

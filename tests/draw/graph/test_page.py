@@ -351,6 +351,8 @@ def test_hostile_labels_and_numbers_are_shown_and_never_executed(visit):
     assert "<script>alert(1)</script>" in tab.inner_text("#details")
     assert "the page does not know how to compute <b onclick=alert(3)>{0}${1}" in tab.inner_text("#details")
     assert tab.evaluate("document.querySelectorAll('img, b[onclick]').length") == 0
+    tab = visit(Value(2.0, (Value(1.0),), "constructor", lambda grad: None), "#step=1")
+    assert "constructor(1) = 2" in tab.inner_text("#sentence")
 
 
 def test_the_whole_of_a_name_that_is_cut_appears_where_the_mouse_is(visit):
