@@ -147,7 +147,7 @@ class Scaling(NamedTuple):
         xs = by_position("xs", xs) if is_table or is_sized(xs) else xs
         is_one = not _are_rows(xs) if is_table else not is_sized(xs)
         numbers = _finite("xs", xs, 1 + is_table - is_one, len(self.mean) if is_table else None)
-        if hasattr(xs, "__array_interface__"):  # of objects, if a table has bools beside floats
+        if hasattr(xs, "__array_interface__"):  # its dtype is object if a table has bools beside floats
             return change(array_of(flat(numbers), xs.shape) if xs.dtype == object else xs, *self)
         of_one = (lambda row: [*map(change, row, *self)]) if is_table else (lambda x: change(x, *self))
         return of_one(numbers) if is_one else [*map(of_one, numbers)]

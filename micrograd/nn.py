@@ -186,7 +186,7 @@ class MLP(Module):
         if not is_sized(nouts) or len(nouts) == 0:
             raise ValueError(f"nin is {nin!r}, nouts is {nouts!r}: expected inputs and layers, as in MLP(3, [4, 4, 1])")
         nins, activations, rng = [nin, *nouts], [activation] * (len(nouts) - 1) + [output], generator(rng)
-        activation_of(activation)  # which has no layer if there is only one
+        activation_of(activation)  # even if no layer uses it
         self.layers = [Layer(n, m, act, rng=rng) for n, m, act in zip(nins, nouts, activations, strict=False)]
 
     def __call__(self, x: Sequence[Any], *others: Any) -> "Output":
@@ -259,7 +259,7 @@ def members_of(part: Any) -> dict[Any, Any]:
 
 
 def walk(root: Any, closed: Any = Value, paths: dict[int, str] | None = None, members: Any = members_of) -> list[Any]:
-    """The root and each part of it once, in order; the parts of a `closed` class have none themselves.
+    """The root and each part of it once, in order, by their `members`; a part of a `closed` class has no parts itself.
 
     A dict `paths` receives the path of each part, by the part's id. Without it, a walk takes a third of the time.
     """

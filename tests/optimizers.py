@@ -17,7 +17,7 @@ class Row(NamedTuple):
 
 
 def row(kind: type, defaults: dict[str, Any], *options: dict[str, Any]) -> Row:
-    """A row with these options, and none, beside a learning rate of 0.1."""
+    """The row of an optimizer: a learning rate of 0.1 alone, and with each of these options."""
     return Row(kind, defaults, [{"learning_rate": 0.1, **each} for each in ({}, *options)])
 
 

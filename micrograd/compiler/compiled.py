@@ -131,7 +131,7 @@ class Compiled(Function):
         written to it instead, in the order of `parameters`.
 
         Raises TypeError if the function does not return a single Value, or the `grad` of a parameter is not a number;
-        ValueError if there are no examples, or they do not fit its arguments, or `out` does not fit the parameters.
+        ValueError if there are no examples, they do not fit the arguments, or `out` does not fit the parameters.
         """
         executor = self.options.backend.executor if executor is None else executor
         if out is not None:

@@ -148,8 +148,8 @@ class Function:
         axes = self._axes
         if in_axes is not None:
             if batches and isinstance(batches[0], (Batch, Iterator)):
-                came = "not of packed examples or chunks"
-                raise TypeError(f"in_axes selects rows of lists and arrays, {came}: give it to pack")
+                problem = "in_axes selects rows of lists and arrays, not of packed examples or chunks"
+                raise TypeError(f"{problem}: give it to pack")
             axes = each_axis(in_axes, len(self._axes))
             if [axis is None for axis in axes] != [axis is None for axis in self._axes]:
                 raise ValueError(
@@ -167,7 +167,7 @@ class Function:
         if not packed.n:
             if kind != "forward":
                 raise ValueError("there are no examples")
-            packed = replace(packed, shapes=self._shapes)  # a list does not say which they would have
+            packed = replace(packed, shapes=self._shapes)  # an empty list does not show them
         if packed.shapes not in self._code:
             self._keep(packed.shapes, self._traced(packed.shapes))
         graph = self._code[packed.shapes].graph

@@ -79,6 +79,6 @@ def raise_with_context(error: BaseException, node: Any, nodes: list[Any]) -> Non
 
 
 def arose_in(error: BaseException, *functions: Any) -> bool:
-    """Whether an error was raised inside one of these functions, not by the attempt to call it."""
+    """Whether an error was raised inside one of these functions, not by the attempt to call one."""
     codes = [getattr(function, "__code__", None) for function in functions]
     return any(frame.f_code in codes for frame, _ in walk_tb(error.__traceback__))

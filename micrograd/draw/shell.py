@@ -1,7 +1,7 @@
 """What all drawings and pages share: the colours, for light and for dark, and the HTML around a page.
 
-Positive numbers are blue and negative ones orange: readers who see no red, no green or no blue can tell them apart; a
-sign is never told by its colour alone. Text has a contrast of at least 4.5 to 1 with its background.
+Positive numbers are blue and negative ones orange: readers who see no red, no green or no blue can tell them apart; no
+sign is shown by colour alone. Text has a contrast of at least 4.5 to 1 with its background.
 """
 
 import json

@@ -26,7 +26,7 @@ def real(x: Any) -> float:
     """The float nearest to a number of any kind, or to a Value's; NaN for anything but a real number."""
     x = innermost(x)
     try:
-        return math.nan if hasattr(x, "sigmoid") else float(x)  # a traced number has none
+        return math.nan if hasattr(x, "sigmoid") else float(x)  # a traced number has no value yet
     except OverflowError:
         return math.inf if x > 0 else -math.inf
     except (TypeError, ValueError):

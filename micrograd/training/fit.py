@@ -183,7 +183,7 @@ class Trainer:
         return has_ended
 
     def set_back(self) -> str:
-        """Set what is trained back to the best epoch, if kept. Returns which numbers these are, in words."""
+        """Set the parameters back to the best epoch, if it is kept. Returns where they are from, in words."""
         set_back(*self._kept)
         of_best = f"of epoch {self._best}, with the lowest validation loss"
         return of_best if self._kept[0] else "after the last completed step"

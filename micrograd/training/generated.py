@@ -57,10 +57,10 @@ def generated(
 ) -> Loop:
     """A Loop that does in generated code what the engine does, for some epochs, until the stack is closed.
 
-    The functions are the model and the loss. Returns the engine itself if one of them raises an error or the loss does
-    not depend on the parameters, so that the engine raises the error; or if they differ from call to call, or cannot be
-    compiled, and then the log says why. What cannot be compiled is an error unless the backend is "auto" without an
-    executor.
+    The functions are the model and the loss. If one of them raises an error, or the loss does not depend on the
+    parameters, returns the engine itself: it raises the error. Also returns the engine, and logs why, if the functions
+    differ from call to call or cannot be compiled. Raises the error of compiling them unless the backend is "auto"
+    without an executor.
     """
     kept, why = Kept(engine, [getattr(each, "__self__", each) for each in functions], sampler.rng), ""
     with ExitStack() as undone:
@@ -68,8 +68,8 @@ def generated(
         try:
             expected, why = tried(engine, kept)
         except Exception as error:
-            _check_handlers(error)
-            return engine  # whose step on this example raises it, too
+            _reraise_if_signalled(error)
+            return engine  # the step on this example raises it, too
         try:
             if not why:
                 before = kept.states()
@@ -85,10 +85,10 @@ def generated(
                     undone.pop_all()
                     return training
         except Exception as error:
-            _check_handlers(error)
+            _reraise_if_signalled(error)
             if backend.name != "auto" or backend.executor is not None:
                 if not isinstance(error, TraceError):
-                    engine.check_dependence(engine.loss(0))  # if that is wrong, it says so
+                    engine.check_dependence(engine.loss(0))  # says so if the loss does not depend on them
                 raise
             line = users_line(error.__cause__ or error)
             why = f"the model cannot be compiled: {error}" + ("" if line in str(error) else f" ({line})")
@@ -115,15 +115,15 @@ def entered(stack: ExitStack, engine: Engine, backend: Backend, sampler: Sampler
     return training
 
 
-def _check_handlers(error: BaseException) -> None:
-    """Raise an error again if it is from a signal's handler, as of a timeout: what it interrupted is not its cause."""
+def _reraise_if_signalled(error: BaseException) -> None:
+    """Raise an error again if a signal handler raised it, as for a timeout: the interrupted code is not at fault."""
     if arose_in(error, *map(signal.getsignal, signal.valid_signals())):
         raise error
 
 
 class Kept:
-    """What the model and its loss keep from call to call, to compare and to put back: the numbers of parameters, all
-    parts, in Modules and in objects of other classes, and random generators, also the global ones.
+    """What the model and the loss keep from call to call, to compare and to put back: the numbers of parameters, all
+    parts of Modules and of other objects, and random generators, including the global ones.
     """
 
     def __init__(self, engine: Engine, functions: Sequence[Any], rng: Any) -> None:
@@ -136,7 +136,7 @@ class Kept:
         self._before += [copied for part in parts if (copied := _copied(part))]
 
     def numbers(self) -> list[Any]:
-        """The states of generators, and all numbers, of parameters first; an array as its bytes."""
+        """The states of the generators, then all numbers, first those of the parameters; an array as its bytes."""
         data, parts = [parameter.data for parameter in self._parameters], walk(self._roots, members=_members)
         found = [x.data if isinstance(x, Value) else x.tobytes() if _has_numbers(x) else x for x in parts]
         return [self.states(), *data, *[x for x in found if isinstance(x, (int, float, bytes))]]
@@ -152,20 +152,20 @@ class Kept:
 
 
 def _members(part: Any) -> dict[Any, Any]:
-    """What a part holds, by name; the attributes of an object of any class as a dict, which is a part like others."""
+    """What a part holds, by name. The attributes of an object of any class are a dict, itself a part."""
     if type(part) in PARTS or isinstance(part, (type, ModuleType)):
         return {}
     return {**members_of(part), "__dict__": getattr(part, "__dict__", None)}
 
 
 def _generators(parts: Sequence[Any]) -> list[Any]:
-    """The random generators that some objects of any class keep, or their code finds by a name; and the global ones."""
+    """The global random generators, and all that these objects keep or that their code refers to by name."""
     numpy = sys.modules.get("numpy.random")
     kinds = random.Random, *[getattr(numpy, name, ()) for name in ("RandomState", "Generator", "BitGenerator")]
     parts = [random, getattr(numpy, "mtrand", None), *parts]  # the first two are modules with the global ones
     classes = {kind for each in {*map(type, parts)} for kind in each.__mro__}
     found = [x for each in (*parts, *classes) for x in (each, *getattr(each, "__dict__", {}).values())]
-    for _ in range(2):  # what functions find, then what the functions among this find
+    for _ in range(2):  # what functions refer to, then what the functions among that refer to
         inside = gc.get_referents(*[x for x in found if type(x) in (FunctionType, partial)])  # globals, closures, ...
         inside += gc.get_referents(*{id(x): x for x in inside if type(x) in (dict, tuple)}.values())
         found += inside + gc.get_referents(*[x for x in inside if type(x) is CellType])
@@ -174,7 +174,7 @@ def _generators(parts: Sequence[Any]) -> list[Any]:
 
 
 def _copied(held: Any) -> tuple[Callable[[Any], Any], Any] | None:
-    """A function that puts back what a list, dict or array holds, by no method of a subclass, and a copy to give it."""
+    """A function that refills a list, dict or array without methods of a subclass, and the copy to refill it from."""
     if _has_numbers(held) and held.flags.writeable:
         return partial(held.__setitem__, ...), held.copy()
     held = vars(held) if isinstance(held, Module) else held
@@ -192,9 +192,9 @@ def _has_numbers(part: Any) -> bool:
 def tried(engine: Engine, kept: Kept) -> tuple[float, str]:
     """The loss of the first example, and why compiled code must not repeat its call, or "" if all calls do the same.
 
-    Either the loss differs from call to call; or the model or the loss draws random numbers, even if these change no
-    loss while the weights that multiply them are 0; or it changes numbers that it keeps. Raises the first example's
-    error, and another's if it is from a check that compiled code leaves out.
+    Either the loss differs from call to call, or the model or the loss draws random numbers (even if these change no
+    loss while the weights that multiply them are 0), or one of the two changes numbers that it keeps. Raises the error
+    of the first example, and of another one if compiled code leaves out the check that raises it.
     """
     end, expected, before, why = time.process_time() + SECONDS, engine.loss(0).data, kept.numbers(), ""
     for _ in range(CALLS - 1):

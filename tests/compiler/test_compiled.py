@@ -19,7 +19,7 @@ RNG = np.random.default_rng(7)
 
 
 def model(p, x, exp=scalar.exp):
-    """Two bumps, and their sum with a line."""
+    """The sum of two bumps and a line."""
     bumps = [p[3 * k] * exp(-(((x - p[3 * k + 1]) * p[3 * k + 2]) ** 2)) for k in range(2)]
     return bumps[0] + bumps[1] + 0.1 * x
 
@@ -309,7 +309,7 @@ def test_wrong_in_axes_are_refused(axes, error, message):
             fast.map(*given, in_axes=([0], [0]))
 
 
-def test_no_examples_have_no_values(backend):
+def test_map_of_no_examples_returns_no_values(backend):
     fast = micrograd.compile(lambda x, y: [x[0] * y, y], ([1.0, 2.0], 1.0), backend=backend)
     with ThreadPoolExecutor(2) as executor:
         assert fast.map(fast.pack(np.zeros((0, 2)), []), executor=executor).shape == (0, 2)

@@ -265,7 +265,7 @@ def test_each_shape_is_traced_once(backend):
     assert w.grad == sum(1.5 * length for length in (1, 3, 2, 3, 1, 2))
 
 
-def test_a_branch_that_only_another_shape_takes_is_still_told_at_its_line():
+def test_the_error_for_a_branch_that_only_another_shape_takes_names_the_line():
     fast = micrograd.compile(lambda x: x[0] if len(x) == 1 or x[0] > 0 else x[1], ([1.0],), backend="python")
     with pytest.raises((TraceError, ValueError), match=re.escape(__file__)):
         fast([1.0, 2.0])
@@ -299,7 +299,7 @@ def test_bad_input_is_refused_at_the_door(given, kind, message):
 
 
 @pytest.mark.parametrize("function", [lambda x: x[0] + x[1], MLP(2, [1], rng=0)])
-def test_numbers_in_place_of_a_list_of_them_are_told_how_to_come_as_one(function):
+def test_a_note_says_how_to_pass_a_list_instead_of_its_numbers(function):
     with pytest.raises((TypeError, ValueError)) as caught:
         micrograd.compile(function, [0.0, 0.0])
     [note] = caught.value.__notes__

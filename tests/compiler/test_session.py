@@ -473,7 +473,7 @@ def test_a_step_that_ctrl_c_stops_is_taken_or_not_and_the_next_steps_are_as_usua
         assert states(ctrl_c)[1] in (taken, [begun, *taken[:2], taken[1]])
 
 
-def test_however_a_block_is_left_the_numbers_are_home(line):
+def test_however_a_block_ends_the_values_have_their_numbers_again(line):
     eager = Line("python")
     for error in ValueError, KeyboardInterrupt, SystemExit:
         with pytest.raises(error), line.block as step:  # noqa: PT012

@@ -160,7 +160,7 @@ def test_in_a_notebook_one_display_is_updated_in_place(notebook, monkeypatch, ca
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_stream_that_is_given_is_told_in_a_notebook_too(notebook, capsys):
+def test_progress_goes_to_a_given_stream_in_a_notebook_too(notebook, capsys):
     notebook = notebook()
     train(progress=sys.stdout)
     assert capsys.readouterr().out.startswith("epoch 1/30")
@@ -168,7 +168,7 @@ def test_a_stream_that_is_given_is_told_in_a_notebook_too(notebook, capsys):
     assert notebook.shown == []
 
 
-def test_in_ipython_on_a_terminal_stderr_is_told(notebook, capsys):
+def test_in_ipython_on_a_terminal_progress_goes_to_stderr(notebook, capsys):
     notebook = notebook(kernel=False)
     train()
     assert notebook.shown == []

@@ -141,8 +141,8 @@ def test_cards_say_the_same_with_graphviz_and_without(root):
     drawing, svg = draw_dot(root()).pipe().decode(), to_svg(root())
     assert words(*texts(drawing)) == words(*texts(svg))
     patterns = {'a xlink:title="(.*?)"': drawing, "(?s)<g [^>]*><title>(.*?)</title>": svg}
-    told = [sorted(map(unescape, re.findall(pattern, text))) for pattern, text in patterns.items()]
-    assert told[0] == told[1]  # where the pointer rests
+    titles = [sorted(map(unescape, re.findall(pattern, text))) for pattern, text in patterns.items()]
+    assert titles[0] == titles[1]  # where the pointer rests
 
 
 # Files
@@ -160,7 +160,7 @@ def test_save_svg_writes_the_drawing_and_nothing_else(tmp_path):
     (save_svg, "y.png", r"SVG: name the file 'y.svg', not 'y.png'; .*draw_dot\(root, 'png'\).*outfile='y.png'"),
     (viz.save_html, "y.svg", "HTML: name the file 'y.html', not 'y.svg'$"),
 ])  # fmt: skip
-def test_a_file_is_of_the_kind_that_its_name_says_and_swapped_arguments_are_told_apart(tmp_path, save, name, remedy):
+def test_the_name_of_a_file_decides_its_kind_and_swapped_arguments_are_an_error(tmp_path, save, name, remedy):
     with pytest.raises(ValueError, match=remedy):
         save(example(), tmp_path / name)
     expected = r"^path is Value\(.*: expected the name of a file, such as 'drawing.(svg|html)'$"

@@ -53,7 +53,7 @@ def test_where_a_function_has_a_kink_its_second_derivative_is_zero(kinked):
         assert grad(grad(kinked))(x) == 0.0
 
 
-def test_derivatives_are_by_the_first_argument_unless_told_and_count_from_the_end_too():
+def test_derivatives_are_by_the_first_argument_or_by_those_given_also_counted_from_the_end():
     def f(x, y):
         return x * x * y
 
@@ -461,7 +461,7 @@ def pair(x):
     (lambda: hvp(rosenbrock)([1.0, 2.0], {1.0, 2.0}), "vector: a Value holds a number .*, not set"),
     (lambda: gradcheck(lambda x, y: x * y[0], (1.0, ["2"])), r"^inputs\[1\]\[0\]: a Value holds a number"),
 ])  # fmt: skip
-def test_what_has_no_gradient_is_told(call, message):
+def test_an_error_says_what_has_no_gradient(call, message):
     with pytest.raises(ValueError if "must have" in message else TypeError, match=message):
         call()
 

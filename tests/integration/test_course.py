@@ -110,7 +110,7 @@ def page(installed, tmp_path, browser):
 
 
 @pytest.mark.parametrize("width", [400, 1100, 1500])
-def test_all_lines_of_a_cell_are_seen_and_a_page_has_its_height(page, width):
+def test_a_cell_shows_all_its_lines_and_a_page_its_full_height(page, width):
     page.set_viewport_size({"width": width, "height": 900})
     page.goto("/3_training_and_seeing_it.html")
     page.locator(".cell button").first.click()
@@ -122,14 +122,14 @@ def test_all_lines_of_a_cell_are_seen_and_a_page_has_its_height(page, width):
     assert page.evaluate("fetch(document.querySelector('[download$=html]').href).then(a => a.text())") == "<p>a</p>"
     frame = page.locator("iframe").bounding_box()
     assert frame["height"] >= 900
-    assert page.locator("header").bounding_box()["height"] < 100  # it stays in view, on phones, too
+    assert page.locator("header").bounding_box()["height"] < 100  # since it stays in view, on phones, too
     assert 0 <= frame["x"] <= frame["x"] + frame["width"] <= width - 50
     assert page.evaluate("document.documentElement.scrollWidth") <= width - 50
     page.goto("/1_numbers_and_gradients.html")
     assert page.evaluate("document.querySelector('table').scrollWidth") <= width - 50 - 32
 
 
-def test_a_phone_hears_of_no_keys_and_need_not_zoom_in_on_a_cell(page):
+def test_a_phone_shows_no_keys_and_does_not_zoom_in_on_a_cell(page):
     page.goto("/")
     with page.context.browser.new_context(has_touch=True) as context:
         phone = context.new_page()

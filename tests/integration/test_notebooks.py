@@ -422,14 +422,14 @@ def answers(name):
         match row:
             case (answer,):
                 yield name, answer, None
-            case answer, told:
-                yield name, answer, told
-            case before, after, told:
-                yield name, (slipped(right, before, after), *others), told
+            case answer, hint:
+                yield name, answer, hint
+            case before, after, hint:
+                yield name, (slipped(right, before, after), *others), hint
 
 
-RIGHT = [(name, answer) for exercise in EXERCISES for name, answer, told in answers(exercise) if told is None]
-WRONG = [(name, answer, told) for exercise in EXERCISES for name, answer, told in answers(exercise) if told]
+RIGHT = [(name, answer) for exercise in EXERCISES for name, answer, hint in answers(exercise) if hint is None]
+WRONG = [(name, answer, hint) for exercise in EXERCISES for name, answer, hint in answers(exercise) if hint]
 
 
 @pytest.mark.parametrize(("name", "answer"), RIGHT, ids=[name for name, _ in RIGHT])
@@ -438,17 +438,17 @@ def test_a_right_answer_is_accepted(name, answer, capsys):
     assert re.sub(r" With =, the gradient at x = 3 would be .*\.", "", capsys.readouterr().out) == "Right.\n"
 
 
-def test_a_right_answer_about_accumulation_is_told_the_wrong_gradient(capsys):
+def test_a_right_answer_about_accumulation_shows_the_wrong_gradient(capsys):
     checks.accumulation(part_1.two_paths, Small)
     assert capsys.readouterr().out == "Right. With =, the gradient at x = 3 would be 3, not 6.\n"
 
 
-@pytest.mark.parametrize(("name", "answer", "told"), WRONG, ids=[f"{name}: {told}" for name, _, told in WRONG])
-def test_a_wrong_answer_is_told_what_is_wrong_but_not_what_is_right(name, answer, told, capsys):
+@pytest.mark.parametrize(("name", "answer", "hint"), WRONG, ids=[f"{name}: {hint}" for name, _, hint in WRONG])
+def test_a_check_says_what_is_wrong_with_an_answer_but_not_what_is_right(name, answer, hint, capsys):
     getattr(checks, name)(*answer)
     said = capsys.readouterr().out
     assert said.startswith("Not yet: ")
-    assert told in said
+    assert hint in said
     solution = EXERCISES[name][0][0][0]
     if inspect.isfunction(solution):
         _, *lines = textwrap.dedent(inspect.getsource(solution)).splitlines()
@@ -530,18 +530,18 @@ class TestAnEngine:
         assert len(operations) == len(ENGINE)
         assert set(operations) <= checks.answers.RIGHT
 
-    @pytest.mark.parametrize(("right", "wrong", "operation", "told"), MISTAKES, ids=[row[3] for row in MISTAKES])
-    def test_with_a_mistake_is_told_which_and_where(self, right, wrong, operation, told, capsys):
+    @pytest.mark.parametrize(("right", "wrong", "operation", "hint"), MISTAKES, ids=[row[3] for row in MISTAKES])
+    def test_with_a_mistake_is_wrong_in_that_operation_for_a_reason(self, right, wrong, operation, hint, capsys):
         assert right in SOURCE
         _, returned, said = compared(SOURCE.replace(right, wrong, 1), capsys)
         assert (returned is Value) == (operation in CORE)
         assert said[operation].startswith("Not yet: ")
-        assert told in said[operation]
+        assert hint in said[operation]
         basic = operation in ("+", "*", "backward")
         others = {name for name in said if name != operation and said[name] != "Right."}
-        assert all(re.search(f"right first|{told}", said[name]) for name in others) if basic else others <= {"/"}
+        assert all(re.search(f"right first|{hint}", said[name]) for name in others) if basic else others <= {"/"}
 
-    def test_without_a_line_is_told_so_of_every_operation(self, capsys):
+    def test_without_a_line_is_wrong_in_every_operation(self, capsys):
         sources = [cell.source for cell in notebooks.read(notebooks.NOTEBOOKS[1]).cells]
         _, returned, said = compared(*[source for source in sources if "class Value" in source], capsys)
         assert returned is Value
@@ -618,8 +618,8 @@ def test_notebooks_that_cannot_be_marked_are_named_and_the_rest_are_marked(tmp_p
     runpy.run_module("tests.notebooks.mark", run_name="__main__")
     *lines, last = capsys.readouterr().out.splitlines()
     assert last == f"{tmp_path.name}: not marked: Is a directory"
-    for line, (name, (_, told)) in zip(lines, files.items(), strict=True):
-        assert line.startswith(f"{name}.ipynb: {told}")
+    for line, (name, (_, hint)) in zip(lines, files.items(), strict=True):
+        assert line.startswith(f"{name}.ipynb: {hint}")
 
 
 # What the notebooks learn from, and how they show it

@@ -137,7 +137,7 @@ def test_an_activation_may_be_any_function_and_another_one_later():
         neuron([3.0])
 
 
-def test_a_layer_gives_the_outputs_of_its_neurons_and_one_output_is_no_list():
+def test_a_layer_returns_the_outputs_of_its_neurons_or_a_single_output_without_a_list():
     layer = Layer(2, 3, rng=0)
     assert [o.data for o in layer([1.0, 2.0])] == [neuron([1.0, 2.0]).data for neuron in layer.neurons]
     narrow = MLP(2, [1, 1, 2], rng=0)  # with a single output between layers

@@ -48,7 +48,7 @@ class TestInABrowser:
         assert [node for node in nodes if node() is not None] == []
 
     @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
-    def test_a_value_that_cannot_be_made_and_a_trace_with_rows_are_freed_without_a_word(self):
+    def test_a_value_that_cannot_be_made_and_a_trace_with_rows_are_freed_silently(self):
         with pytest.raises(TypeError, match="a Value holds a number"):
             Value("2")
         ws = [Value(1.0), Value(2.0), Value(3.0)]

@@ -300,7 +300,7 @@ def test_with_patience_a_training_that_diverges_brings_back_the_best_parameters(
 
 
 @pytest.mark.parametrize("backend", ["eager", "python"])
-def test_a_loss_that_has_grown_a_thousandfold_is_told_once(backend, caplog):
+def test_a_loss_that_has_grown_a_thousandfold_is_reported_once(backend, caplog):
     model = Line(1.0)
     options = {"batch_size": None, "backend": backend}
     history = train(model, mse_loss, [2.0], [1.0], optimizer=SGD([model.w], 10.0), **options)
@@ -381,7 +381,7 @@ def test_a_number_in_the_examples_that_is_not_finite_is_named_once_the_loss_is_n
         train(Line(1.0), mse_loss, [1.0], [2.0], validation=([1.0], [math.inf]), backend=backend)
 
 
-def test_weights_that_have_grown_too_large_to_train_are_told_from_a_rate_that_is_too_high():
+def test_weights_too_large_to_train_are_not_mistaken_for_a_rate_that_is_too_high():
     model = Line(1.0)
     with pytest.raises(FloatingPointError, match="; the weights have grown to .*: create a new model"):
         train(model, mse_loss, [1.0], [2.0], epochs=1000, optimizer=SGD([model.w], 1e3))
@@ -524,7 +524,7 @@ def test_a_training_that_ends_early_leaves_no_time_that_is_left(clock, kind, at)
     assert stream.getvalue().endswith("\n")  # so that the error begins on a line of its own
 
 
-def test_stderr_is_told_by_default_and_nobody_if_asked(capsys, monkeypatch):
+def test_progress_goes_to_stderr_unless_it_is_switched_off(capsys, monkeypatch):
     fit(mlp(), cross_entropy, XS, YS, epochs=1)
     out, err = capsys.readouterr()
     assert out == ""

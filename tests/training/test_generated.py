@@ -37,7 +37,7 @@ class Network(nn.Module):
         self.between, self.rng, self.calls, self.mean, self.kept = between, random.Random(1), 0, 0.0, []
         self.means, self.counts, self.running = np.zeros(3), {}, Value(0.0).detach()
         self.numpy, self.legacy = np.random.default_rng(1), np.random.RandomState(1)
-        self.numbers, self.block = deque(), SimpleNamespace(layers=[SimpleNamespace(mean=0.0)])  # of no Modules
+        self.numbers, self.block = deque(), SimpleNamespace(layers=[SimpleNamespace(mean=0.0)])  # not Modules
 
     def __call__(self, x):
         return self.above(self.between(self, self.below([x])))
@@ -73,7 +73,7 @@ class Counts(dict):
 
 
 def keeping(keep, use=lambda model, hidden: hidden):
-    """What a network does that keeps something of each call, and then uses it, or nothing yet."""
+    """A function between two layers that keeps something from each call, and may use it."""
 
     def between(model, hidden):
         keep(model, hidden)
@@ -82,20 +82,20 @@ def keeping(keep, use=lambda model, hidden: hidden):
     return between
 
 
-def to_mean(model, hidden):
+def update_mean(model, hidden):
     norm = model.block.layers[0]
     norm.mean = 0.9 * norm.mean + 0.1 * hidden[0].data
 
 
-def to_counts(model, hidden):
+def update_counts(model, hidden):
     model.counts = model.counts or Counts()
     model.counts.update({"calls": 1})
     model.numbers.append(1.0)
 
 
 CHANGING = OF_NOISE | {
-    "a running mean": keeping(to_mean, lambda model, hidden: [h - model.block.layers[0].mean for h in hidden]),
-    "a running mean for later": keeping(to_mean),
+    "a running mean": keeping(update_mean, lambda model, hidden: [h - model.block.layers[0].mean for h in hidden]),
+    "a running mean for later": keeping(update_mean),
     "a mean of Values": keeping(
         lambda model, hidden: setattr(model, "kept", [*model.kept[-1:], hidden[0]]),
         lambda model, hidden: [h - model.kept[0] for h in hidden],
@@ -109,9 +109,9 @@ CHANGING = OF_NOISE | {
     ),
     "calls of a neuron": keeping(lambda model, hidden: setattr(model.above, "calls", model.above.calls + 1)),
     "a sign": keeping(lambda model, hidden: setattr(model, "calls", 1 - model.calls)),
-    "counts of NumPy": keeping(to_counts),
+    "counts of NumPy": keeping(update_counts),
     "a number unless traced": lambda model, hidden: [h * (1.0 if type(h.data) is float else 2.0) for h in hidden],
-    "from the fourth call on, the one that is traced": keeping(
+    "other numbers from the fourth call on, which is traced": keeping(
         lambda model, hidden: setattr(model, "calls", model.calls + 1),
         lambda model, hidden: [h * (1.0 if model.calls <= 3 * len(XS) else 2.0) for h in hidden],
     ),
@@ -119,7 +119,7 @@ CHANGING = OF_NOISE | {
         lambda model, hidden: model.counts.update(calls=model.counts.get("calls", 0) + 1),
         lambda model, hidden: [h * model.counts["calls"] for h in hidden],
     ),
-    "what the first call began": keeping(
+    "what the first call set": keeping(
         lambda model, hidden: [vars(model).setdefault("first", hidden[0].data), model.kept.append(hidden[0].data)],
         lambda model, hidden: [h - model.first - sum(model.kept) for h in hidden],
     ),
@@ -218,13 +218,13 @@ def test_random_numbers_for_a_shape_that_was_not_tried_are_noticed(backend, capl
     assert [message.startswith(CHANGES) for message in caplog.messages] == [True]
 
 
-def test_a_loss_that_draws_from_the_generator_of_the_order_is_trained_by_the_engine(backend, caplog):
+def test_a_loss_that_draws_from_the_generator_that_shuffles_is_trained_eagerly(backend, caplog):
     rng = {"loss": lambda p, y: (p - y - GENERATORS[2].random()) ** 2, "rng": lambda: GENERATORS[2]}
     same(Setting(Line, xs=XS, ys=YS, **rng), backend)
     assert caplog.messages[0].startswith(NOT_THE_SAME)
 
 
-def test_noise_of_unknown_origin_is_noticed_where_it_changes_a_loss(backend, caplog):
+def test_noise_of_unknown_origin_is_noticed_if_it_changes_a_loss(backend, caplog):
     numbers = iter([*[1.0] * 4, 2.0, *[1.0] * 99])
     setting(lambda model, hidden: [next(numbers) * hidden[0], *hidden[1:]]).run(backend)
     assert caplog.messages[0].startswith(NOT_THE_SAME)
@@ -450,7 +450,7 @@ def test_a_first_example_that_fails_fails_as_it_does_eagerly(backend):
 
 
 @pytest.mark.parametrize("given", [float, Value])
-def test_what_a_signals_handler_raises_is_not_taken_for_an_error_of_the_model(given, request):
+def test_an_error_from_a_signal_handler_is_not_taken_for_one_from_the_model(given, request):
     def loss(prediction, y):
         if isinstance(y, given) and signals:
             signal.raise_signal(signals.pop())

@@ -145,7 +145,7 @@ def _trace(
         table.scan = partial(looped, trace)
     with symbols(table), closing(trace), ExitStack() as at_end:
         inputs = arguments(trace.array("x", sum(graph.sizes)))
-        at_end.callback(assign, inputs, "_is_constant", repeat(True))  # a Module may keep its input: no parameter
+        at_end.callback(assign, inputs, "_is_constant", repeat(True))  # an input that a Module keeps is no parameter
         remaining = iter(inputs)
         result = _called(function, [unflatten(remaining, shape) for shape in graph.shapes])
         assign(inputs, "__class__", repeat(Node))  # from here on, hashed as fast as others

@@ -64,8 +64,8 @@ def _loop(trace: Trace, line: int, operands: Sequence[Any], numbers: MutableMapp
                 outcome = type(outcome)(f"{outcome}, in iteration {i} of scan(), counted from 0")
             yield id, of, outcome
         for place, each in loop.sums:
-            its = slice(place.base, place.base + place.size)
-            totals[its] = map(add, totals[its], inner[each] if trace.size(each) else [inner[each]])
+            at = slice(place.base, place.base + place.size)
+            totals[at] = map(add, totals[at], inner[each] if trace.size(each) else [inner[each]])
         state, ys[i] = [list(map(inner.__getitem__, ends)) for ends in (loop.following, loop.outputs)]
     numbers[line] = [*state, *totals, *chain(*ys), begun]
 

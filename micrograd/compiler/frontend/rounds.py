@@ -36,7 +36,7 @@ class Scan(NamedTuple):
     round; the forward loop, if this is a backward loop (which also reads its leaves); and the numbers from outside that
     the lines need.
 
-    The result is a row: the last state; what the rounds add up, as `sums` (a round calls it the array "g"); then the
+    The result is a row: the last state; the totals of the `sums` (a round adds them to the array "g"); then the
     `outputs` of the first round, of the second, and so on.
     """
 
@@ -51,12 +51,12 @@ class Scan(NamedTuple):
 
     @property
     def is_parallel(self) -> bool:
-        """Whether its rounds may run in any order: no round needs another one."""
+        """Whether the rounds may run in any order: none needs another."""
         return not self.state
 
     @property
     def is_backward(self) -> bool:
-        """Whether it goes from the last round to the first, and reads what the forward loop computed."""
+        """Whether the loop goes from the last round to the first, and reads what the forward loop computed."""
         return self.forward >= 0 and not self.is_parallel
 
     @property
@@ -66,7 +66,7 @@ class Scan(NamedTuple):
 
     @property
     def added(self) -> range:
-        """Where the loop's row has what it adds up."""
+        """Where the totals are in the loop's row."""
         n = len(self.state)
         return range(n, n + sum(place.size for place, _ in self.sums))
 
@@ -76,7 +76,7 @@ class Scan(NamedTuple):
         return self.added.stop + self.rounds * len(self.outputs)
 
     def of_output(self, j: int) -> range:
-        """Where the loop's row has an output of each round."""
+        """Where an output of each round is in the loop's row."""
         return range(self.added.stop + j, self.size, len(self.outputs))
 
 
@@ -137,7 +137,7 @@ def _until(step: Step, first: Any, until: Until) -> tuple[Step, Any]:
         over: Any = until(state)  # a number ends a loop unless it is 0
         return [where(over, 1.0, 0.0), state]
 
-    def its(pair: Any, x: Any) -> tuple[Any, Any]:
+    def guarded(pair: Any, x: Any) -> tuple[Any, Any]:
         over, state = pair
 
         def chosen(tree: Any, other: Any) -> Any:
@@ -146,7 +146,7 @@ def _until(step: Step, first: Any, until: Until) -> tuple[Step, Any]:
         found, y = step(chosen(first, state), x)
         return with_end(chosen(state, found)), y
 
-    return its, with_end(first)
+    return guarded, with_end(first)
 
 
 class _Body:
@@ -165,26 +165,26 @@ class _Body:
         self.sums = _sums(trace, _ids(inputs[: len(first)]), self.lines)
         self.first, self.state = ([], []) if self.sums else (first, inputs[: len(first)])
         self.x, self.outputs = inputs[len(first) :], self.lines[len(first) :]
-        its, own = trace.dependent(_ids(inputs)), {*inputs}
+        varying, own = trace.dependent(_ids(inputs)), {*inputs}
         self.nodes: list[Value] = []
         for node in order_of(results)[0]:
-            if getattr(node.data, "id", None) in its or not own.isdisjoint(node._prev):  # even 0 times the state
+            if getattr(node.data, "id", None) in varying or not own.isdisjoint(node._prev):  # even 0 times the state
                 self.nodes.append(node)
                 own.add(node)
         used = dict.fromkeys(chain(results, *[node._prev for node in self.nodes]))
         captured = [value for value in used if value not in own and not value._is_constant]
         captured.sort(key=lambda value: trace.leaves.get(value.data.id, ("", value.data.id)))  # in memory order
-        self.captured = sorted(captured, key=lambda value: isinstance(value, Row))  # first numbers, then rows
+        self.captured = sorted(captured, key=lambda value: isinstance(value, Row))  # numbers before rows
 
     def _record(self, loop: Scan, rows: Iterable[Iterable[Any]]) -> int:
         """Record a loop: the rows that it reads, and the numbers from outside that its lines need."""
         trace = self.trace
         operands = [trace.stack(trace.results(row)) for row in rows if row]
         operands += [loop.forward] * loop.is_backward
-        its = trace.dependent([*_ids(self.inputs), *loop.state, *loop.xs])
+        varying = trace.dependent([*_ids(self.inputs), *loop.state, *loop.xs])
 
         def is_outside(each: int) -> bool:
-            return each not in its and (each in trace.slices or not trace.size(each))
+            return each not in varying and (each in trace.slices or not trace.size(each))
 
         found = filter(is_outside, trace.reached(loop.ends, is_outside))
         operands += [each for each in found if each not in trace.constants]
@@ -221,7 +221,7 @@ class _Body:
         return map(result, range(loop.size), trace.unstack(line))
 
     def backward(self, forward: int, sent: Sequence[Any]) -> None:
-        """Record the loop for the gradients, from what was sent to the forward loop's results; pass its results on."""
+        """Record the backward loop for gradients sent to the forward loop's results, and pass on what it computes."""
         trace, loop = self.trace, self.trace.loops[forward]
         ys = {j: [sent[i] for i in loop.of_output(j)] for j in range(len(loop.outputs))}
         ys = {j: y for j, y in ys.items() if any(type(grad) is not int for grad in y)}  # something uses them
@@ -247,7 +247,7 @@ class _Body:
             xs=[*_ids(self.x[: len(again)]), *[each.id for each in xs.values()]],
             following=[trace.id(grads.get(each, 0)) for each in self.state],
             outputs=[trace.id(grads[self.x[j]]) for j in varying],
-            sums=[*loop.sums, *sums],  # those are computed again, too, since this loop may do both
+            sums=[*loop.sums, *sums],  # the forward loop's, too: this one may replace it
             forward=forward,
             over=loop.over,
         )
@@ -280,7 +280,7 @@ class _Body:
 
 
 def _sums(trace: Trace, state: Sequence[int], results: Sequence[int]) -> list[Addition]:
-    """If a round only adds to its state what does not depend on it: the same additions, to "g" instead."""
+    """What a round adds to its state, as additions to "g"; nothing if the round uses its state in any other way."""
     found = list[Addition]()
     uses = Counter(chain(results, *[trace.operands[line] for line in trace.live(results)]))
     for i, (of, line) in enumerate(zip(state, results, strict=False)):

@@ -195,9 +195,9 @@ def _function(name: str) -> Callable[..., Any]:
     return method if arity > 1 or is_composed else lambda self: self.trace.add(name, (self.id,))
 
 
-for _name, _method in [*OPERATORS.items(), ("!=", "xor")]:  # ^ holds where one condition differs from the other
+for _name, _method in [*OPERATORS.items(), ("!=", "xor")]:  # ^ holds if two conditions differ
     setattr(Symbol, f"__{_method}__", _operator(_name, _method))
-    setattr(Symbol, f"__r{_method}__", _operator(_name, _method, reflected=True))  # of a comparison, unused
+    setattr(Symbol, f"__r{_method}__", _operator(_name, _method, reflected=True))  # unused for comparisons
 for _name in scalar.FUNCTIONS:
     setattr(Symbol, _name, _function(_name))
 Real.register(Symbol)  # so that a Value takes it for a number
@@ -304,9 +304,9 @@ class Trace:
                 raise TraceError(f"{users_line()}: a traced value was used outside the compiled function")
             return number.id
         if get_ident() != self._thread:  # it sees the parameters as plain numbers
-            came = f"{users_line()}: another thread computes with traced numbers"
+            problem = f"{users_line()}: another thread computes with traced numbers"
             remedy = "run all of it in the thread that compiles it"
-            raise TraceError(f"{came}, but a function is traced in one thread only: {remedy}")
+            raise TraceError(f"{problem}, but a function is traced in one thread only: {remedy}")
         value = number if type(number) is float or type(number) is bool else float(number)
         key = value if value and value is not True else repr(value)  # which tells -0.0 from 0.0, and True from 1.0
         line = self.known["constant"].get(key)
@@ -431,5 +431,5 @@ class Trace:
 
 
 def _no_more() -> NoReturn:
-    came = f"{users_line()}: a traced value, kept after its function was compiled, has no number"
-    raise TraceError(f"{came}: use it only inside the function, or run the function again on numbers")
+    problem = f"{users_line()}: a traced value, kept after its function was compiled, has no number"
+    raise TraceError(f"{problem}: use it only inside the function, or run the function again on numbers")

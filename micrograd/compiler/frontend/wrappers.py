@@ -64,8 +64,8 @@ def _with_arrays(tree: Any, kinds: Any) -> Any:
 
 def elsewhere(name: str, *args: Any) -> NoReturn:
     """Raise TypeError: copies of a compiled function call this, since the user's function may not be picklable."""
-    came = f"{name} was compiled elsewhere and cannot be traced here: to call it with Values, compile it here"
-    raise TypeError(f"{came}; to call it with this shape, do so once before you copy or pickle it")
+    problem = f"{name} was compiled elsewhere and cannot be traced here: to call it with Values, compile it here"
+    raise TypeError(f"{problem}; to call it with this shape, do so once before you copy or pickle it")
 
 
 class Entries:

@@ -98,7 +98,7 @@ class NativeCode:
         return found
 
     def _program(self, kind: CallSpec, for_many: bool, in_haste: bool) -> Program:
-        """The program of libraries that differ in the size of a tile: its passes take longer than printing it."""
+        """The program, shared by libraries that differ in tile size: its passes take longer than printing it."""
         if (kind, for_many) not in self._programs:
             graph, ends = self.graph, self.graph.ends(kind)
             made = program_for_many(graph, ends) if for_many else program(graph, ends, triangles=in_haste)

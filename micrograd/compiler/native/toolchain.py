@@ -223,7 +223,7 @@ def _compiled(text: str, command: list[str], name: str, cache: Path | None) -> c
                 built.replace(cache / name)
                 _tidy(cache)
         return library
-    except (OSError, CompilerError) as error:  # even if the compiler finds an error in the text, or no room
+    except (OSError, CompilerError) as error:  # the compiler may run out of room, too
         if not cache:
             raise CompilerError(f"the library cannot be built: {error}") from error
         log.info("%s: %s", UNUSABLE, error)

@@ -51,7 +51,7 @@ class Program(NamedTuple):
 def program(graph: Graph, ends: Ends, *, triangles: bool = False) -> Program:
     """The program for some lines of a graph: what is returned goes to the array "y", the rest is added to "g".
 
-    With `triangles`, loops run over their rows (triangles.py).
+    With `triangles`, one loop runs over all rows of a triangle (triangles.py).
     """
     trace, results = graph.trace, ends.returned
     nodes = expressions(trace, results, ends.added, backward=graph.forward_end)

@@ -1,7 +1,7 @@
 """A trace as expressions: the first pass of the compiler.
 
-A sum becomes one expression with all of its terms, products included, so that a dot product is one, however it was
-written. A condition is part of the expressions that it decides.
+A sum becomes one expression with all of its terms and their factors; so does a dot product, however it was written. A
+condition is part of the expressions that it decides.
 """
 
 import math
@@ -45,7 +45,7 @@ class Node(NamedTuple):
     and a column with a single line is one number for all.
     """
 
-    line: Any  # None if it is added; for a number of a row that has no line of its own: the row's line, the position
+    line: Any  # None for an addition; the row's line and the position for a number of a row without a line of its own
     form: Call | tuple[Run, ...]
     columns: tuple[Column, ...]
     to: Slice | None = None  # the gradient, or gradients, that it is added to
@@ -90,8 +90,8 @@ def expressions(
 ) -> list[Node]:  # fmt: skip
     """The lines of a trace as nodes, each after its operands.
 
-    The lines in `results` and `named` are nodes of their own; others are `added` to gradients; lines that are `given`
-    are not computed. From the line `backward` on, each sum computes a product that several sums use: if products were
+    Lines in `results` and `named` become nodes of their own, lines in `added` are added to gradients, and lines in
+    `given` are not computed. From the line `backward` on, every sum that uses a product computes it: if products were
     stored, 32 examples of bodies in a plane would take 1.15 times as long.
     """
     ops, operands = trace.ops, trace.operands
@@ -146,15 +146,15 @@ def expressions(
 
 
 def scatters(trace: Trace, added: Sequence[Addition]) -> list[tuple[int, int, Slice]]:
-    """The numbers that are added somewhere in slices of gradients: the lines of the index and the number; the slice."""
+    """The numbers to scatter into slices of gradients: the lines of the index and the number, and the slice."""
     each = [(trace.operands[line], place) for place, line in added if trace.ops[line] == "scatter"]
-    return sorted((of[0], of[1], place) for of, place in each)  # so that they advance evenly
+    return sorted((of[0], of[1], place) for of, place in each)  # so they advance evenly
 
 
 def _repeated(trace: Trace, loops: dict[int, Scan], items: dict[int, dict[int, int]]) -> dict[int, int]:
-    """Loops that only add up, by the loops that repeat them. Such a loop computes both, and gets both loops' items.
+    """Loops that only add up, by the loops that repeat them. A repeating loop computes both, and gets all their items.
 
-    It must not depend on the sums of the other. A fit of exponentials to 2,000 points then takes 0.76 times as long.
+    It must not depend on the other loop's sums. A fit of exponentials to 2,000 points then takes 0.76 times as long.
     """
     found = dict[int, int]()
     for line, loop in loops.items():
@@ -167,24 +167,24 @@ def _repeated(trace: Trace, loops: dict[int, Scan], items: dict[int, dict[int, i
 
 
 def _kept(trace: Trace, loop: Scan) -> list[int]:
-    """The lines of a forward loop that its backward loop needs; conditions and rows are computed again, and items."""
+    """The lines of a forward loop that its backward loop reads; it computes conditions, rows and items again."""
     if not loop.is_backward:
         return []
     forward = trace.loops[loop.forward]
-    its = trace.dependent((*forward.state, *forward.xs), loop.forward)
+    varying = trace.dependent((*forward.state, *forward.xs), loop.forward)
 
     def is_kept(line: int) -> bool:
-        is_computed = line in its and bool(trace.operands[line])
+        is_computed = line in varying and bool(trace.operands[line])
         return is_computed and trace.ops[line] not in AGAIN and not trace.size(line)
 
     return [*filter(is_kept, trace.reached(loop.ends, is_kept))]
 
 
 def _after(trace: Trace, loop: Scan, sums: list[Addition], needed: list[int]) -> tuple[dict[Slice, int], list[int]]:
-    """The sums of a loop that can be computed after it, each with its term; and the lines to add up instead.
+    """The sums that can be computed after a loop, each with its term; and the lines that the loop adds up instead.
 
     If all rounds multiply lines by the same factors to get a term, its sum is the same expression of the sums of these
-    lines. Terms that a round itself needs stay in the loop, as do all if they are made of more lines than there are
+    lines. Terms that a round itself needs stay in the loop, as do all terms if they need more lines than there are
     sums. The gradient of gmm, written whole, takes 0.84 of the time.
     """
     forward = trace.loops[loop.forward] if loop.forward >= 0 else loop
@@ -206,23 +206,23 @@ Terms = list[tuple[str, Any]]
 class _Merger:
     """The nodes so far, and the lines that wait to become part of another line's node.
 
-    `sums` has the operation and the operands of each sum, without the rows of a dot, and for each gradient the number
-    to add. The lines in `stay` are needed outside sums.
+    `sums` has the operation and the operands of each sum, without the rows of a dot; for a number that is added to a
+    gradient, "" and the number. The lines in `stay` are needed outside sums.
     """
 
     def __init__(self, trace: Trace, sums: Sequence[tuple[str, Sequence[int]]], stay: set[int]) -> None:
         self.nodes: list[Node] = []
         self.items: dict[int, dict[int, int]] = defaultdict(dict)  # of each row, the lines of its numbers
-        self.conditions: dict[int, tuple[Call, tuple[int, ...]]] = {}  # that have no node: their forms and lines
+        self.conditions: dict[int, tuple[Call, tuple[int, ...]]] = {}  # without nodes: their forms and lines
         self.factors: dict[int, tuple[Any, ...]] = {}  # of terms that are products: lines, or columns to add up
         uses = Counter(chain(*[of for _, of in sums]))
         self.sum_of = {line: (op, of[0]) for op, of in sums for line in of if uses[line] == 1 and line not in stay}
-        """For a line that is used once, by a sum: its operation, "" for a gradient, and its first operand."""
+        """For a line that only one sum uses: the sum's operation, "" for a gradient, and the sum's first operand."""
         self._sums: dict[int, Terms] = {}  # the sums that another sum continues
         self._trace, self._stay = trace, stay
 
     def may_repeat(self, line: int) -> bool:
-        """Whether only sums use a product, so that each can have it as a term."""
+        """Whether only sums use a product: then each can have it as a term."""
         return line not in self._stay and self._trace.constants.keys().isdisjoint(self._trace.operands[line])
 
     def _special(self, op: str, operands: Sequence[int]) -> str:
@@ -239,7 +239,7 @@ class _Merger:
         return op
 
     def add_row(self, line: int, to: Slice | None = None) -> None:
-        """The node of a combination: its items, or what is added to a slice."""
+        """Add the node of a combination, for its items or for an addition to a slice."""
         of, constants, n = self._trace.operands[line], self._trace.constants, self._trace.size(line)
         pairs = zip(of[::2], of[1::2], strict=True)
         terms = [(row,) if constants.get(number) == 1 else (number, row) for number, row in pairs]
@@ -266,7 +266,7 @@ class _Merger:
                 self.factors[items.pop(i)] = numbers, Slice(array, base + i * inner, step, len(rows))
 
     def add_loop(self, line: int, kept: Sequence[int], backward: float) -> None:
-        """The node of a loop. The `kept` lines are computed in a forward loop, and given in its backward loop."""
+        """Add the node of a loop. A forward loop computes the `kept` lines, and its backward loop reads them."""
         trace, loop, items = self._trace, self._trace.loops[line], self.items[line]
         computed, given = ((), kept) if loop.is_backward else (kept, ())
         n_rows = (not loop.is_parallel) + len(loop.xs) + loop.is_backward
@@ -281,12 +281,12 @@ class _Merger:
         nodes = expressions(trace, [*results, *added], sums, given={*outside, *given}, backward=backward)
         lines = [*map(items.get, range(loop.size))]
         after = expressions(trace, [*terms.values()], given={*outside, *added})
-        for to, instead in zip_longest(terms, added):  # in the place of a sum, the loop adds up a line, or nothing
+        for to, instead in zip_longest(terms, added):  # in place of a sum, the loop adds up a line, or nothing
             at = loop.added[to.base]
             after.append(Node(lines[at], (("+", 1),), ((terms[to],),)))
             lines[at] = instead
-        its = Round(loop, nodes, outputs, tuple(kept))
-        self.nodes.append(Node(line, Call(f"scan {line}", ()), columns, items=tuple(lines), round=its))
+        body = Round(loop, nodes, outputs, tuple(kept))
+        self.nodes.append(Node(line, Call(f"scan {line}", ()), columns, items=tuple(lines), round=body))
         self.nodes += after
 
     def _column(self, row: int) -> Column:
@@ -314,7 +314,7 @@ class _Merger:
         self._close(None, self._begun(line), to)
 
     def _begun(self, line: int) -> Terms:
-        """The terms of a sum that begins with a line: those of that line, if it is a sum."""
+        """The first terms of a sum: the terms of a line that is a sum, or else the line itself."""
         terms = self._sums.pop(line, None) or []
         if not terms:
             self._add_term(terms, line)

@@ -44,7 +44,7 @@ def hoist(graph: Graph, ends: Ends) -> tuple[Part, Part, Part, int] | None:
     ends = Ends(ends.returned, _term_by_term(each.trace, ends.added))
     varying = [line for line in each.trace.live(ends.lines) if line not in uniform]
     moved, read = moved_lines(each.trace, varying, {*ends.returned}, uniform)
-    # All numbers are added later: if some stayed, the others would not lie side by side in "d"
+    # All numbers are added after the loop: if some were added in it, the others would not be side by side in "d"
     later = [(place, line) for place, line in ends.added if line in moved or not each.trace.size(line)]
     added = sorted({*read, *[line for _, line in later]} - uniform - moved)
     after = replace(each, trace=each.trace.reopened({line: ("h", len(held) + i) for i, line in enumerate(added)}))
@@ -54,7 +54,7 @@ def hoist(graph: Graph, ends: Ends) -> tuple[Part, Part, Part, int] | None:
 
 
 def _term_by_term(trace: Trace, added: Sequence[Addition]) -> list[Addition]:
-    """What to add to gradients, each term of a combination as a row of its own.
+    """The same additions, with each term of a combination as a row of its own.
 
     If uniform terms stayed with others, Newton's direction for 100 means of 1,000 points would take 1.4 times as long.
     """
@@ -69,8 +69,8 @@ def _term_by_term(trace: Trace, added: Sequence[Addition]) -> list[Addition]:
 def moved_lines(
     trace: Trace, varying: Sequence[int], needed: set[int], uniform: set[int]
 ) -> tuple[set[int], list[int]]:
-    """The lines that can be computed after a loop: they are linear, and no line that stays in the loop needs them. And
-    the lines that the loop adds up for them. Lines in `needed` stay; it receives the others that are needed.
+    """The lines that can be computed after a loop, since they are linear and no line that stays in it needs them; and
+    the lines that the loop adds up for them. Lines in `needed` stay; other lines that are needed join them.
     """
     ops, operands, found = trace.ops, trace.operands, set[int]()
     for line in reversed(varying):

@@ -1,9 +1,9 @@
 """Triangles: rows of numbers that get longer or shorter, as in causal attention, where a token reads those before it.
 
 The rows of a block begin at even distances, with gaps between them. One loop then runs over all rows, and the loops
-inside it vary in their number of rounds. In lanes, a step of a transformer with 2 layers and 16 tokens takes as long,
-and gcc 0.6 of the time. One example at a time, rows are not in lanes, and each has fewer numbers than a few vectors: a
-step of a GPT on a name takes 1.1 times as long, so this is only for code that runs few times.
+inside it vary in their number of rounds. In lanes, gcc takes 0.6 of the time for a transformer with 2 layers and 16
+tokens, and a step takes as long as before. For one example at a time, a row has fewer numbers than a few vectors hold:
+a step of a GPT on a name takes 1.1 times as long, so only code that runs few times has such loops.
 """
 
 from collections import Counter
@@ -75,7 +75,7 @@ def _round(step: Any, i: int, depth: int) -> tuple[Any, ...]:
 
 
 def _one_loop(alike: Sequence[Any], depth: int) -> Sequence[Any]:
-    """One loop in place of these, if they are enough, and the rounds of loops inside differ."""
+    """One loop in place of these, if there are enough of them and the loops inside differ in their rounds."""
     if len(alike) < FEWEST_ROWS or len({part(_round(step, 0, depth))[0] for step in alike}) == 1:
         return alike
     rounds = [part(_round(step, i, depth), varies=True) for step in alike for i in range(step.rounds if depth else 1)]

@@ -35,7 +35,7 @@ class Layout(dict[Any, Place]):
 
     Names of arrays for other lines begin with `prefix`. For each forward loop, `kept` has the places of what its
     backward loop reads, in the order of the rounds; in the round of a loop, `keeps` has the array of each line that
-    its backward loop reads. With `triangles`, their rows begin at even distances.
+    its backward loop reads. With `triangles`, rows of a triangle begin at even distances.
     """
 
     def __init__(self, places: dict[Any, Place], prefix: str = "t", *, triangles: bool = False) -> None:
@@ -147,8 +147,8 @@ def by_level(blocks: Iterable[Block], layout: Layout, loop: LoopSteps, pitch: in
     """
     steps: Kernel = []
     for block in placed(blocks, layout, pitch):
-        its = loop(block[0], layout) if block[0].round else by_kind(parts_of(block, layout))
-        steps += reroll(its, varies=True) if pitch else in_rows(its) if layout.triangles else its
+        new = loop(block[0], layout) if block[0].round else by_kind(parts_of(block, layout))
+        steps += reroll(new, varies=True) if pitch else in_rows(new) if layout.triangles else new
     return steps
 
 
@@ -196,7 +196,7 @@ def placed(blocks: Iterable[Block], layout: Layout, pitch: int = 0) -> Iterator[
 
 
 def _by_statement(block: Block, layout: Layout) -> Block:
-    """A block; if several statements take turns, as in the gates of a cell, first one for all rounds, then the next.
+    """A block in which each statement, if several take turns as in the gates of a cell, comes for all rounds at once.
 
     Then the results of each statement are neighbours. Without this, scans of an LSTM take 1.2 times as long.
     """

@@ -52,12 +52,12 @@ def templates(precision: Precision = DOUBLE, *, vectors: bool, checks: bool = Fa
 MODES = {"file": ("real", "", ""), "one": ("real", "", ""), "lanes": ("T", "FOR_LANES ", "[k]"), "once": ("V", "", "")}
 """What functions compute: an example, in a file or in a library; one in each lane; or what is the same for all.
 
-Each has the type of its numbers, and what is written before a statement and after a number of each lane.
+For each mode: the type of numbers, and what is written before a statement and after a number of each lane.
 """
 
 
 class Writer(Printer):
-    """Prints a program as functions in C, in one of MODES: arithmetic on numbers, or on vectors.
+    """Prints a program as functions in C, in one of the MODES: with arithmetic on numbers or on vectors.
 
     In a library for one example, loops over neighbouring numbers become calls and vectors, and y may have the gradients
     after the value. Except in files and with IEEE errors, `failed` is set where Python raises an error.

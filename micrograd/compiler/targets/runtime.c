@@ -96,8 +96,8 @@ static inline V checked_index(V index, long size, M *failed)
 }
 
 /* PART register */
-/* The bytes of a register. gcc keeps sums in longer vectors in memory, which takes ten times as long on AVX2, and
-   compares their numbers one by one; clang takes two registers for one of these. */
+/* The size of a register in bytes. gcc keeps sums of longer vectors in memory (ten times as long on AVX2) and compares
+   their numbers one by one; clang takes two registers for a vector of 32 bytes. */
 #ifdef __AVX512F__
 #define REGISTER 64
 #elif defined(__AVX__) || defined(__clang__)

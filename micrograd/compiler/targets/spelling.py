@@ -203,7 +203,7 @@ class Printer(ABC):
         return Call(f"take_at {step} {size}", (index, first._replace(array=f"&{first.array}")))
 
     def index(self, ref: Ref | int) -> str:
-        """Where in its array a reference is, by the counters i0, i1, ... of the loops around it, and by `tables`."""
+        """A number, or the index of a reference by the counters i0, i1, ... of the loops around it and by `tables`."""
         if isinstance(ref, int):
             return str(ref)
         steps = [
@@ -218,7 +218,7 @@ class Printer(ABC):
         return self._tables.setdefault(offsets, f"{self.name}_offsets{len(self._tables)}")
 
     def loop(self, loop: Loop, depth: int) -> str:
-        """The head of a loop over i0, i1, ...; its rounds may vary with those of the loops around it."""
+        """The head of a loop over i0, i1, ...; the loops around it may change how many rounds it has."""
         return self.head(f"i{depth}", self.index(loop.rounds))
 
     def head(self, name: str, rounds: object) -> str:
@@ -246,7 +246,7 @@ class Printer(ABC):
         return f"{self.ref(ref)} != 0"
 
     def ref(self, ref: Ref) -> str:
-        """A reference; for an array that begins with "&", its address."""
+        """A reference; its address if the array begins with "&", and its index if it has no array."""
         array = ref.array.removeprefix("&")
         if not array:
             return self.index(ref)

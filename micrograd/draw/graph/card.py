@@ -93,7 +93,7 @@ def shape(
 def header(label: str, title: str) -> tuple[int, tuple[str, str]]:
     """The number of lines that label and operation take, and both cut to the width of a card."""
     room = (MAIN - 2 * PAD) / SIZES["title"]
-    shorter = fitted(label[::-1], room)[::-1] if "." in label else fitted(label, room)  # a path is told by its end
+    shorter = fitted(label[::-1], room)[::-1] if "." in label else fitted(label, room)  # the end of a path says most
     title = fitted(title, room)
     is_double = label and title and width(shorter) + 0.5 + width(title) > room
     return bool(label or title) + bool(is_double), (shorter, title)

@@ -67,7 +67,7 @@ function connect(view) {
       x = amounts[k];
     const goesBack = back && !(isOne && constants.has(shown(edge.value))), // a constant gets no gradient
       waits = back && (!goesBack || (isOne && !hasPassed(user))),
-      isNow = isOne && user === told() && step !== n + 1;
+      isNow = isOne && user === explained() && step !== n + 1;
     const kind = waits ? " waiting" : x < 0 ? " down" : x > 0 ? " up" : "",
       isThin = waits || !largest || !Number.isFinite(x),
       width = !isOne ? 2 : isThin ? 1.2 : 0.8 + 2.4 * Math.abs(x / largest);

@@ -11,7 +11,7 @@ const now = () => (step === 0 ? -1 : step <= n ? first + step - 1 : Math.min(roo
 const isDone = i => i === now() || (step > n ? hasPassed(i) : isKnown(i));
 // The Value that stands where this step's does in the chosen example; and the one of the two that the words are about.
 const there = () => shown(standIn(now(), false));
-const told = () => (isDone(there()) ? there() : now());
+const explained = () => (isDone(there()) ? there() : now());
 const share = (user, i) => operands(user).reduce((sum, k, place) => (k === i ? sum + C[user][place] : sum), 0);
 
 // As far as it is known at this step; undefined before its first contribution, and for a constant.
@@ -24,7 +24,7 @@ function gradient(i) {
 
 // What happens at this step: a title, and further lines.
 function sentence() {
-  const i = told();
+  const i = explained();
   if (isRaised() && (isUncomputed(i) || step > n)) return ["Error", ...warnings()];
   if (i < 0)
     return n

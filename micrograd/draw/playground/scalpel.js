@@ -55,9 +55,9 @@ class Scalpel {
   // Shows the latest entries of the history, with a button to undo each one that still holds. They stay as long as the
   // history does: pressing a button takes longer than a frame.
   show(place, undo) {
-    const entries = this.history.slice(-12), told = JSON.stringify(entries);
-    if (place.dataset.told === told) return;
-    place.dataset.told = told;
+    const entries = this.history.slice(-12), shown = JSON.stringify(entries);
+    if (place.dataset.shown === shown) return;
+    place.dataset.shown = shown;
     place.replaceChildren(...entries.reverse().map(({ step, group, member, words, isOpen }) => {
       const line = html("li", {}, `Step ${step}: ${words}. `);
       if (isOpen) line.append(html("button", { type: "button", onclick: () => undo(group, member) }, UNDO[group]));

@@ -293,7 +293,7 @@ def test_the_gradients_of_weights_at_equal_distances_are_rows() -> None:
     graph = graph_of(function, ([1.0, 2.0, 3.0],), [*ws, *vs, *us, *rest])
     rows = {tuple(to)[1:]: len(graph.trace.operands[line]) for to, line in graph.added if to.size > 1}
     assert rows == {(0, 1, 3): 2, (3, 1, 3): 2, (9, 2, 3): 2}
-    assert {to.base for to, _ in graph.added if to.size == 1} == {4, 6, 7, 8, 9, 10}  # alone, out of order, or in few
+    assert {to.base for to, _ in graph.added if to.size == 1} == {4, 6, 7, 8, 9, 10}  # alone, out of order, or too few
     check(function, ([1.0, 2.0, 3.0],), [*ws, *vs, *us, *rest])
 
     def parts(x: Any) -> Any:  # what a row is multiplied by does not lie in one array

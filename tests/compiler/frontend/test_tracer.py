@@ -236,7 +236,7 @@ def test_a_traced_condition_chooses_between_values():
     assert [fast.value_and_grad(x) for x in (3.0, -3.0)] == [(3.0, 1.0), (-6.0, 2.0)]
 
 
-def test_a_number_that_was_kept_while_a_function_was_traced_is_not_computed_with():
+def test_a_traced_number_that_is_kept_is_no_parameter_and_cannot_be_used_outside():
     class Model(nn.Module):
         def __call__(self, x):
             self.kept = x * 2

@@ -266,7 +266,7 @@ NO_CACHE = [
      "owned by someone else"),
     (lambda cache, patch: [cache.parent.mkdir(), cache.write_text("mine")], "exists"),
     (no_home, "home directory"),
-    (failing_in_the_cache(Path, "write_text", PermissionError(errno.EACCES, "denied")), "denied"),  # root may write
+    (failing_in_the_cache(Path, "write_text", PermissionError(errno.EACCES, "denied")), "denied"),  # even for root
     (failing_in_the_cache(toolchain, "_run", CompilerError("cc failed:\nNo space left on device")), "No space left"),
 ]  # fmt: skip
 

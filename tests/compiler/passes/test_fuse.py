@@ -96,7 +96,7 @@ def nest(to, of):
     return Loop(3, (loop(to, of),))
 
 
-def test_loops_within_loops_are_joined_if_they_are_neighbours_and_the_same_round_allows_it():
+def test_neighbouring_nests_of_loops_are_joined_if_the_same_round_allows_it():
     first, second = nest(at(0, 10, 1), at(0, 0, 1, array="x")), nest(at(50, 10, 1), at(0, 10, 1))
     between, joined = line(at(90), at(91)), Loop(3, (Loop(5, (*first.body[0].body, *second.body[0].body)),))
     assert fuse([first, between, second]) == [first, between, second]

@@ -55,7 +55,7 @@ def test_a_result_and_a_sum_that_other_rounds_read_stay_as_they_are():
 
 
 def test_a_layer_in_a_loop_is_a_layer_in_each_round():
-    for lanes, strides, rounds in ((True, (0, 50, 1), 32), (False, (0, 1, 9), Ref("", 3, (1,)))):  # or 3, 4, ...
+    for lanes, strides, rounds in ((True, (0, 50, 1), 32), (False, (0, 1, 9), Ref("", 3, (1,)))):  # 32, or 3, 4, ...
         products = product((Ref("p", 0, strides), Ref("x", 0, (32, 0, 1))), rounds=rounds)
         inner = Loop(9, (Assign(Ref("t0", 0, (9, 1)), Sum((products,))),))
         (loop,) = with_layers([Loop(4, (inner,))], lanes=lanes)

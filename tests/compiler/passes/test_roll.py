@@ -62,7 +62,7 @@ def test_a_round_may_have_several_steps_up_to_a_limit():
         assert next(repeats(kinds, [(0,)] * len(kinds)))[2] == found
 
 
-def test_only_so_many_periods_are_tried_for_a_step():
+def test_periods_above_the_limit_are_not_tried():
     for period, found in ((MOST_PERIODS, 3), (MOST_PERIODS + 1, 1)):
         bases = [(i * i,) for i in range(period)] * 3  # within a round, at no even distance
         assert next(repeats([0] * len(bases), bases))[2] == found

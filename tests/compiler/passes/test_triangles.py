@@ -56,7 +56,7 @@ def test_rows_may_lie_at_other_distances_in_each_loop():
 
 @pytest.mark.parametrize(("lengths", "pitch"), [
     ([1, 2, 3, 4], 5), ([4, 4, 3, 3, 2, 1], 5),
-    ([1, 2, 3], 0), ([5, 5, 5, 5], 0),  # few
+    ([1, 2, 3], 0), ([5, 5, 5, 5], 0),  # too few rows; equal ones
     ([1, 3, 2, 4], 0),  # not a triangle
     ([1, 1, 1, 1, 1, 2, 3, 20], 0),  # mostly gaps
 ])  # fmt: skip
@@ -98,7 +98,7 @@ def attention(n, heads=4, width=3):
 def test_attention_over_earlier_tokens_computes_what_the_engine_does(n, examples):
     fast, f = attention(n)
     for code in fast._code.values():
-        code.library("backward", examples, uses=100)  # of few examples, in haste
+        code.library("backward", examples, uses=100)  # in haste if examples are few
     assert_as_engine(fast, f, [i / 10 for i in range(examples)])
 
 

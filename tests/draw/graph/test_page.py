@@ -68,7 +68,7 @@ def test_the_gradients_are_those_that_backward_left_or_would_leave(tmp_path):
     assert graph["grad"] == [value.grad for value in values_of(again)]
 
 
-def test_numbers_that_json_does_not_know_are_told_as_text(tmp_path):
+def test_numbers_that_json_does_not_have_are_written_as_text(tmp_path):
     x, y = Value(float("nan")), Value(Fraction(1, 3))
     z = Value(10**400, (x * float("-inf"), y), "own", lambda grad: None)
     z.backward()
@@ -89,7 +89,7 @@ def test_a_graph_without_gradients_has_no_page(tmp_path, root, error):
         page(root(), tmp_path)
 
 
-def test_what_a_user_s_own_operation_passes_on_is_told(tmp_path):
+def test_what_a_users_own_operation_passes_on_is_shown(tmp_path):
     x, y = Value(2.0), Value(3.0)
 
     def _backward(grad):
@@ -213,7 +213,7 @@ def passes(root):
         yield [0.0 if value._is_constant else value.grad for value in values]
 
 
-def test_gradients_from_outside_of_the_graph_are_told_apart(visit):
+def test_gradients_from_outside_the_graph_are_kept_apart(visit):
     x = Value(3.0)
     (x * 2).backward()
     y = x * x
@@ -428,9 +428,9 @@ def test_the_words_follow_the_example_that_the_reader_chooses(visit):
         tab.fill("#examples input", str(chosen))
         assert tab.evaluate("step") == last  # all examples are done
         assert tab.inner_text("#title").startswith(f"Example {chosen}, backward: ")
-        told = tab.evaluate("told()")
-        assert of_example[told] == chosen - 1
-        assert close(number(re.search(r"= (\S+)$", tab.inner_text("#title"))[1]), values[told].grad, 1e-3)
+        card = tab.evaluate("explained()")
+        assert of_example[card] == chosen - 1
+        assert close(number(re.search(r"= (\S+)$", tab.inner_text("#title"))[1]), values[card].grad, 1e-3)
         assert tab.inner_text("#sentence").startswith("These are the gradients that backward() left.")
         shares.add(tuple(tab.locator(".share").all_text_contents()))
     assert len(shares) == 4
@@ -441,7 +441,7 @@ def test_the_words_follow_the_example_that_the_reader_chooses(visit):
             assert tab.input_value("#examples input") == chosen
             words, at = tab.inner_text("#title"), tab.evaluate("now()")
             assert words.startswith(f"Example {chosen}, ") == (at in of_example), words
-            assert tab.evaluate("isDone(told())")
+            assert tab.evaluate("isDone(explained())")
 
 
 def test_buttons_the_slider_and_play_step_too(visit):
@@ -737,13 +737,13 @@ def test_on_a_phone_details_appear_over_the_page_beside_their_card_and_the_outpu
     card.tap()
     sheet, box = tab.locator("#details").bounding_box(), card.bounding_box()
     assert 0.54 * 844 <= sheet["y"] == 844 - sheet["height"]
-    assert tab.evaluate("getComputedStyle(at('details')).maskImage") == "none"  # no text shines through
+    assert tab.evaluate("getComputedStyle(at('details')).maskImage") == "none"  # no text shows through
     assert tab.evaluate("all('input').every(part => parseFloat(getComputedStyle(part).fontSize) >= 16)")  # no zoom
     assert box["y"] + box["height"] <= sheet["y"]
     result = tab.locator("#result").bounding_box()
     assert 0 <= result["y"] < sheet["y"]
     assert 0 <= result["x"] <= result["x"] + result["width"] <= 390
-    assert tab.locator(".controls").bounding_box()["width"] == 390  # beside them, no graph is seen that scrolls past
+    assert tab.locator(".controls").bounding_box()["width"] == 390  # no part of the graph shows beside them
     tab.tap("#close")
     assert tab.inner_text("#details") == "Click a card for its details; click its ▸ to unfold it."
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390

@@ -570,7 +570,7 @@ def test_points_are_added_moved_and_removed_by_mouse(shown):
     assert tab.inner_text("#where").startswith("Shading")
 
 
-NO_ZOOM = "all('input,select').every(part => parseFloat(getComputedStyle(part).fontSize) >= 16)"  # of an iPhone
+NO_ZOOM = "all('input,select').every(part => parseFloat(getComputedStyle(part).fontSize) >= 16)"  # on iPhones
 
 
 def test_a_finger_on_the_plane_scrolls_the_page_moves_a_point_or_adds_one(shown):

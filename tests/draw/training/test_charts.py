@@ -185,7 +185,7 @@ def test_the_largest_of_several_outputs_gives_the_class(pyplot):
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["0", "1", "2"]
 
 
-def test_a_model_that_cannot_be_compiled_is_asked_point_by_point(pyplot):
+def test_a_model_that_cannot_be_compiled_is_called_point_by_point(pyplot):
     def branching(x):
         return [Value(0.0), 1.0] if x[1] > 0 else (x[0] + 10, x[1])
 
@@ -193,14 +193,14 @@ def test_a_model_that_cannot_be_compiled_is_asked_point_by_point(pyplot):
     assert colour_at(ax, 1.0, 0.5) != colour_at(ax, 1.0, -0.5)
 
 
-def test_a_compiled_function_is_not_asked_point_by_point(pyplot):
+def test_a_compiled_function_is_called_on_all_points_at_once(pyplot):
     asked = []
     plot_boundary(compile(lambda x: asked.append(x) or x[0], ([0.0, 0.0],), backend="python"), *xor())
     assert 0 < len(asked) < 10
 
 
 @pytest.mark.parametrize("between", [lambda output: output, lambda output: output if output > 0 else -output])
-def test_what_a_model_keeps_of_a_plot_is_neither_a_parameter_nor_a_traced_number(pyplot, between):
+def test_what_a_model_keeps_from_a_plot_is_neither_a_parameter_nor_a_traced_number(pyplot, between):
     class Keeping(nn.Neuron):
         mean = 0.0
 

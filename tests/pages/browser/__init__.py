@@ -114,7 +114,7 @@ def _cell(kind: str, source: str, known: Collection[str]) -> str:
     if kind == "markdown":
         return markdown(source, known)
     rows = source.count("\n") + 1
-    as_typed = 'spellcheck="false" autocapitalize="off" autocorrect="off"'  # by a phone, too
+    as_typed = 'spellcheck="false" autocapitalize="off" autocorrect="off"'  # not corrected by a phone
     return (
         f'<div class="cell"><textarea rows="{rows}" {as_typed} aria-label="Python">\n'
         f'{html.escape(source)}</textarea><button type="button">Run</button><div class="output" aria-live="polite">'

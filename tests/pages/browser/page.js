@@ -68,7 +68,7 @@ function show(cell, { outputs, files }) {
         frame.srcdoc = files[path];
         frame.title = path;
         frame.height = html.match(/ height="(\d+)"/)?.[1] ?? 640;
-        return [frame, file(path, files[path], `Download ${path}`)];
+        return [frame, downloadLink(path, files[path], `Download ${path}`)];
       }
       const block = document.createElement("pre");
       block.className = type === "error" ? "error" : name ?? "";
@@ -106,15 +106,15 @@ function startOver() {
   start();
 }
 
-// A link that saves a file, such as a page that the student wants to keep, or to see on a whole screen
-function file(name, content, textContent = "") {
+// A link that saves a file, such as a page that the student wants to keep or to see full screen
+function downloadLink(name, content, textContent = "") {
   const href = URL.createObjectURL(new Blob([content]));
   return Object.assign(document.createElement("a"), { href, download: name, textContent });
 }
 
 function download() {
   cells.forEach((cell, i) => (sources[i].source = cell.querySelector("textarea").value));
-  file(name, JSON.stringify(notebook, null, 1)).click();
+  downloadLink(name, JSON.stringify(notebook, null, 1)).click();
 }
 
 const insert = (words) => document.execCommand("insertText", false, words); // so that it can be undone
