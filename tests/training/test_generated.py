@@ -111,7 +111,7 @@ CHANGING = OF_NOISE | {
     "a sign": keeping(lambda model, hidden: setattr(model, "calls", 1 - model.calls)),
     "counts of NumPy": keeping(update_counts),
     "a number unless traced": lambda model, hidden: [h * (1.0 if type(h.data) is float else 2.0) for h in hidden],
-    "other numbers from the fourth call on, which is traced": keeping(
+    "other numbers from the fourth call, the traced one, on": keeping(
         lambda model, hidden: setattr(model, "calls", model.calls + 1),
         lambda model, hidden: [h * (1.0 if model.calls <= 3 * len(XS) else 2.0) for h in hidden],
     ),

@@ -180,7 +180,7 @@ def _check_assigned(table: Rows) -> None:
         if i >= 0 and getattr(to, "id", None) != table.trace.leaf("p", i).id:
             which = f"parameter {i}" if i < table.n_trained else "a Value that it reads"
             remedy = "assign to it between calls, or run the function uncompiled"
-            raise TraceError(f"the function assigns to the data of {which}, which compiled code cannot do: {remedy}")
+            raise TraceError(f"the function assigns to the data of {which}, but compiled code cannot do that: {remedy}")
 
 
 def _differentiate(

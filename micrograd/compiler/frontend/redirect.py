@@ -264,7 +264,7 @@ def _property(name: str) -> property:
                 table.assigned[self] = to
         elif is_data and is_held("frozen", [self]):
             problem = f"the data of a frozen parameter, {self!r:.80}, is set to {to!r:.80}"
-            raise RuntimeError(f"{problem}, which calls would not use: leave the block of frozen() first")
+            raise RuntimeError(f"{problem}, but calls would not use it: leave the block of frozen() first")
         elif storage := _storage(self):
             storage.set(name, storage.index[self], to)
         else:
