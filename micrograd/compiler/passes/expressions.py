@@ -322,11 +322,7 @@ class _Merger:
 
     def _add_term(self, terms: Terms, line: int, sign: str = "+") -> None:
         """Add a line: a product as its factors."""
-        factors = self.factors.get(line)
-        if factors is None:
-            if line in self._sums:
-                self._close(line, self._sums.pop(line))
-            factors = (self._number(line),)
+        factors = self.factors.get(line) or (self._number(line),)
         if type(factors[0]) is not int:
             terms.append((sign, factors))
             return
