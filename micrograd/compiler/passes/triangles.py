@@ -75,8 +75,8 @@ def _round(step: Any, i: int, depth: int) -> tuple[Any, ...]:
 
 
 def _one_loop(alike: Sequence[Any], depth: int) -> Sequence[Any]:
-    """One loop in place of these, if there are enough of them and the loops inside differ in their rounds."""
-    if len(alike) < FEWEST_ROWS or len({part(_round(step, 0, depth))[0] for step in alike}) == 1:
+    """One loop in place of these, if enough differ (additions to a gradient may be equal), and so do rounds inside."""
+    if len({*alike}) < FEWEST_ROWS or len({part(_round(step, 0, depth))[0] for step in alike}) == 1:
         return alike
     rounds = [part(_round(step, i, depth), varies=True) for step in alike for i in range(step.rounds if depth else 1)]
     return [Loop(len(rounds), advancing(rounds[0][0], [bases for _, bases in rounds]))]

@@ -38,12 +38,12 @@ JOINED = {
     "equal rounds": ([total(i, 3, 10 * i * i) for i in range(5)], None),
     "other strides": ([total(i, 3 + i, 10 * i, stride=1 + i) for i in range(5)], None),
     "gradients": ([Loop(3 + i, (Accumulate(Ref("g", 9 * i, (1,)), Ref("t0", i, (0,))),)) for i in range(5)], None),
+    "equal additions": ([Accumulate(Ref("g", 9), Ref("t0", 2))] * 4, None),
 }
 
 
-@pytest.mark.parametrize("name", JOINED)
-def test_steps_that_differ_in_rounds_become_one_loop(name):
-    steps, text = JOINED[name]
+@pytest.mark.parametrize(("steps", "text"), JOINED.values(), ids=JOINED)
+def test_steps_that_differ_in_rounds_become_one_loop(steps, text):
     assert show(in_rows(steps)) == (text or show(steps))
 
 
