@@ -105,9 +105,10 @@ def entered(stack: ExitStack, engine: Engine, backend: Backend, sampler: Sampler
     function = Function(engine.loss_of, data.arguments(0), engine.all_parameters, Options(backend))
     engine.loss(0)  # replaces traced numbers that the model has stored, such as activations; in a block, reads are slow
     training = stack.enter_context(Training(function, optimizer, engine))  # in C, the loop is built from here on
-    sampler.examples = function._examples((data.xs, data.ys), sampler.size / shards, epochs=epochs)
+    many = epochs if executor is None else math.inf  # workers compile, so that all of them compute the same bits
+    sampler.examples = function._examples((data.xs, data.ys), sampler.size / shards, epochs=many)
     if measured := engine.validation:
-        training.validation = function._examples((measured.xs, measured.ys), kind="forward", epochs=epochs)
+        training.validation = function._examples((measured.xs, measured.ys), kind="forward", epochs=many)
     if len(function._code) > 1:  # it was traced for other shapes, too
         engine.loss(0)
     if executor is not None:

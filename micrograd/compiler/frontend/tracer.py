@@ -23,7 +23,7 @@ import marshal
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cache, cached_property
 from itertools import compress, repeat
@@ -424,7 +424,7 @@ class Trace:
                 found.add(line)
         return found
 
-    def live(self, results: Iterable[int], given: Set[int] = frozenset()) -> list[int]:
+    def live(self, results: Iterable[int], given: Container[int] = ()) -> list[int]:
         """The operations, in order, that these results depend on, except for given ones; all others are dead code."""
         found = self.reached(results, given.__contains__ if given else None)
         return [line for line in found if self.operands[line] and line not in given]

@@ -18,6 +18,7 @@ from micrograd.compiler.frontend.graph import CallSpec, Graph
 from micrograd.compiler.native.toolchain import build
 from micrograd.compiler.options import Options
 from micrograd.compiler.passes import Program, program, program_for_many
+from micrograd.compiler.targets.bytecode import bytecode, interpreter, n_operations
 from micrograd.compiler.targets.c import TILES, library_source
 from micrograd.core.errors import PACKAGE
 from micrograd.support.collector import gc_paused
@@ -26,7 +27,9 @@ FEW_EXAMPLES = 4  # or fewer are computed one by one
 A_THREAD = 1 << 25  # operands of additions and products, about a millisecond: a thread takes 20 us to begin and end
 A_GRADIENT = 100  # operands that take as long as adding a parameter's gradient to that of another thread
 A_TILE = 0.25  # vectors of examples that take as long as starting another tile takes in small networks
-HASTE = 10**9  # gcc hurries if all uses have fewer operands: these take 0.06 s longer, and it saves 0.5 s for a GPT
+FEW_USES = 10_000  # operations take the interpreter 3 ns each; to compile one takes 50 us of a GPT, else more
+A_ROW = 16  # numbers of a row, which take the interpreter as long as an operation
+SHORT = 100  # lines, which take no longer to compile than the interpreter does, the first time
 
 POINTER = ctypes.c_void_p
 RUN = ctypes.CFUNCTYPE(ctypes.c_int, POINTER)
@@ -47,6 +50,7 @@ class CallArguments(ctypes.Structure):
         ("n", ctypes.c_int64),
         ("sum", ctypes.c_double),
         ("sets", ctypes.c_int64),
+        ("program", POINTER),
     )
 
 
@@ -71,7 +75,7 @@ class NativeCode:
 
     def library(self, kind: CallSpec, n: float, uses: float = math.inf, *, early: bool = False) -> Any:
         """The library for a kind of call with n examples, which it computes in tiles or one by one. If there are only a
-        few `uses`, in all these calls together, the compiler may hurry. `early` says that it need not be loaded yet.
+        few `uses`, in all these calls together, it may be the interpreter. `early` says that it need not be loaded yet.
         The cache finds it by its graph, so the passes, which often take longer than tracing, are needed only once.
 
         Raises CompilerError if it cannot be built.
@@ -83,26 +87,25 @@ class NativeCode:
         # In the last tile, lanes may share an example, and the seed of its gradient.
         tile = tile_size(n, precision.lanes) if kind != "backward" or graph.scales_with_seed else 0
         if (kind, tile) not in self._libraries:
-            in_haste = not tile and uses < math.inf and uses * graph.n_operands[1] < HASTE
-            key = repr((own_code(), graph, kind, tile, precision, threads, least, in_haste))
+            key = repr((own_code(), graph, kind, tile, precision, threads, least))
 
             @gc_paused()
             def text() -> str:
-                made = self._program(kind, tile > 0, in_haste)
-                return library_source(made, precision, tile=tile, threads=threads, least=least, in_haste=in_haste)
+                return library_source(self._program(kind, tile > 0), precision, tile=tile, threads=threads, least=least)
 
-            self._libraries[kind, tile] = build(text, key, early=early)
+            is_interpreted = can_be_interpreted(graph, precision) and is_soon_over(graph, kind, uses)
+            made = interpreted(graph, kind) if is_interpreted else partial(loaded, build(text, key, early=early))
+            self._libraries[kind, tile] = made
         found = self._libraries[kind, tile]
         if not (early or isinstance(found, Library)):  # of what was found: another thread may have loaded it since
-            found = self._libraries[kind, tile] = loaded(found())
+            found = self._libraries[kind, tile] = found()
         return found
 
-    def _program(self, kind: CallSpec, for_many: bool, in_haste: bool) -> Program:
+    def _program(self, kind: CallSpec, for_many: bool) -> Program:
         """The program, shared by libraries that differ in tile size: its passes take longer than printing it."""
         if (kind, for_many) not in self._programs:
             graph, ends = self.graph, self.graph.ends(kind)
-            made = program_for_many(graph, ends) if for_many else program(graph, ends, triangles=in_haste)
-            self._programs[kind, for_many] = made
+            self._programs[kind, for_many] = (program_for_many if for_many else program)(graph, ends)
         return self._programs[kind, for_many]
 
     def _least(self, kind: CallSpec) -> int:
@@ -137,15 +140,43 @@ def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
 
 
 class Library(NamedTuple):
-    """The generated function in a library, and how many bytes a call of it needs for temporaries."""
+    """The function of a library, how many bytes a call needs for temporaries, and the program if it interprets one."""
 
     run: Any
     room: int
+    program: bytearray | None = None
 
 
-def loaded(library: ctypes.CDLL) -> Library:
-    """What calls need of a library that ctypes has loaded."""
+def loaded(wait: Callable[[], ctypes.CDLL]) -> Library:
+    """What calls need of a library that is being built."""
+    library = wait()
     return Library(RUN(("run", library)), ctypes.c_int64.in_dll(library, "room").value)
+
+
+def can_be_interpreted(graph: Graph, precision: Precision) -> bool:
+    """Whether the interpreter can carry out the program: it computes doubles, and all rounds of a loop."""
+    return precision == DOUBLE and all(loop.over < 0 for loop in graph.trace.loops.values())
+
+
+def is_soon_over(graph: Graph, kind: CallSpec, uses: float) -> bool:
+    """Whether so many uses take the interpreter less time than the compiler would take."""
+    trace, n = graph.trace, len(graph.trace.ops) - len(graph.trace.leaves)
+    if uses > FEW_USES or n < SHORT:
+        return False
+    work = n_operations(trace, graph.ends(kind).lines) + graph.n_operands[kind != "forward"] // A_ROW
+    return uses * work <= FEW_USES * n
+
+
+def interpreted(graph: Graph, kind: CallSpec) -> Callable[[], Library]:
+    """A function that returns the interpreter with the program for a kind of call."""
+    wait, (program, n) = _interpreter(), bytecode(graph, kind)
+    return lambda: Library(RUN(("run", wait())), n * ctypes.sizeof(ctypes.c_double), bytearray(program))
+
+
+@cache
+def _interpreter() -> Callable[[], ctypes.CDLL]:
+    """The library of the interpreter, built while Python goes on."""
+    return build(interpreter, f"interpreter {own_code()}", early=True)
 
 
 class NativeCall:
@@ -165,6 +196,8 @@ class NativeCall:
         self._arguments = CallArguments(
             None, ctypes.addressof(packed.pointers), None, seed, g, address(results), address(work), packed.n
         )
+        if library.program:
+            self._arguments.program = address(library.program)
         self._go: Callable[[], int] = partial(library.run, ctypes.addressof(self._arguments))
 
     @property

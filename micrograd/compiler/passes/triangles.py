@@ -2,8 +2,8 @@
 
 The rows of a block begin at even distances, with gaps between them. One loop then runs over all rows, and the loops
 inside it vary in their number of rounds. In lanes, gcc takes 0.6 of the time for a transformer with 2 layers and 16
-tokens, and a step takes as long as before. For one example at a time, a row has fewer numbers than a few vectors hold:
-a step of a GPT on a name takes 1.1 times as long, so only code that runs few times has such loops.
+tokens, and a step takes as long as before. For one example at a time, there are no such loops: a row has fewer numbers
+than a few vectors hold, and a step of a GPT on a name would take 1.1 times as long.
 """
 
 from collections import Counter

@@ -26,7 +26,7 @@ from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, calls, ge
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.lower import lower
 from micrograd.compiler.passes.products import Product, alone, arguments_of
-from micrograd.compiler.targets.c_runtime import CALLS, FOR_DOUBLES, FOR_TILES, IN_HASTE, PARTS, definitions, refused
+from micrograd.compiler.targets.c_runtime import CALLS, FOR_DOUBLES, FOR_TILES, PARTS, definitions, refused
 from micrograd.compiler.targets.spelling import Printer, block, filled, spellings
 
 MANY_LINES = 500  # outside loops, above which a tile is one vector: 900 take 1.16 times as long, a quarter to compile
@@ -186,15 +186,13 @@ class Writer(Printer):
 
 
 def library_source(
-    program: Program, precision: Precision = DOUBLE, *, tile: int, threads: int = 1, least: int = 1,
-    in_haste: bool = False,
-) -> str:  # fmt: skip
+    program: Program, precision: Precision = DOUBLE, *, tile: int, threads: int = 1, least: int = 1
+) -> str:
     """A library: `run` runs a program for many examples, and `room` is how many bytes that takes.
 
     It computes up to `tile` vectors of examples at once, or if that is 0, one example after the other. A tile is
     smaller if its numbers would not stay in the processor's cache, or if the code has many lines and few loops. Up to
-    `threads` threads share the examples, if each gets at least `least` of them. Code for single examples may be
-    compiled `in_haste`.
+    `threads` threads share the examples, if each gets at least `least` of them.
     """
     graph, mode = program.graph, "lanes" if tile else "one"
     writer = Writer(program, precision, mode)
@@ -208,14 +206,12 @@ def library_source(
         PARTS["add"] + PARTS["threads"] if threads > 1 else PARTS["one_thread"],
     ])  # fmt: skip
     body = "".join([*[part.source(name) for name, part in once.items()], writer.source("one", {"run": run})])
-    first, others = IN_HASTE if in_haste else (FOR_TILES if tile else FOR_DOUBLES, "")
     text = "\n".join([
         "#include <fenv.h>\n#include <math.h>\n#include <stdint.h>\n#include <string.h>\n",
-        PARTS["no_patterns"] + filled(PARTS["passes"], PASSES=first) + PARTS["jobs"],
+        PARTS["no_patterns"] + filled(PARTS["passes"], PASSES=FOR_TILES if tile else FOR_DOUBLES) + PARTS["jobs"],
         f"typedef {precision.type} real;\n",
         PARTS["register"] + (PARTS["vectors"] + PARTS["tiles"] + PARTS["in_register"] if tile else PARTS["doubles"]),
         PARTS[f"layer_{mode}"] if "layer(" in body else "",
-        filled(PARTS["passes"], PASSES=others) if others else "",
         PARTS["call"],
         PARTS["block"] if products else PARTS["no_block"],
         definitions(body, precision, vectors=tile > 0),

@@ -25,8 +25,6 @@ FOR_DOUBLES = (
 With gcse and tree-vrp, the step of a GPT takes gcc 0.97 s instead of 0.82, and runs as fast. In lanes, the dominator
 passes take 0.02 to 0.15 of gcc's time, and steps run as fast without them.
 """
-IN_HASTE = '"O1"', '"Og", "ira-region=one"'
-"""For sums in vectors and the rest of code that runs few times: gcc takes 0.17 s, not 0.5; a step 16 us, not 6.5."""
 
 PARTS = parts("runtime.c") | parts("products.c")
 PROBES = (-math.inf, -1e308, -1e3, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1e3, 1e308, math.inf)

@@ -380,6 +380,7 @@ typedef struct {
     int64_t n;
     double sum;         /* receives the sum of the results, from left to right, if there are gradients */
     int64_t sets;       /* whether parameters' gradients are set, whatever they were, instead of added to; then n > 0 */
+    const void *program; /* what the interpreter carries out */
 } call;
 
 static inline const real *numbers_of(const column *x, int64_t example, int64_t size)

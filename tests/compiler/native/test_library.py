@@ -3,15 +3,17 @@
 import ctypes
 import random
 from contextlib import nullcontext
+from functools import cache
 
 import numpy as np
 import pytest
 
 import micrograd
-from micrograd import Backend, Value, dot, take
+from micrograd import Backend, Value, dot, fit, scan, take
 from micrograd.compiler.native import library, toolchain
 from micrograd.compiler.native.library import CallArguments
 from micrograd.compiler.targets import c
+from micrograd.nn import MLP
 from micrograd.optim import SGD
 from tests.helpers import assert_as_engine, assert_close, grads, interrupt_while, large, moons, needs_compiler
 
@@ -58,6 +60,26 @@ def test_a_library_in_the_cache_needs_no_passes_unless_the_trace_or_this_package
     monkeypatch.setattr(library, "own_code", lambda: "of the next version")
     with pytest.raises(TypeError, match="'NoneType' object is not callable"):
         values(2.0)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("epochs", "inputs", "rounds", "is_interpreted"),
+    [(3, 1, 0, False), (100, 4, 0, True), (400, 4, 0, False), (3, 400, 0, True), (100, 400, 0, False),
+     (3, 4, 500, True), (100, 4, 500, False)],
+)  # fmt: skip
+def test_what_fit_computes_few_times_is_interpreted(epochs, inputs, rounds, is_interpreted, built, monkeypatch):
+    """But not a short program, nor one with long rows or many rounds unless it is needed less often."""
+    monkeypatch.setattr(library, "_interpreter", cache(library._interpreter.__wrapped__))
+    model = MLP(inputs, [16, 8, 1] if inputs > 1 else [1])
+    xs = [[i / 100] * inputs for i in range(50)]
+
+    def loss(y, target):
+        return scan(lambda y, _: ((y * y).sin(), None), y, length=rounds)[0] - target if rounds else (y - target) ** 2
+
+    optimizer = SGD(model.parameters(), 0.0)
+    fit(model, loss, xs, [1.0] * 50, epochs=epochs, optimizer=optimizer, backend="c", progress=False)
+    assert ["case END:" in text for text in built] == [is_interpreted]
 
 
 @needs_compiler
