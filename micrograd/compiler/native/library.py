@@ -27,8 +27,11 @@ FEW_EXAMPLES = 4  # or fewer are computed one by one
 A_THREAD = 1 << 25  # operands of additions and products, about a millisecond: a thread takes 20 us to begin and end
 A_GRADIENT = 100  # operands that take as long as adding a parameter's gradient to that of another thread
 A_TILE = 0.25  # vectors of examples that take as long as starting another tile takes in small networks
-FEW_USES = 10_000  # operations take the interpreter 3 ns each; to compile one takes 50 us of a GPT, else more
-A_ROW = 16  # numbers of a row, which take the interpreter as long as an operation
+A_LINE, A_LIBRARY = 10_000, 10_000_000
+"""Operations that the interpreter carries out, at 3 ns each, while a line of a trace is compiled (50 us in a GPT), and
+what a library takes besides, however short.
+"""
+A_ROW = 16  # operands in rows that take the interpreter as long as an operation
 SHORT = 100  # lines, which take no longer to compile than the interpreter does, the first time
 
 POINTER = ctypes.c_void_p
@@ -161,10 +164,10 @@ def can_be_interpreted(graph: Graph, precision: Precision) -> bool:
 def is_soon_over(graph: Graph, kind: CallSpec, uses: float) -> bool:
     """Whether so many uses take the interpreter less time than the compiler would take."""
     trace, n = graph.trace, len(graph.trace.ops) - len(graph.trace.leaves)
-    if uses > FEW_USES or n < SHORT:
+    if uses == math.inf or n < SHORT:
         return False
     work = n_operations(trace, graph.ends(kind).lines) + graph.n_operands[kind != "forward"] // A_ROW
-    return uses * work <= FEW_USES * n
+    return uses * work <= A_LINE * n + A_LIBRARY
 
 
 def interpreted(graph: Graph, kind: CallSpec) -> Callable[[], Library]:

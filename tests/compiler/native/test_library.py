@@ -65,8 +65,8 @@ def test_a_library_in_the_cache_needs_no_passes_unless_the_trace_or_this_package
 @needs_compiler
 @pytest.mark.parametrize(
     ("epochs", "inputs", "rounds", "is_interpreted"),
-    [(3, 1, 0, False), (100, 4, 0, True), (400, 4, 0, False), (3, 400, 0, True), (100, 400, 0, False),
-     (3, 4, 500, True), (100, 4, 500, False)],
+    [(3, 1, 0, False), (400, 4, 0, True), (1000, 4, 0, False), (3, 400, 0, True), (400, 400, 0, False),
+     (3, 4, 500, True), (400, 4, 500, False)],
 )  # fmt: skip
 def test_what_fit_computes_few_times_is_interpreted(epochs, inputs, rounds, is_interpreted, built, monkeypatch):
     """But not a short program, nor one with long rows or many rounds unless it is needed less often."""
