@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent import futures
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -87,11 +88,10 @@ def _kept(monkeypatch):
 def trained(model=lambda: nn.MLP(2, [4, 1], rng=1), xs=XS, ys=YS, loss=losses.mse_loss, **options):
     """The history of a training run, and what it has changed."""
     model, rng = model(), random.Random(3)
-    make = options.pop("optimizer", lambda parameters: optim.Adam(parameters, learning_rate=0.05))
     name, precision = options.pop("backend", "c" if has_compiler() else "python"), options.pop("precision", "double")
     backend = Backend(name, precision=precision, executor=options.pop("executor", None))
     options = {"epochs": 4, "batch_size": 5, **options}
-    optimizer = make(model.parameters())
+    optimizer = options.pop("optimizer", lambda p: optim.Adam(p, learning_rate=0.05))(model.parameters())
     history = fit(model, loss, xs, ys, optimizer=optimizer, rng=rng, progress=False, backend=backend, **options)
     return history, [p.data for p in model.parameters()], optimizer.state_dict(), rng.getstate()
 
@@ -129,13 +129,14 @@ def test_a_training_in_shards_is_that_in_one_process(options, backend):
     assert all(other == several[0] for other in several)
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_real_processes_give_the_same_bits(method):
-    if method == "fork" and not hasattr(os, "fork"):
-        pytest.skip("no such processes here")
-    with ProcessPoolExecutor(2, mp_context=get_context(method)) as executor:
-        there = trained(executor=executor)
-    assert there == trained(executor=Processes(2))
+@pytest.mark.parametrize("kind", ["fork", "spawn", "InterpreterPoolExecutor"])
+def test_real_processes_and_interpreters_give_the_same_bits(kind):
+    try:
+        pool = getattr(futures, kind)(2) if "Pool" in kind else ProcessPoolExecutor(2, mp_context=get_context(kind))
+    except (AttributeError, ValueError) as error:
+        pytest.skip(f"not on this system, or not in this Python: {error}")
+    with pool:
+        assert trained(executor=pool) == trained(executor=Processes(2))
 
 
 def test_examples_of_several_shapes_are_shared_out(backend):
@@ -159,8 +160,7 @@ def test_what_a_worker_has_lost_is_sent_again():
 
 def test_a_process_keeps_the_latest_programs():
     for token in "abac":
-        found = workers.run_task(token, ([1.0],), lambda examples: examples, ())
-        assert found == ([1.0], None)
+        assert workers.run_task(token, ([1.0],), lambda examples: examples, ()) == ([1.0], None)
     assert list(workers._kept) == ["a", "c"]
 
 

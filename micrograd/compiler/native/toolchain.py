@@ -75,9 +75,9 @@ warn_once = functools.cache(log.warning)
 def notice(what: str) -> Iterator[None]:
     """Log what is going on if the block takes longer than PATIENCE."""
     timer = threading.Timer(PATIENCE, log.warning, ["still %s", what])
-    timer.daemon = True
     try:
-        with suppress(RuntimeError):  # a browser has no threads
+        with suppress(RuntimeError):  # a browser has no threads, a subinterpreter no daemon threads
+            timer.daemon = True
             timer.start()
         yield
     finally:
@@ -175,8 +175,9 @@ def ahead(work: Callable[[], T]) -> Callable[[], T]:
             threads.pop().join()  # in a forked child, this returns at once
         return found[0] if found else work()
 
-    threads = [threading.Thread(target=run, name=BUILDER, daemon=True)]
-    with suppress(RuntimeError):  # the interpreter is shutting down
+    threads: list[threading.Thread] = []
+    with suppress(RuntimeError):  # a subinterpreter has no daemon threads; the interpreter is shutting down
+        threads.append(threading.Thread(target=run, name=BUILDER, daemon=True))
         threads[0].start()
     return wait
 
@@ -277,8 +278,7 @@ def _cache_directory() -> Path | None:
         directory = Path(base or Path.home() / caches) / "micrograd"
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = directory.stat()
-        # On Windows, a profile is private.
-        if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
+        if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):  # on Windows: private
             raise OSError(f"{directory} is owned by someone else, or others can write to it")
         return directory
     except (OSError, RuntimeError) as error:  # a RuntimeError says that the user has no home directory

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -52,12 +53,11 @@ def test_a_forked_child_builds_what_a_thread_of_its_parent_has_begun():
     assert wait() is True
 
 
-def test_build_does_the_work_if_no_thread_can_start(monkeypatch):
-    def start(thread):
-        raise RuntimeError("can't create new thread at interpreter shutdown")
-
-    monkeypatch.setattr(threading.Thread, "start", start)
-    assert toolchain.ahead(lambda: 1)() == 1
+@pytest.mark.parametrize(("place", "name"), [(threading.Thread, "start"), (threading, "_daemon_threads_allowed")])
+def test_build_does_the_work_at_shutdown_and_in_a_subinterpreter_where_no_thread_can_start(monkeypatch, place, name):
+    monkeypatch.setattr(place, name, Mock(side_effect=RuntimeError("no thread here")), raising=False)
+    with toolchain.notice("waiting"):
+        assert toolchain.ahead(lambda: 1)() == 1
 
 
 def test_build_raises_what_failed_in_the_background():
