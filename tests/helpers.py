@@ -64,14 +64,15 @@ def ctrl_c_at_each_moment(*modules):
     """Blocks that Ctrl-C interrupts, each a moment later than the last, until it comes too late.
 
     Python looks for Ctrl-C at these moments: when a function of these modules begins, and when a function in C that it
-    called returns.
+    called returns, except `__enter__`. (3.14 looks then, too, and keeps the lock of a `with`.)
     """
     for moment in itertools.count():
         left = moment
 
-        def press(frame, event, _):
+        def press(frame, event, function):
             nonlocal left
-            left -= event in ("call", "c_return") and frame.f_globals["__name__"].startswith(modules)
+            is_moment = event in ("call", "c_return") and getattr(function, "__name__", "") != "__enter__"
+            left -= is_moment and frame.f_globals["__name__"].startswith(modules)
             if left < 0:
                 sys.setprofile(None)
                 raise KeyboardInterrupt

@@ -61,7 +61,7 @@ def test_ctrl_c_at_each_moment_of_a_block_leaves_nothing_behind(block):
         with ctrl_c, BLOCKS[block](value):
             pass
         assert (type(value), {*vars(Value)} & {*redirect._HOOKS}) == (Value, set())
-        assert not any((redirect._blocks, redirect._tables, redirect.thread.table))
+        assert not any((redirect._blocks, redirect._tables, redirect.thread.table, redirect.GRADIENT_LOCK._is_owned()))
         assert gc.isenabled()
 
 

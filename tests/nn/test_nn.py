@@ -544,7 +544,7 @@ def document(content, **changes):
     ("", "Expecting value"), ("null", "not written by nn.save"),
     (document(None, format="other"), "not written by nn.save"),
     (document(None, version=2), "not written by nn.save of this version"), (neuron() + "{}", "Extra data"),
-    ("[" * 200_000, "recursion"), (document(None), "model is None: expected Neuron, Layer, MLP or Embedding"),
+    ("[" * 200_000, "recursion|overflow"), (document(None), "model is None: expected Neuron, Layer, MLP or Embedding"),
     (neuron(type="os.system"), "expected Neuron, Layer, MLP or Embedding"),
     (neuron(nin=10**9), "expected Neuron, Layer, MLP or Embedding"),
     (document({"type": "MLP", "layers": []}), r"model.layers is \[\]: expected a list"),
