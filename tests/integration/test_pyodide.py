@@ -20,7 +20,7 @@ import nbformat
 
 from tests import notebooks
 
-VERSIONS = {"3.11": "0.23.0", "3.14": "314.0.7", "3.15": "315.0.0-alpha.2"}
+VERSIONS = {"3.11": "0.23.0", "3.14": "314.0.8", "3.15": "315.0.0-alpha.2"}
 """Pyodide by its Python: the oldest that runs micrograd, the newest, and what is to follow it."""
 
 pytestmark = pytest.mark.long

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[2]
 NOTEBOOKS = sorted((CHECKOUT / "tests" / "notebooks").glob("[0-9]*.ipynb"))
-PYODIDE = "314.0.7"
+PYODIDE = "314.0.8"
 SCRIPT = "text/javascript"
 PARTS = (
     *("micrograd/**/*", "tests/__init__.py", "tests/notebooks/**/*.py", "tests/notebooks/reader.json"),
