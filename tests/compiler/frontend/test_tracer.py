@@ -158,14 +158,14 @@ def test_infinite_and_undefined_constants_compile(backend):
         micrograd.compile(lambda x: x / 0.0, (1.0,), backend=backend)(1.0)
 
 
-BRANCH, LOOKUP = ("scalar.where", "& and |"), ("take(values, index)",)
+BRANCH, LOOKUP = ("scalar.where", "&, | and ^ True"), ("take(values, index)",)
 PLAIN, TEXT = ("x.floor()", "scalar", "take("), ("format it at each call",)
 
 
 @pytest.mark.parametrize(("remedies", "function"), [
     (BRANCH, lambda x: x if x > 0 else -x),
     (BRANCH, lambda x: x if x else -x),
-    (BRANCH, lambda x: 1.0 if x == 2 else x),
+    (BRANCH, lambda x: where(~(x > 2), 1.0, x)),
     (BRANCH, lambda x: max(x, 1.0)),
     (BRANCH, lambda x: x * (x in [1.0, 2.0])),
     (PLAIN, lambda x: x * float(x.data)),
