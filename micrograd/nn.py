@@ -197,6 +197,8 @@ class MLP(Module):
         return outputs  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
+        if not all(isinstance(layer, Layer) for layer in self.layers):  # something was put between them
+            return super().__repr__()
         layers = "".join(f" -> {len(layer.neurons)} {_name(layer.neurons[0].activation)}" for layer in self.layers)
         return f"MLP({len(self.layers[0].neurons[0].w)}{layers}, {counted(len([*self.parameters()]), 'parameter')})"
 
@@ -209,8 +211,7 @@ class Embedding(Module):
     """
 
     def __init__(self, n: int, size: int, *, rng: Rng = None) -> None:
-        gauss = generator(rng).gauss
-        n, size = count("n", n), count("size", size)
+        n, size, gauss = count("n", n), count("size", size), generator(rng).gauss
         self.w = [[Value(gauss(0.0, 1.0)) for _ in range(size)] for _ in range(n)]
 
     def __call__(self, index: Any) -> list[Value]:

@@ -18,7 +18,7 @@ def layers_of(model: Any) -> list[list[Neuron]]:
     """
     part = next((part for part in walk(model) if isinstance(part, (MLP, Layer, Neuron))), None)
     layers = part.layers if isinstance(part, MLP) else [part] if isinstance(part, Layer) else []
-    found = [[part]] if isinstance(part, Neuron) else [layer.neurons for layer in layers]
+    found = [[part]] if isinstance(part, Neuron) else [layer.neurons for layer in layers if isinstance(layer, Layer)]
     weights = [weight for neuron in chain(*found) for weight in (*neuron.w, neuron.b)]
     return found if sorted(map(id, weights)) == sorted(map(id, model.parameters())) else []
 

@@ -51,6 +51,8 @@ def test_other_models_have_no_picture():
     tied.w[1] = tied.w[0] * 2
     both = Wrapped(nn.Neuron(2, rng=1))
     both.scale = Value(1.0)
-    for model in (tied, both, nn.Embedding(3, 2, rng=1)):
+    scaled = nn.MLP(2, [2, 1], rng=1)
+    scaled.layers.insert(1, both)
+    for model in (tied, both, nn.Embedding(3, 2, rng=1), scaled):
         assert at_zero(model) is None
         assert model._repr_mimebundle_().keys() == {"text/plain"}
