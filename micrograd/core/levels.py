@@ -82,9 +82,8 @@ def lifted(other: Any, beside: Any) -> Any:
         if isinstance(other, (list, tuple)):
             raise TypeError(f"an operand is {shown(other)}: for each number in a list, write [v * x for x in xs]")
         return NotImplemented
-    elif scalar.REGISTERED and scalar.registered(other) is None:
-        x = scalar.innermost(beside)  # its kind gives log(2) all digits in the derivative of 2 ** v
-        other = other if scalar.registered(x) is None else scalar.zero(x) + other
+    elif scalar.REGISTERED:
+        other = scalar.alike(other, beside)
     return beside._constant(other)
 
 
@@ -95,6 +94,9 @@ def promoted(values: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
     innermost, kind = _innermost(kinds, kind)
     if innermost is None:  # as in a network: constants, too, are Values by now
         return values
+    if scalar.REGISTERED:
+        x = next(filter(scalar.registered, map(scalar.innermost, values)), 0.0)
+        values = tuple([scalar.alike(v, x) for v in values])
     empty = object.__new__(kind)  # constants get its class
     return tuple([v if type(v) in innermost else empty._constant(v) for v in values])
 

@@ -228,6 +228,9 @@ def test_constants_beside_a_number_have_all_its_digits():
     with mp.workdps(DIGITS):
         assert grad(lambda v: 2**v)(mpf(3)) == 8 * mp.log(2)
         assert (Value(mpf("inf")) - 1).data == mpf("inf")
+        for f in (micrograd.maximum, lambda x, y: where(x > 0, y, x), lambda x, y: micrograd.take([x, y], 1)):
+            assert f(Value(mpf(1)), 2).log().data == mp.log(2)
+        assert abs(micrograd.logsumexp([mpf(1), 3, 2]).data - mp.log(mp.e + mp.e**2 + mp.e**3)) < 1e-48
 
 
 def test_a_type_that_is_registered_again_keeps_its_operators():
