@@ -124,8 +124,8 @@ class Value(Functions, NotebookDisplay):
             If an operation on the way has no `_backward`.
         TypeError
             If the `grad` of a leaf is not a number, or its `data` is a NumPy number below double precision; if a
-            `_backward` does not take the gradient, or adds a Value in place of a number; or if the nested derivative
-            that made this Value has ended.
+            `_backward` does not take the gradient, or adds something other than a number, such as a Value; or if the
+            nested derivative that made this Value has ended.
         """
         grad = as_number(grad, self._level)
         # backward_pass sorts the graph, sets every gradient to 0 and yields the nodes, this one first. At the end, it

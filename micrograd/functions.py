@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from micrograd import scalar
+from micrograd.core.gradients import nothing
 from micrograd.core.levels import as_constant, binary, promoted, reflected
 from micrograd.core.number import Number
 from micrograd.scalar import constant, where, zero
@@ -312,12 +313,8 @@ class Functions(Number):
 
     @binary
     def __floordiv__(self, other):
-        """The largest whole number that is not above x / y."""
-
-        def _backward(grad):
-            """Add nothing: the gradient is 0 everywhere, as for `floor`."""
-
-        return self._node(scalar.floor_divide(self.data, other.data), (self, other), "//", _backward)
+        """The largest whole number that is not above x / y; the gradient is 0 everywhere, as for `floor`."""
+        return self._node(scalar.floor_divide(self.data, other.data), (self, other), "//", nothing)
 
     def __divmod__(self, other):
         return self // other, self % other

@@ -19,10 +19,10 @@ from typing import Any
 from micrograd import scalar
 from micrograd.core import errors
 from micrograd.core.errors import raise_with_context
-from micrograd.core.gradients import Order, closure_error, has_value
-from micrograd.core.levels import active_levels, normalize_leaves
+from micrograd.core.gradients import Order, closure_error
+from micrograd.core.levels import active_levels, has_number, normalize_leaves
 from micrograd.engine import Value
-from micrograd.support.arrays import array_of
+from micrograd.support.arrays import PLAIN, array_of
 from micrograd.support.collector import gc_paused
 from micrograd.support.trees import as_lists, at_path, filled, flat, has_array, is_regular, mapped, shape_of
 from micrograd.support.validation import plain, positions
@@ -31,8 +31,6 @@ Function = Callable[..., Any]
 Argnum = int | Sequence[int]
 Row = dict[int, Any]
 """A derivative for each direction, without those that are structurally zero."""
-
-PLAIN = (float, int)
 
 _depth = ContextVar("depth", default=0)  # how many derivatives are running, one inside the other
 
@@ -181,8 +179,7 @@ class Sweeps:
         for node in self._nodes:  # the first variable that it depends on; n if there is none
             first[node] = min([first.get(operand, n) for operand in node._prev])
         columns = self.backward(({i: 1} for i in range(n)), first)
-        rows = _transposed(columns, n)
-        return [row | column for row, column in zip(rows, columns, strict=True)]
+        return [row | column for row, column in zip(_transposed(columns, n), columns, strict=True)]
 
     def products(self, *, forward: bool) -> int:
         """The number of products in a sweep that carries a jacobian forward or back. Each bit is a direction."""
@@ -213,10 +210,10 @@ class Sweeps:
         is_plain = type(node.data) in PLAIN
         partials = []
         for operand in operands:
+            if type(operand.grad) not in PLAIN and not has_number(operand):
+                raise closure_error(operand, [node])
             partial = operand.grad
             is_number = type(partial) in PLAIN
-            if isinstance(partial, Value) and has_value(operand):
-                raise closure_error([node])
             if not is_number or is_plain or partial != 0:  # among symbols or Values, a plain 0 is structural
                 partials.append((operand, None if is_number and partial == 1 else partial))
         return partials

@@ -8,7 +8,7 @@ from typing import Any
 
 from micrograd import scalar
 from micrograd.core.errors import expression, raise_with_context
-from micrograd.core.levels import GRADIENT_LOCK, HasLevel, check_active, normalize_leaves
+from micrograd.core.levels import GRADIENT_LOCK, HasLevel, check_active, has_number, normalize_leaves
 
 Order = tuple[list[Any], list[Any]]
 """The nodes that a Value was computed from, each after its operands, with itself as the last; and the leaves."""
@@ -22,24 +22,19 @@ thread = _Thread()
 
 
 def nothing(grad: Any) -> None:
-    """The `_backward` of a leaf: there are no operands to pass its gradient on to."""
+    """The `_backward` of a leaf, which has no operands to pass its gradient on to, and of `//`, whose gradient is 0."""
 
 
-def has_value(operand: Any) -> bool:
-    """Whether an operand's gradient is a Value of its own level, since a closure computes with x in place of x.data."""
-    return isinstance(operand.grad, HasLevel) and operand.grad._level >= operand._level
-
-
-def closure_error(nodes: list[Any]) -> TypeError:
-    """The error that names the first of these nodes whose closure, called alone, adds such a Value."""
-
-    def is_cause(node: Any) -> bool:
-        for operand in node._prev:
-            operand.grad = scalar.zero(operand.data)
+def closure_error(operand: Any, nodes: list[Any]) -> TypeError:
+    """The error for an operand whose gradient is no number; it names the first of the nodes that, alone, gives none."""
+    kind = type(operand.grad).__name__
+    for node in nodes:
+        for each in node._prev:
+            each.grad = scalar.zero(each.data)
         node._backward(scalar.zero(node.data) + 1)
-        return any(map(has_value, node._prev))
-
-    came = f"the _backward of {expression(next(filter(is_cause, nodes), nodes[-1]))} adds a Value to a gradient"
+        if not all(map(has_number, node._prev)):
+            break
+    came = f"the _backward of {expression(node)} gives a gradient of type {kind}"
     return TypeError(f"{came}, not a number: compute with x.data, as in `x.grad += grad * x.data`")
 
 
@@ -64,8 +59,8 @@ def backward_pass(root: Any, order: Order | None = None) -> Iterator[Iterator[An
                 node.grad = zero
             yield nodes
             for leaf, earlier in zip(leaves, before, strict=True):
-                if type(leaf.grad) is not float and has_value(leaf):
-                    raise closure_error(computed)
+                if type(leaf.grad) is not float and not has_number(leaf):
+                    raise closure_error(leaf, computed)
                 leaf.grad = earlier if leaf._is_constant else earlier + leaf.grad
         except BaseException as error:  # even Ctrl-C
             for leaf, earlier in zip(leaves, before, strict=True):

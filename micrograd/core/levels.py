@@ -144,11 +144,17 @@ def normalize_leaves(leaves: Iterable[Any]) -> None:
                 leaf.data = number
             if type(grad) is float and grad == 0:  # the data was a float before
                 leaf.grad = scalar.zero(number)
-        if type(grad) is not float:
-            try:
-                leaf.grad = as_number(grad, leaf._level)
-            except TypeError as error:
-                raise TypeError(f"the grad of {leaf!r:.80} is not a number: zero_grad() sets it to 0") from error
+        if type(grad) is not float and not has_number(leaf):
+            raise TypeError(f"the grad of {leaf!r:.80} is not a number: zero_grad() sets it to 0")
+
+
+def has_number(operand: Any) -> bool:
+    """Whether the gradient is a number, not a Value of the same level; one of NumPy or PyTorch becomes Python's."""
+    try:
+        operand.grad = as_number(operand.grad, operand._level)
+    except TypeError:
+        return False
+    return True
 
 
 def as_constant(beside: Any, name: str, number: Any, remedy: str) -> Any:

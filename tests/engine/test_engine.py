@@ -29,7 +29,7 @@ from micrograd.core import errors
 from micrograd.core.errors import WHERE_HINT
 from micrograd.functional import grad, hessian, jacobian
 from micrograd.functions import Functions
-from tests.helpers import Table, each_point
+from tests.helpers import Table, each_point, own
 from tests.operations import FUNCTIONS, FUSED, OPERATIONS, OPERATORS
 
 NAN, INF = math.nan, math.inf
@@ -375,37 +375,33 @@ class TestErrors:
         ("dot of no lists", 1.0, lambda v: dot(v, 2.0), TypeError, r"^dot\(\) was given Value\(.* into a list"),
         ("mean of no list", 1.0, lambda v: mean(3), TypeError, "^mean.. was given 3: put .* into a list"),
         ("mean of nothing", 1.0, lambda v: mean([]), ValueError, "mean.* needs at least one value"),
-        ("logsumexp of nothing", 1.0, lambda v: micrograd.logsumexp([]), ValueError,
-         r"logsumexp\(\) needs at least one value"),
+        ("logsumexp of nothing", 1.0, lambda v: micrograd.logsumexp([]), ValueError, "^logsumexp.. needs at least one"),
         ("take of nothing", 1.0, lambda v: take([], 0), ValueError, "needs at least one value to choose from"),
+        ("take of a number", 1.0, lambda v: take(v, 0), TypeError, "^values is of type Value: expected a list or an a"),
         ("take of a text", 1.0, lambda v: take("ab", 1), TypeError, "not str: 'b'"),
         ("dot with text", 1.0, lambda v: dot([v], ["a"]), TypeError, "not str: 'a'"),
+        ("three inputs", 1.0, lambda v: nn.MLP(3, [4, 1])(v, v, v), ValueError, r"takes a list .* not 3 arguments$"),
         ("an operand without a comma", 1.0, lambda v: Value(2.0, (v), "op"), TypeError, r"one operand, write \(x,\)$"),
         ("a label that is no operand", 1.0, lambda v: Value(2.0, "a"), TypeError, r"did you mean label='a'\?$"),
-        ("numbers around the operand", 1.0, lambda v: Value(6.0, (2.0, v, 3), "op"), TypeError,
-         r"operands of op must be Values, not \(.*\): .* promote"),
+        ("numbers around it", 1.0, lambda v: Value(6.0, (2.0, v, 3), "op"), TypeError, "op must be Values, .* promote"),
         ("no name", 1.0, lambda v: Value(1.0, (v,), abs), TypeError, "^the name .* comes before its _backward, but"),
         ("a list of conditions", 1.0, lambda v: where([False], v, v), TypeError, r"single condition, not \[False\]"),
-        ("minimum of a list", 1.0, lambda v: minimum([v, v]), TypeError,
-         r"^minimum\(\) expects two or more numbers, not 1: .*minimum\(\*values\)"),
-        ("clip to None", 1.0, lambda v: v.clip(None, 1), TypeError,
-         r"low must be a number, not None.*; for no bound, pass -math\.inf$"),
+        ("minimum of a list", 1.0, lambda v: minimum([v, v]), TypeError, r"^minimum.* not 1: .*minimum\(\*values\)"),
+        ("clip to None", 1.0, lambda v: v.clip(None, 1), TypeError, r"^low .* not None.* no bound, pass -math\.inf$"),
         ("clip to None above", 1.0, lambda v: v.clip(0, None), TypeError, r"not None.*; for no bound, pass math\.inf$"),
-        ("clip to a Value", 1.0, lambda v: v.clip(0, Value(0.5)), TypeError,
-         r"high must be a number, not Value\(data=0\.5, .* use where\(x > high, high, x\)"),
+        ("clip to a Value", 1.0, lambda v: v.clip(0, Value(0.5)), TypeError, r"^high .* where\(x > high, high, x\)"),
         ("leaky_relu with a text", 1.0, lambda v: v.leaky_relu("a"), TypeError, "slope must be a number, not 'a'"),
-        ("leaky_relu with a Value", 1.0, lambda v: v.leaky_relu(Value(0.5)), TypeError,
-         r"slope must be a number, not Value\(data=0\.5, .* use where\(x > 0, x, slope \* x\)"),
+        ("leaky_relu with a Value", 1.0, lambda v: v.leaky_relu(v), TypeError, r"^slope .* where\(x > 0, x, slope \*"),
         ("backward of text", 1.0, lambda v: (v * 2).backward("a"), TypeError, "not str: 'a'"),
         ("backward of a Value", 1.0, lambda v: (v * 2).backward(v), TypeError, "a number, not a Value"),
         ("backward of a huge int", 1.0, lambda v: (v * 3).backward(10**400), OverflowError, "int too large"),
-        ("without a closure", 2.0, lambda v: Value(2.0, (v,), "round"), NotImplementedError,
-         r"round\(2\.0\) has no derivative: give its Value a _backward"),
+        ("without a closure", 2.0, lambda v: Value(2.0, (v,), "op"), NotImplementedError, r"^op\(2\.0\) has no deriv"),
+        ("a complex closure", 2.0, own(abs, lambda x, grad: 1j), TypeError, r"^the .* own\(2\.0\) .* complex, not a"),
+        ("an array in one", 2.0, own(abs, lambda x, grad: np.ones(2)), TypeError, "gives a gradient of type ndarray, "),
         ("asin at 1", 1.0, lambda v: v.asin(), ZeroDivisionError, r"derivative of asin\(1\.0\) cannot be taken: ."),
         ("acosh at 1", 1.0, lambda v: v.acosh(), ZeroDivisionError, r"derivative of acosh\(1\.0\) cannot be taken"),
         ("a root at 0", 0.0, lambda v: v**0.5, ZeroDivisionError, r"derivative of \*\*\(0\.0, 0\.5\) cannot be taken"),
-        ("by the exponent", 2.0, lambda v: Value(-2.0) ** v, ValueError,
-         r"log\(-2\.0\).* as in x \*\* 2, or as exponent\.detach\(\)$"),
+        ("by the exponent", 2.0, lambda v: Value(-2.0) ** v, ValueError, r"log\(-2\.0\).* in x \*\* 2, or as exponent"),
         ("the angle of the origin", 0.0, lambda v: v.atan2(0.0), ZeroDivisionError, r"of atan2\(0.0, 0.0\) cannot be"),
         ("its distance", 0.0, lambda v: v.hypot(0.0), ZeroDivisionError, r"of hypot\(0.0, 0.0\) cannot be taken"),
         ("too steep", 1e-200, lambda v: v**-1, OverflowError, r"derivative of \*\*\(1e-200, -1\) cannot be taken"),
@@ -518,11 +514,12 @@ class TestWhatPythonAsksOfANumber:
 
 class TestGradientsOfLeaves:
     @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int8, np.array, Fraction])
-    def test_gradients_add_up_in_double_precision_whatever_was_assigned(self, kind):
+    def test_gradients_add_up_in_double_precision_whatever_was_assigned_or_added(self, kind):
         v = Value(1.0)
         v.grad = kind(0)
         for _ in range(3):
             (v * 0.1).backward()
+        own(abs, lambda x, grad: x.grad + np.float32(0))(v).backward()
         assert repr(v.grad) == repr(0.1 + 0.1 + 0.1)
 
     @pytest.mark.parametrize("grad", [None, 1j, "1", np.array([1.0]), np.complex64(1), Value(1.0)], ids=repr)
