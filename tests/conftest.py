@@ -88,6 +88,13 @@ def optimized(monkeypatch):
     monkeypatch.setenv("CC", "cc")
 
 
+@pytest.fixture
+def no_warnings(monkeypatch):
+    """A warning of gcc is an error. (clang warns of functions that a library leaves unused.)"""
+    if "clang" not in toolchain.require_compiler().version:
+        monkeypatch.setattr(toolchain, "FLAGS", [*toolchain.FLAGS, "-Wall", "-Wextra", "-Werror"])
+
+
 @pytest.fixture(params=["python", *[pytest.param(each, marks=needs_compiler) for each in ("c", "interpreter")]])
 def backend(request, monkeypatch):
     """What a function is compiled to; with "c", an interpreter may carry out the program, or always does."""

@@ -14,7 +14,6 @@ from micrograd.compiler import passes
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import Trace
 from micrograd.compiler.ir import Assign, Loop, Ref, Sum, Term, refs
-from micrograd.compiler.native import toolchain
 from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.lower import lower
 from micrograd.compiler.targets import c
@@ -245,8 +244,7 @@ def test_a_slot_is_used_again_once_nothing_reads_its_number(n):
 
 
 @needs_compiler
-def test_every_kind_of_library_is_c_without_a_warning(monkeypatch, optimized):
-    monkeypatch.setattr(toolchain, "FLAGS", [*toolchain.FLAGS, "-Wall", "-Wextra", "-Werror"])
+def test_every_kind_of_library_is_c_without_a_warning(optimized, no_warnings):
     p = Value(2.0)
 
     def function(x):
