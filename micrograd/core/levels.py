@@ -95,8 +95,9 @@ def promoted(values: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
     if innermost is None:  # as in a network: constants, too, are Values by now
         return values
     if scalar.REGISTERED:
-        x = next(filter(scalar.registered, map(scalar.innermost, values)), 0.0)
-        values = tuple([scalar.alike(v, x) for v in values])
+        x = scalar.innermost(next((v for v in values if type(v) not in (float, int)), 0.0))
+        if scalar.registered(x) is not None:
+            values = tuple([scalar.alike(v, x) for v in values])
     empty = object.__new__(kind)  # constants get its class
     return tuple([v if type(v) in innermost else empty._constant(v) for v in values])
 
