@@ -1,6 +1,7 @@
 // What changes from step to step: the sentence, the numbers on the cards, and the edges that carry them.
 
 function update() {
+  if (chosen >= 0) chosen = counterpart(chosen);
   const active = now() < 0 ? undefined : cardOf(now()),
     picked = chosen < 0 ? undefined : cardOf(chosen);
   const [title, ...lines] = [...new Set([...sentence(), ...warnings()])];

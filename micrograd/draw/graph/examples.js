@@ -24,8 +24,19 @@ function standIn(i, choose) {
   for (const stack of stacks) {
     const found = stack.examples.get(i);
     if (!found) continue;
-    if (choose && i >= first) stack.chosen = found[0];
+    if (choose && !stack.members[stack.chosen].includes(i)) stack.chosen = found[0];
     i = stack.members[0][found[1]];
+  }
+  return i;
+}
+
+// Value i if the chosen examples have it, and otherwise the Value in its place.
+function counterpart(i) {
+  let place = i;
+  for (const { members, examples, chosen } of stacks) {
+    if (!examples.has(place)) continue;
+    if (!members[chosen].includes(place)) return shown(standIn(i, false));
+    place = members[0][examples.get(place)[1]];
   }
   return i;
 }

@@ -315,12 +315,6 @@ def test_a_page_opens_with_its_inputs_in_sight_and_shrinks_a_little_to_show_all(
     assert tab.evaluate("at('drawing').scrollWidth <= at('drawing').clientWidth")
 
 
-def test_what_is_passed_on_covers_no_card(visit):
-    tab = visit(expression(), "#step=11")
-    order = tab.evaluate("all('#drawing .share, #drawing .card').map(part => part.classList[0])")
-    assert order == sorted(order, reverse=True)
-
-
 def test_large_numbers_have_commas_and_negative_ones_as_many_digits_as_positive(visit):
     tab = visit(total(Value(float(i)).exp() for i in range(700)))
     assert tab.inner_text("#status") == "step 0 of 1,403, start"
@@ -330,6 +324,8 @@ def test_large_numbers_have_commas_and_negative_ones_as_many_digits_as_positive(
 @pytest.mark.parametrize("graph", [*GRAPHS, ten_thousand, hostile])
 def test_no_cards_overlap_and_no_text_leaves_its_card_whatever_is_unfolded(visit, graph):
     tab = visit(graph(), "#step=100000")
+    order = tab.evaluate("all('#drawing .share, #drawing .card').map(part => part.classList[0])")
+    assert order == sorted(order, reverse=True)  # what is passed on covers no card
     for unfolded in (0, 1, 3, 20):
         tab.evaluate(f"asked.unfold({unfolded})")
         cards = tab.evaluate("asked.cards()")
@@ -423,6 +419,7 @@ def test_the_words_follow_the_example_that_the_reader_chooses(visit):
     of_example = {i: k for i, (k, _) in tab.evaluate("[...stacks[0].examples]") if i >= first}
     tab.keyboard.press("End")
     last = tab.evaluate("step")
+    tab.evaluate("choose(explained())")
     shares = set()
     for chosen in (3, 2, 4, 1):
         tab.fill("#examples input", str(chosen))
@@ -431,6 +428,7 @@ def test_the_words_follow_the_example_that_the_reader_chooses(visit):
         card = tab.evaluate("explained()")
         assert of_example[card] == chosen - 1
         assert close(number(re.search(r"= (\S+)$", tab.inner_text("#title"))[1]), values[card].grad, 1e-3)
+        assert close(number(tab.inner_text("#its-gradient")), values[card].grad)
         assert tab.inner_text("#sentence").startswith("These are the gradients that backward() left.")
         shares.add(tuple(tab.locator(".share").all_text_contents()))
     assert len(shares) == 4
@@ -442,6 +440,10 @@ def test_the_words_follow_the_example_that_the_reader_chooses(visit):
             words, at = tab.inner_text("#title"), tab.evaluate("now()")
             assert words.startswith(f"Example {chosen}, ") == (at in of_example), words
             assert tab.evaluate("isDone(explained())")
+    tab.fill("#wanted", "x0")
+    for chosen in "1234":
+        tab.keyboard.press("Enter")
+        assert tab.input_value("#examples input") == chosen
 
 
 def test_buttons_the_slider_and_play_step_too(visit):
@@ -744,6 +746,9 @@ def test_on_a_phone_details_appear_over_the_page_beside_their_card_and_the_outpu
     assert 0 <= result["y"] < sheet["y"]
     assert 0 <= result["x"] <= result["x"] + result["width"] <= 390
     assert tab.locator(".controls").bounding_box()["width"] == 390  # no part of the graph shows beside them
+    for _ in range(4):
+        tab.keyboard.press("Shift+Tab")
+    assert tab.evaluate("document.activeElement.getBoundingClientRect().left >= 0")
     tab.tap("#close")
     assert tab.inner_text("#details") == "Click a card for its details; click its ▸ to unfold it."
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390

@@ -118,15 +118,12 @@ def test_numbers_have_four_digits_or_on_cards_as_many_as_there_is_room_for(numbe
     assert f"data {in_full}}}" in draw_graph(Value(number))
 
 
-def test_of_the_examples_of_a_mean_or_sum_the_first_is_drawn_as_a_stack():
+def test_of_the_examples_of_a_mean_or_sum_the_first_is_drawn_as_a_stack_and_so_are_examples_of_it():
     svg = to_svg(loss())
     assert [words[:2] for words in cards(loss())][-3:] == [["− 1", "−1.128"], ["^ 2", "1.272"], ["loss", "mean of 4"]]
     assert len(boxes(svg)) == 10
     assert svg.count("<rect") == 3 * 9 + 1
     assert len(cards(total(loss() * 1.0 for _ in range(3)))) == 12
-
-
-def test_examples_of_examples_are_stacks_of_stacks():
     w = Value(2.0, label="w")
     root = mean(total((w * x) ** 2 for x in (Value(i + j), Value(1.0), Value(j))) for i, j in ((1, 2), (3, 4)))
     assert [words[0] for words in cards(root)] == ["w", "3", "×", "^ 2", "sum of 3", "mean of 2"]
