@@ -75,7 +75,7 @@ class Examples {
     const random = new Random(0), shaken = ([x, y, target]) => [x + random.gauss(0, noise), y + random.gauss(0, noise), target];
     const isYours = name === "yours";
     this.points = isYours ? this.rows.map((row) => (noise ? shaken(row) : [...row])) : this.made(name, n, noise, 0);
-    this.held = isYours || !this.validation.length ? this.validation : this.made(name, n, noise, 1);
+    this.held = isYours || !this.validation.length ? this.validation : noise ? this.made(name, n, noise, 1) : []; // or they would be the same points
     this.show();
     return this.changed();
   }
@@ -119,7 +119,7 @@ class Examples {
       const button = html("button", { type: "button", onclick: () => this.open(name) }, canvas, name);
       button.dataset.name = name;
       paint();
-      matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
+      matchMedia("screen and (prefers-color-scheme: dark)").addEventListener("change", paint);
       return button;
     }));
     const source = () => (this.name === "edited" ? this.origin.data : this.name);

@@ -10,7 +10,7 @@ class Plane {
     this.layer = document.createElement("canvas"); // the points, which stay while the model learns
     this.ground = document.createElement("canvas");
     new ResizeObserver(() => this.resize()).observe(canvas);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.mark());
+    matchMedia("screen and (prefers-color-scheme: dark)").addEventListener("change", () => this.mark());
     canvas.addEventListener("pointerdown", (event) => this.press(event));
     canvas.addEventListener("pointermove", (event) => this.move(event));
     canvas.addEventListener("pointerup", (event) => this.lift(event));

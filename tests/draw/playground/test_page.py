@@ -194,15 +194,12 @@ def test_the_line_of_a_saturated_unit_is_straight(tmp_path):
         assert abs(300 * x - 120 * y + 7) / math.hypot(300, 120) < 0.003  # half a pixel
 
 
-def test_the_card_of_an_output_that_may_be_any_number_has_the_colours_of_the_plane(tmp_path):
+def test_the_card_of_an_output_has_the_colours_of_the_plane_beside_it(tmp_path):
+    """Blue where a class is predicted, also if that is above 1/2: a byte above 128."""
     model = set_to(model_of((2, 1, 1)), [1, 1, 0, 3, 1])
     _, card, plane = plane_in_node(tmp_path, model, losses.mse_loss, "1, [], 0", [0.3 * i for i in range(20)])
     assert card == plane
     assert max(card) == 255
-
-
-def test_the_card_of_an_output_has_the_colours_of_the_plane_beside_it(tmp_path):
-    """Blue where a class is predicted, also if that is above 1/2: a byte above 128."""
     _, card, margins = plane_in_node(tmp_path, model_of(output="sigmoid"), losses.mse_loss, "1, [0, 1], 0.5")
     assert all((byte - 128) * margin >= 0 for byte, margin in zip(card, margins, strict=True))
     assert {byte > 128 for byte in card} == {True, False}
@@ -340,23 +337,17 @@ TWO = "expected a list of at least two texts, all different"
 @pytest.mark.parametrize(("part", "message"), [
     ({"hint": "no"}, r"\[0\] has an unknown key 'hint': expected text, answers, after"),
     ({"text": ""}, r"\[0\] has text='': expected the text of the question"),
-    ({"text": 3}, "text=3: expected the text"),
     ({"answers": ["yes"]}, rf"answers=\['yes'\]: {TWO}"),
-    ({"answers": "Yes"}, f"answers='Yes': {TWO}"),
-    ({"answers": ["a", "a"]}, TWO),
-    ({"answers": [1, 2]}, TWO),
-    ({"after": 3}, "after=3: expected a text"),
+    ({"answers": "Yes"}, f"answers='Yes': {TWO}"), ({"answers": ["a", "a"]}, TWO), ({"answers": [1, 2]}, TWO),
+    ({"text": 3}, "text=3: expected the text"), ({"after": 3}, "after=3: expected a text"),
     ({"steps": 0}, "steps=0: expected a whole number from 1 to 1,000,000"),
-    ({"choice": "4"}, "choice='4': expected a dict"),
     ({"choice": {"hidden": "5"}}, "chooses hidden='5': expected 'none', '2', '4'"),
     ({"choice": {"hidden": [4]}}, r"chooses hidden=\[4\]: expected 'none', '2', '4'"),
-    ({"choice": {"hiden": "4"}}, "hiden='4': expected 'hidden', 'activation'"),
+    ({"choice": "4"}, "choice='4': expected a dict"), ({"choice": {"hiden": "4"}}, "hiden='4': expected 'hidden', 'ac"),
     ({"rate": -1}, "rate=-1: expected a number from 0 to 1,000,000"),
-    ({"rate": "0.1"}, "rate='0.1': expected a number"),
-    ({"rate": math.inf}, "rate=inf: expected a number"),
-    ({"decay": math.nan}, "decay=nan: expected a number"),
+    ({"rate": "0.1"}, "rate='0.1': expected a number"), ({"rate": math.inf}, "rate=inf: expected a number"),
+    ({"decay": math.nan}, "decay=nan: expected a number"), ({"batch": True}, "batch=True: expected a whole number"),
     ({"batch": 0}, "batch=0: expected a whole number, 1 or greater, or 'all'"),
-    ({"batch": True}, "batch=True: expected a whole number"),
     ({"data": "yinyang"}, "data='yinyang': expected one of yours, xor, moons, circles, spirals"),
     ({"data": ["moons"]}, r"data=\['moons'\]: expected one of yours"),
     ({"data": "moons", "noise": 5}, "noise=5: expected a number from 0 to 0.5"),
@@ -618,10 +609,11 @@ def test_points_are_added_moved_and_removed_by_keys(shown):
 
 
 def test_data_sets_come_at_a_click_with_noise_and_as_many_points_as_wanted(shown):
-    tab = shown()
+    tab = shown(validation=(XS, YS))
     for code in "data.moons(100, 0.1, rng=0)", "data.xor()", "data.spirals(100, 0.02, rng=0)":
         tab.click(f"[data-name={re.match(r'data.([a-z]+)', code)[1]}]")
         assert tab.inner_text("#code") == code
+        until(tab, f"find('#legend').textContent.includes('validation') === {str('xor' not in code).lower()}")
     tab.click("[data-name=circles]")
     assert [tab.get_by_role("slider", name=name).count() for name in ("Noise", "Points")] == [1, 1]
     move = "const slider = document.querySelector('#' + id); slider.value = x; slider.oninput();"
@@ -1024,8 +1016,8 @@ def test_embedded_it_shows_the_whole_name_of_the_network(shown):
     button, words = (narrow.locator(place).bounding_box() for place in ("#play", "#status"))
     assert button["x"] + button["width"] <= words["x"]
     assert tab.inner_text("#network-name") == "MLP(2 -> 4 tanh -> 1 sigmoid, 17 parameters)"
-    assert tab.locator("#network-name").evaluate("e => e.scrollWidth <= e.clientWidth")
-    assert tab.locator("#network-name").evaluate("e => getComputedStyle(e).overflow") == "visible"
+    name = "e => [e.scrollWidth <= e.clientWidth, getComputedStyle(e).overflow]"
+    assert tab.locator("#network-name").evaluate(name) == [True, "visible"]
     assert tab.evaluate(EXTENT) == [640, 400]
 
 
@@ -1187,8 +1179,23 @@ def test_what_train_moves_is_in_sight_beside_train_and_so_is_every_notice(shown,
     assert [is_in_sight(tab, place) for place in places] == [True] * len(places)
     tab.click("#link")  # at the end of the page
     assert [is_in_sight(tab, place) for place in ("#play", "#notice", "#link")] == [True] * 3
-    plane = shown(Network, choices=FEW, lesson=[ASK], browser={"viewport": {"width": 1280, "height": 720}})
-    assert is_in_sight(plane, "#plane")
+    for _ in range(20):  # nothing that has the focus is behind the controls
+        tab.keyboard.press("Shift+Tab")
+        assert is_in_sight(tab, "label:has(:focus), :focus:not(label *)")
+    for sizes in FEW["hidden"], {"16": [16], "none": []}:
+        options = {"choices": FEW | {"hidden": sizes}, "browser": {"viewport": {"width": 1280, "height": 720}}}
+        tab = shown(Network, lesson=[ASK], **options)
+        assert [is_in_sight(tab, place) for place in ("#plane", "#legend span")] == [True] * 2
+
+
+def test_forced_colours_mark_what_is_chosen_and_paper_is_light(shown):
+    tab = shown(Network, choices=FEW, browser={"color_scheme": "dark", "forced_colors": "active"})
+    chips = "all('.models label, .tools label, .sets button').map(chip => [chip, getComputedStyle(chip).outlineStyle])"
+    marked = "([chip, style]) => [chip.matches('[aria-pressed=true], :has(:checked)'), style === 'solid']"
+    assert {*map(tuple, tab.evaluate(f"{chips}.map({marked})"))} == {(True, True), (False, False)}
+    tab.emulate_media(media="print")
+    until(tab, "colours.paper[0] === 255")
+    assert min(tab.evaluate("[...find('#plane').getContext('2d').getImageData(60, 60, 1, 1).data]")) > 120
 
 
 @pytest.mark.parametrize(("scheme", "size"), [("light", (1280, 800)), ("dark", (390, 844))])
