@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from micrograd import engine, functions, losses, reductions
+from micrograd.core import gradients
 from micrograd.engine import Value
 from micrograd.scalar import innermost
 
-ENGINE = {module.__name__ for module in (engine, functions, reductions, losses)}  # a page recomputes their operations
+ENGINE = {module.__name__ for module in (engine, functions, reductions, losses, gradients)}  # a page repeats them
 LIMIT = 200_000  # Values in a drawing: a picture then takes 5 seconds, a page 12 seconds and 30 megabytes
 SIGNS = {"-": "−", "*": "×", "/": "÷", "**": "^", "neg": "−"}  # easier to read than to type
 POWERS = {"2": "²", "3": "³"}
@@ -44,8 +45,7 @@ class DrawnGraph:
 
     def title(self, i: int) -> str:
         """The operation as a card calls it; "" for a leaf."""
-        op = self.values[i]._op
-        return "" if self.is_leaf(i) else SIGNS.get(op, str(op))
+        return "" if self.is_leaf(i) else SIGNS.get(op := self.values[i]._op, str(op))
 
     def is_inner(self, i: int) -> bool:
         """Whether a single other Value uses this one, and it has no label: then a card may swallow it."""
