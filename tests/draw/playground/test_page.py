@@ -1182,9 +1182,8 @@ def test_what_train_moves_is_in_sight_beside_train_and_so_is_every_notice(shown,
     for _ in range(20):  # nothing that has the focus is behind the controls
         tab.keyboard.press("Shift+Tab")
         assert is_in_sight(tab, "label:has(:focus), :focus:not(label *)")
-    for sizes in FEW["hidden"], {"16": [16], "none": []}:
-        options = {"choices": FEW | {"hidden": sizes}, "browser": {"viewport": {"width": 1280, "height": 720}}}
-        tab = shown(Network, lesson=[ASK], **options)
+    for choices in FEW, FEW | {"hidden": {"16": [16], "none": []}}:
+        tab = shown(Network, lesson=[ASK], choices=choices, browser={"viewport": {"width": 1280, "height": 720}})
         assert [is_in_sight(tab, place) for place in ("#plane", "#legend span")] == [True] * 2
 
 
