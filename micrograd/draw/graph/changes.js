@@ -41,7 +41,7 @@ function dress(item, isActive, isPicked) {
     const [, , , look, kind, of] = slot,
       word = item.words[k],
       words = said(item, slot);
-    const sign = words === "nan" ? "" : words.startsWith("−") ? "minus" : "plus";
+    const sign = ["0", "nan"].includes(words) ? "" : words.startsWith("−") ? "minus" : "plus";
     word.setAttribute("class", look === "weight" || look === "grad" ? `${look} ${sign}`.trim() : look);
     if (word.textContent !== words) word.textContent = words;
     if (words && (kind === "text" || of === 0)) heard.push(kind === "grad" ? `gradient ${words}` : words);
@@ -82,7 +82,7 @@ function connect(view) {
     const { share } = view.items[source],
       sum = xs.reduce((a, b) => a + b, 0);
     share.textContent = (xs.length === 2 ? xs : [sum]).map(plus).join(" ");
-    share.setAttribute("class", `share ${sum < 0 ? "minus" : sum >= 0 ? "plus" : ""}`);
+    share.setAttribute("class", `share ${sum < 0 ? "minus" : sum > 0 ? "plus" : ""}`);
   }
 }
 

@@ -91,14 +91,14 @@ def _items(views: Views) -> Iterable[str]:
 
 
 def written(views: Views, item: Item, slot: Slot) -> tuple[str, str]:
-    """What a card says in a slot, and "plus" or "minus" for the sign of a weight or a gradient, else ""."""
+    """What a card says in a slot, and "plus" or "minus" for the sign of a weight or a gradient; "" for 0."""
     if slot.kind == "text":
         return item.texts[slot.of], ""
     if slot.of < 0:
         return slot.kind, ""
     value = views.graph.values[item.values[slot.of]]
     text = number(value.data if slot.kind == "data" else value.grad, slot.room)
-    sign = "" if text == "nan" else "minus" if text.startswith("−") else "plus"
+    sign = "" if text in ("0", "nan") else "minus" if text.startswith("−") else "plus"
     return text, sign * (slot.look in ("weight", "grad"))
 
 

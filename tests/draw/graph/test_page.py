@@ -550,13 +550,13 @@ def test_where_python_raises_an_error_the_page_says_so_and_shows_no_results(visi
     assert tab.inner_text("#sentence").startswith("These are the gradients that backward() left.")
 
 
-def test_nan_has_the_colour_of_no_sign(visit):
+def test_nan_and_0_have_the_colour_of_no_sign(visit):
     a = Value(0.0, label="a")
     y = a * Value(math.inf, label="b")
     y.backward()
     tab = visit(y, "#step=1000")
     looks = "() => [...document.querySelectorAll('.grad')].map(word => [word.textContent, word.className.baseVal])"
-    assert tab.evaluate(looks) == [["inf", "grad plus"], ["0", "grad plus"], ["1", "grad plus"]]
+    assert tab.evaluate(looks) == [["inf", "grad plus"], ["0", "grad"], ["1", "grad plus"]]
     seek(tab, "a")
     assert tab.inner_text("#its-gradient") == "inf"
     y.grad = a.grad = math.nan
