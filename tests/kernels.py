@@ -11,7 +11,7 @@ from micrograd.compiler.frontend.graph import CallSpec, Ends, Graph, traced
 from micrograd.compiler.frontend.interpret import _inputs, evaluate
 from micrograd.compiler.frontend.operations import OPERATIONS
 from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Skip, Step, Sum, Switch, is_variable, offset, start
-from micrograd.compiler.passes import Program, program
+from micrograd.compiler.passes.pipeline import Program, program
 from micrograd.compiler.targets.c import library_source
 from micrograd.support.trees import flat as flatten
 from micrograd.support.trees import shape_of

@@ -25,7 +25,7 @@ from micrograd.compiler.native.library import check_constants
 from micrograd.compiler.native.toolchain import CompilerError
 from micrograd.compiler.native.update import UpdateKernel
 from micrograd.compiler.options import Backend, Options
-from micrograd.compiler.passes import program
+from micrograd.compiler.passes.pipeline import program
 from micrograd.compiler.session import Training
 from micrograd.compiler.stages import stages
 from micrograd.compiler.targets.python import source

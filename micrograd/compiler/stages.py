@@ -6,8 +6,8 @@ from itertools import chain
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import Slice, Trace
 from micrograd.compiler.ir import INFIX, show
-from micrograd.compiler.passes import program_for_many
 from micrograd.compiler.passes.lower import lower
+from micrograd.compiler.passes.pipeline import program_for_many
 
 
 def stages(graph: Graph) -> dict[str, str]:

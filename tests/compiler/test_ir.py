@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 import micrograd
 from micrograd import Value, dot, logsumexp, take, where
-from micrograd.compiler import passes
 from micrograd.compiler.frontend.graph import Ends
 from micrograd.compiler.ir import Loop, Scatter, refs, span
-from micrograd.compiler.passes import length, program
+from micrograd.compiler.passes import pipeline
 from micrograd.compiler.passes.jam import jam
 from micrograd.compiler.passes.layers import with_layers
+from micrograd.compiler.passes.pipeline import length, program
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
 from micrograd.support.trees import flat as flatten
@@ -24,10 +24,10 @@ from tests.kernels import everything, graph_of, interpreted
 from tests.operations import OPERATIONS
 
 
-@pytest.fixture(params=passes.ORDERS)
+@pytest.fixture(params=pipeline.ORDERS)
 def order(request, monkeypatch):
     """The order of the steps of a kernel."""
-    monkeypatch.setattr(passes, "ORDERS", (request.param,))
+    monkeypatch.setattr(pipeline, "ORDERS", (request.param,))
     return request.param
 
 
@@ -172,7 +172,7 @@ def test_a_long_sequential_program_keeps_the_order_of_its_trace(monkeypatch):
     steps = [differentiated(predators, "grad", n) for n in (20, 40)]
     in_trace_order = lengths()
     assert length(check(steps[0].first, steps[0].example, of=1).kernel) == in_trace_order[0] == in_trace_order[1]
-    monkeypatch.setattr(passes, "SMALL_BLOCKS", 0)
+    monkeypatch.setattr(pipeline, "SMALL_BLOCKS", 0)
     assert max(in_trace_order) < 0.9 * min(lengths())
 
 
@@ -231,9 +231,9 @@ def functions(draw):
 @random_examples(30)
 def test_kernels_of_random_functions_compute_what_the_engine_does(function):
     ws = [Value(0.07 * k - 0.4) for k in range(12)]
-    for order in passes.ORDERS:
+    for order in pipeline.ORDERS:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(passes, "ORDERS", (order,))
+            patch.setattr(pipeline, "ORDERS", (order,))
             check(lambda xs: function(xs, ws), ([0.3 - 0.05 * k for k in range(12)],), ws)
 
 

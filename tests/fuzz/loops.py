@@ -25,9 +25,9 @@ from mpmath import mpf
 
 import micrograd
 from micrograd import Value, scalar
-from micrograd.compiler import CompilerError, passes
+from micrograd.compiler import CompilerError
 from micrograd.compiler.native import library, toolchain
-from micrograd.compiler.passes import lower, roll
+from micrograd.compiler.passes import lower, pipeline, roll
 from tests.helpers import backward
 
 ROUNDS = (4, 4, 5, 6, 7, 9, 17, 1, 2)
@@ -222,7 +222,7 @@ def compiled(program: Program, way: Way) -> list[float]:
         patch.object(roll, "FEWEST_ROUNDS", way.fewest),
         patch.object(toolchain, "FLAGS", flags),
         patch.object(library, "own_code", lambda: repr(way)),  # so that each way builds its own
-        patch.multiple(passes, MANY_CONSTANTS=4, ORDERS=(way.order,)),
+        patch.multiple(pipeline, MANY_CONSTANTS=4, ORDERS=(way.order,)),
         patch.multiple(lower, LINES=LINES, REFERENCES=2 * LINES),
         patch.dict(os.environ, CC=way.compiler),
     ):

@@ -17,7 +17,7 @@ from micrograd.compiler.dtype import DOUBLE, REMEDY, Precision, named
 from micrograd.compiler.frontend.graph import CallSpec, Graph
 from micrograd.compiler.native.toolchain import build
 from micrograd.compiler.options import Options
-from micrograd.compiler.passes import Program, program, program_for_many
+from micrograd.compiler.passes.pipeline import Program, program, program_for_many
 from micrograd.compiler.targets.bytecode import bytecode, interpreter, n_operations
 from micrograd.compiler.targets.c import TILES, library_source
 from micrograd.core.errors import PACKAGE

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.ir import ARRAYS, Assign, Kernel, Loop, Ref, Step, Switch, calls, most_rounds, refs, replace
-from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.dependence import ROW_CALLS, is_of_vectors, is_parallel
 from micrograd.compiler.passes.jam import jam
 from micrograd.compiler.passes.lanes import in_lanes, with_sums
 from micrograd.compiler.passes.layers import with_layers
+from micrograd.compiler.passes.pipeline import Program
 from micrograd.compiler.passes.products import Product, arguments_of, split
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps

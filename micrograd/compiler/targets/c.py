@@ -23,8 +23,8 @@ from typing import Any
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.operations import CONDITIONS
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, calls, general, is_variable, refs
-from micrograd.compiler.passes import Program
 from micrograd.compiler.passes.lower import lower
+from micrograd.compiler.passes.pipeline import Program
 from micrograd.compiler.passes.products import Product, alone, arguments_of
 from micrograd.compiler.targets.c_runtime import CALLS, FOR_DOUBLES, FOR_TILES, PARTS, definitions, refused
 from micrograd.compiler.targets.spelling import Printer, block, filled, spellings

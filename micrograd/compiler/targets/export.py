@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from micrograd.compiler.dtype import DOUBLE, Precision
 from micrograd.compiler.frontend.graph import Graph
-from micrograd.compiler.passes import program
+from micrograd.compiler.passes.pipeline import program
 from micrograd.compiler.targets import c, javascript
 from micrograd.compiler.targets.c_runtime import PARTS, definitions
 from micrograd.compiler.targets.spelling import assignments, block, filled, parts, used

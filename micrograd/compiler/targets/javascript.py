@@ -17,7 +17,7 @@ from micrograd.compiler.frontend.graph import Ends, Graph
 from micrograd.compiler.frontend.operations import COMMUTATIVE
 from micrograd.compiler.frontend.tracer import Symbol
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Sum, is_variable, of_round, refs
-from micrograd.compiler.passes import program
+from micrograd.compiler.passes.pipeline import program
 from micrograd.compiler.passes.storage import allocate
 from micrograd.compiler.passes.sums import in_steps
 from micrograd.compiler.targets.spelling import Printer, parts, signed, spellings

@@ -12,7 +12,7 @@ import micrograd
 from micrograd import Value, losses, scalar, where
 from micrograd.compiler.frontend.graph import traced
 from micrograd.compiler.frontend.tracer import Trace
-from micrograd.compiler.passes import length, program
+from micrograd.compiler.passes.pipeline import length, program
 from tests.helpers import assert_as_engine, assert_close, backward, close, compiled, eager, flat, moons, own
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from micrograd import Value, compile, dot, grad, logsumexp, maximum, minimum, scan, take, where
-from micrograd.compiler import passes
+from micrograd.compiler.passes import pipeline
 from tests.compiler.targets.test_export import run_exported
 from tests.fuzz import scans
 from tests.helpers import assert_as_engine, flat, needs_compiler, own, random_examples
@@ -278,7 +278,7 @@ def test_a_loop_whose_gradient_takes_no_step(backend):
 @each_program
 def test_loops_in_a_program_in_trace_order(program, monkeypatch):
     for name, value in {"MANY_LINES": 0, "SMALL_BLOCKS": math.inf, "length": lambda kernel: 0}.items():
-        monkeypatch.setattr(passes, name, value)
+        monkeypatch.setattr(pipeline, name, value)
     fast, _ = compiled(program, numbers(1), backend="c")
     assert "level blocks" not in fast.stages
 

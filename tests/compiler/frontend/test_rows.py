@@ -14,7 +14,7 @@ import micrograd
 from micrograd import Value, dot, functional, logsumexp, losses, maximum, minimum, scalar, scan, take, where
 from micrograd.compiler.frontend.rows import SHORTEST_SUM
 from micrograd.compiler.frontend.tracer import Trace
-from micrograd.compiler.passes import program
+from micrograd.compiler.passes.pipeline import program
 from tests.helpers import assert_as_engine, eager, grads, half_reading_grad, own
 from tests.kernels import graph_of
 

@@ -9,7 +9,7 @@ import pytest
 
 import micrograd
 from micrograd import Backend, Value, dot, logsumexp, maximum, minimum, take, where
-from micrograd.compiler.passes import program_for_many
+from micrograd.compiler.passes.pipeline import program_for_many
 from micrograd.optim import SGD
 from tests.helpers import assert_as_engine, assert_close, backward, large, lookups, needs_compiler
 from tests.kernels import graph_of

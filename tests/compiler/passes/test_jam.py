@@ -4,8 +4,9 @@ import pytest
 
 from micrograd import compile, losses, nn
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Scatter, Sum, Term
-from micrograd.compiler.passes import jam, program
+from micrograd.compiler.passes import jam
 from micrograd.compiler.passes.jam import can_jam
+from micrograd.compiler.passes.pipeline import program
 from micrograd.compiler.targets.c import library_source
 from tests.helpers import backward, needs_compiler
 from tests.kernels import everything, graph_of

@@ -3,7 +3,7 @@
 import pytest
 
 from micrograd.compiler.ir import Accumulate, Loop, Ref, Scatter, Switch, refs
-from micrograd.compiler.passes import program
+from micrograd.compiler.passes.pipeline import program
 from micrograd.compiler.passes.products import Product, alone, split
 from tests.helpers import assert_close
 from tests.kernels import everything, graph_of, interpreted

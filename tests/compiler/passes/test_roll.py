@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from micrograd import Value
 from micrograd.compiler.ir import Accumulate, Assign, Call, Loop, Ref, Sum, Term, show
-from micrograd.compiler.passes import Program
+from micrograd.compiler.passes.pipeline import Program
 from micrograd.compiler.passes.roll import LONGEST_BODY, MOST_PERIODS, repeats, reroll
 from tests.helpers import random_examples
 from tests.kernels import interpreted

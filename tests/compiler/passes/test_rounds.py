@@ -8,7 +8,7 @@ import micrograd
 from micrograd import dot, functional, scan
 from micrograd import sum as added_up
 from micrograd.compiler.ir import innermost, refs
-from micrograd.compiler.passes import program
+from micrograd.compiler.passes.pipeline import program
 
 
 def squares(w, center, xs):

@@ -6,9 +6,9 @@ import pytest
 
 import micrograd
 from micrograd import Value, dot
-from micrograd.compiler import passes
 from micrograd.compiler.ir import Assign, Loop, Ref, Switch, length, refs, show, span
-from micrograd.compiler.passes import program
+from micrograd.compiler.passes import pipeline
+from micrograd.compiler.passes.pipeline import program
 from micrograd.compiler.passes.sums import in_steps
 from tests.compiler.targets.test_javascript import assert_same_backward
 from tests.helpers import assert_close, backward, eager, flat, needs_compiler
@@ -52,10 +52,10 @@ def of_flat(function):
 
 @pytest.mark.parametrize("function", [cholesky, elimination])
 def test_the_kernel_of_a_triangular_program_is_short(function, monkeypatch):
-    monkeypatch.setattr(passes, "LARGE_BLOCKS", 3)  # as larger matrices have
+    monkeypatch.setattr(pipeline, "LARGE_BLOCKS", 3)  # as larger matrices have
     graph = graph_of(function, (matrix(N),))
     short = program(graph, everything(graph)).kernel
-    monkeypatch.setattr(passes, "ORDERS", ("level", "trace"))
+    monkeypatch.setattr(pipeline, "ORDERS", ("level", "trace"))
     long = program(graph, everything(graph)).kernel
     assert 4 * length(in_steps(short)) < length(in_steps(long))
     assert "in 3+i" in show(short)  # the rows of a triangle
@@ -103,7 +103,7 @@ def test_what_does_not_advance_evenly_is_shown_with_its_tables():
 
 @needs_compiler
 def test_a_loop_stays_a_loop_and_a_result_may_be_given_twice(monkeypatch):
-    monkeypatch.setattr(passes, "ORDERS", ("tables",))
+    monkeypatch.setattr(pipeline, "ORDERS", ("tables",))
 
     def function(xs):
         state, ys = micrograd.scan(lambda s, x: (s * x * x + x, s * x), xs[0], xs)
@@ -115,7 +115,7 @@ def test_a_loop_stays_a_loop_and_a_result_may_be_given_twice(monkeypatch):
 
 @needs_compiler
 def test_what_is_added_after_the_loop_over_examples_is_apart_from_gradients(monkeypatch):
-    monkeypatch.setattr(passes, "ORDERS", ("tables",))
+    monkeypatch.setattr(pipeline, "ORDERS", ("tables",))
     parameters = [Value(0.1 * i) for i in range(8)]
 
     def function(x):

@@ -10,12 +10,12 @@ import pytest
 
 import micrograd
 from micrograd import Value, dot, where
-from micrograd.compiler import passes
 from micrograd.compiler.frontend.graph import Graph
 from micrograd.compiler.frontend.tracer import Trace
 from micrograd.compiler.ir import Assign, Loop, Ref, Sum, Term, refs
-from micrograd.compiler.passes import Program
+from micrograd.compiler.passes import pipeline
 from micrograd.compiler.passes.lower import lower
+from micrograd.compiler.passes.pipeline import Program
 from micrograd.compiler.targets import c
 from tests import helpers
 from tests.helpers import NESTS, assert_as_engine, assert_close, backward, eager, flat, large, lookups, needs_compiler
@@ -42,7 +42,7 @@ def test_a_derivative_that_does_not_exist_is_an_error_in_any_place_of_a_batch_an
 def library_text(fast, kind, tile, **options):
     """The C of a library for tiles of examples, or for one at a time if the tile is 0."""
     graph = fast._first_graph()
-    return c.library_source(passes.program(graph, graph.ends(kind)), tile=tile, **options)
+    return c.library_source(pipeline.program(graph, graph.ends(kind)), tile=tile, **options)
 
 
 @needs_compiler
