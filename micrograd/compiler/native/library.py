@@ -96,7 +96,7 @@ class NativeCode:
             def text() -> str:
                 return library_source(self._program(kind, tile > 0), precision, tile=tile, threads=threads, least=least)
 
-            is_interpreted = can_be_interpreted(graph, precision) and is_soon_over(graph, kind, uses)
+            is_interpreted = precision == DOUBLE and is_soon_over(graph, kind, uses)
             made = interpreted(graph, kind) if is_interpreted else partial(loaded, build(text, key, early=early))
             self._libraries[kind, tile] = made
         found = self._libraries[kind, tile]
@@ -154,11 +154,6 @@ def loaded(wait: Callable[[], ctypes.CDLL]) -> Library:
     """What calls need of a library that is being built."""
     library = wait()
     return Library(RUN(("run", library)), ctypes.c_int64.in_dll(library, "room").value)
-
-
-def can_be_interpreted(graph: Graph, precision: Precision) -> bool:
-    """Whether the interpreter can carry out the program: it computes doubles, and all rounds of a loop."""
-    return precision == DOUBLE and all(loop.over < 0 for loop in graph.trace.loops.values())
 
 
 def is_soon_over(graph: Graph, kind: CallSpec, uses: float) -> bool:

@@ -12,7 +12,8 @@ are written round by round.
 import struct
 from array import array
 from collections.abc import Container, Iterable, Sequence
-from itertools import chain, repeat
+from itertools import chain
+from typing import Any
 
 from micrograd.compiler.frontend.graph import CallSpec, Graph
 from micrograd.compiler.frontend.operations import CONDITIONS
@@ -23,10 +24,7 @@ from micrograd.compiler.targets.spelling import filled, source
 
 TEMPORARIES, PARAMETERS, CONSTANTS, GRADIENTS = (i << 30 for i in range(4))
 """The first place in each array."""
-ON_ROWS = (
-    "END", "ARGUMENT", "SEED", "RESULT", "GATHER", "COPY", "CLEAR", "DOT", "SUM", "MAX", "TAKE", "COMBINE", "ADD",
-    "ADD_AT",
-)  # fmt: skip
+ON_ROWS = "END", "ARGUMENT", "RESULT", "GATHER", "CLEAR", "DOT", "SUM", "MAX", "TAKE", "COMBINE", "ADD_AT"
 ON_NUMBERS = {**dict.fromkeys(("+", "-", "*", "/", "%", "**", *sorted(CONDITIONS)), 2), "neg": 1, "abs": 1, "where": 3}
 ON_NUMBERS |= CALLS
 """Operations on numbers, and how many operands each has."""
@@ -52,18 +50,16 @@ def interpreter() -> str:
 def n_operations(trace: Trace, ends: Iterable[int], given: Container[int] = ()) -> int:
     """About how many operations the interpreter carries out for these lines, in all rounds of all loops."""
     lines = trace.live(ends, given)
-    rounds: list[int] = [
-        trace.loops[line].rounds * n_operations(trace, trace.loops[line].ends, {*trace.operands[line]})
-        for line in lines
-        if line in trace.loops
-    ]
-    return len(lines) + sum(rounds)
+    n = len(lines)
+    for line in filter(trace.loops.__contains__, lines):
+        n += trace.loops[line].rounds * n_operations(trace, trace.loops[line].ends, trace.operands[line])
+    return n
 
 
 def bytecode(graph: Graph, kind: CallSpec) -> tuple[bytes, int]:
     """The program of a call of this kind, as the interpreter reads it, and how many temporaries it needs."""
     writer, ends = _Writer(graph), graph.ends(kind)
-    writer.write(ends.lines)
+    writer.write(graph.trace.live(ends.lines))
     for place, line in ends.added:
         writer.add(GRADIENTS, place, line)
     for i, line in enumerate(ends.returned):
@@ -74,38 +70,20 @@ def bytecode(graph: Graph, kind: CallSpec) -> tuple[bytes, int]:
     return head + constants.tobytes() + array("I", writer.words).tobytes(), writer.n
 
 
-class _Places(dict[int, int]):
-    """Where the numbers of lines are, and the rounds of each loop. A round of a loop finds those `outside`, too; in a
-    backward loop, also those of the same round `before`, going forward.
+class _Writer:
+    """The words so far, how many temporaries there are (the first is the seed), and where the numbers of lines are.
+
+    What a round of a loop adds to these `places` goes to `places[line, i]` at its end, by the line of the loop: a
+    backward loop finds there what the same round has computed, going forward.
     """
 
-    def __init__(self, outside: "_Places | None" = None, before: "_Places | None" = None) -> None:
-        super().__init__(before or {})
-        self.outside = outside
-        self.rounds: dict[int, list[_Places]] = {}
-        for each in (outside, before):
-            self.rounds |= each.rounds if each is not None else {}
-
-    def __contains__(self, line: object) -> bool:
-        return super().__contains__(line) or (self.outside is not None and line in self.outside)
-
-    def __missing__(self, line: int) -> int:
-        if self.outside is None:
-            raise KeyError(line)
-        return self.outside[line]
-
-
-class _Writer:
-    """The words so far, where the numbers of lines are, and how many temporaries there are."""
-
     def __init__(self, graph: Graph) -> None:
-        self.trace, self.words, self.n, self.places = graph.trace, list[int](), 0, _Places()
+        self.trace, self.words, self.n = graph.trace, list[int](), 1
+        starts = self.starts = {"seed": TEMPORARIES, "x": TEMPORARIES + 1, "p": PARAMETERS}
         for k, (size, is_shared) in enumerate(zip(graph.sizes, graph.shared, strict=True)):
             self.put("ARGUMENT", self.room(size), k, size, is_shared)
-        self.put("SEED", seed := self.room())
-        self.starts = {"p": PARAMETERS, "x": TEMPORARIES, "seed": seed}
-        leaves = [(line, leaf) for line, leaf in self.trace.leaves.items() if leaf[0] in self.starts]
-        self.places.update((line, self.starts[name] + i) for line, (name, i) in leaves)
+        leaves = self.trace.leaves.items()
+        self.places: dict[Any, Any] = {line: starts[name] + i for line, (name, i) in leaves if name in starts}
         self.places.update((line, CONSTANTS + i) for i, line in enumerate(self.trace.constants))
 
     def put(self, op: str, *words: int) -> None:
@@ -117,12 +95,11 @@ class _Writer:
         self.n += n
         return self.n - n
 
-    def write(self, ends: Iterable[int], given: Container[int] = ()) -> None:
-        """Write the operations that these lines need. Most rows need none until something reads them."""
-        trace, places, words = self.trace, self.places, self.words
-        ops, operands = trace.ops, trace.operands
-        for line in trace.live(ends, given):
-            op, of = ops[line], operands[line]
+    def write(self, lines: Iterable[int]) -> None:
+        """Write the operations of these lines. Most rows need none until something reads them."""
+        trace, places = self.trace, self.places
+        for line in lines:
+            op, of = trace.ops[line], trace.operands[line]
             if op == "item":
                 places[line] = self.row(of[0]) + trace.items[line]
             elif op in ROWS:
@@ -131,22 +108,20 @@ class _Writer:
                 places[line] = self.loop(line)
             elif line in trace.maps:
                 places[line] = self.elementwise(op, of, trace.maps[line])
-            elif op == "dot":
-                a, b = self.row(of[1]), self.row(of[2])
-                places[line] = to = self.room()
-                self.put("DOT", to, places[of[0]], a, b, trace.size(of[1]))
-            elif op in ("sum", "max"):
-                row = self.row(of[0])
-                places[line] = to = self.room()
-                self.put(op.upper(), to, row, trace.size(of[0]))
-            elif op in ("take", "take_at"):
-                row, n = (self.stack(of[1:]), len(of) - 1) if op == "take" else (self.row(of[1]), trace.size(of[1]))
-                places[line] = to = self.room()
-                self.put("TAKE", to, places[of[0]], row, n)
             else:
-                places[line] = to = self.n
-                words += (CODES[op], to, *map(places.__getitem__, of))
-                self.n = to + 1
+                places[line] = to = self.room()
+                match op:
+                    case "dot":
+                        a, b = map(self.row, of[1:])
+                        self.put("DOT", to, places[of[0]], a, b, trace.size(of[1]))
+                    case "sum" | "max":
+                        self.put(op.upper(), to, self.row(of[0]), trace.size(of[0]))
+                    case "take":
+                        self.put("TAKE", to, places[of[0]], self.numbers(of[1:]), len(of) - 1)
+                    case "take_at":
+                        self.put("TAKE", to, places[of[0]], self.row(of[1]), trace.size(of[1]))
+                    case _:
+                        self.words += (CODES[op], to, *map(places.__getitem__, of))
 
     def elementwise(self, op: str, of: Sequence[int], n: int) -> int:
         """Write an operation on each number of some rows, or on a number, and return where the results begin."""
@@ -161,28 +136,27 @@ class _Writer:
         trace, places = self.trace, self.places
         if line not in places:
             if trace.ops[line] == "slice":
-                name, base, step, n = trace.slices[line]
-                if step == 1:
-                    places[line] = self.starts[name] + base
-                else:
-                    places[line] = to = self.room(n)
-                    self.put("COPY", to, self.starts[name] + base, step, n)
+                start = self.starts[trace.slices[line].array]
+                places[line] = self.neighbours([start + i for i in trace.slices[line].indices])
             elif trace.ops[line] == "stack":
-                places[line] = self.stack(trace.operands[line])
+                places[line] = self.numbers(trace.operands[line])
             else:
                 n = trace.size(line)
                 places[line] = to = self.room(n)
                 self.put("CLEAR", to, n)
                 self.combine(to, 1, line)
-        return places[line]
+        return int(places[line])
 
-    def stack(self, lines: Sequence[int]) -> int:
-        """Where these numbers are neighbours, perhaps after they were copied."""
-        found = [*map(self.places.__getitem__, lines)]
-        if found == [*range(found[0], found[0] + len(found))]:
-            return found[0]
-        to = self.room(len(found))
-        self.put("GATHER", to, len(found), *found)
+    def numbers(self, lines: Iterable[int]) -> int:
+        """Where the numbers of these lines are neighbours."""
+        return self.neighbours([*map(self.places.__getitem__, lines)])
+
+    def neighbours(self, found: Sequence[int]) -> int:
+        """Where the numbers at these places are neighbours: there, or where they are copied to."""
+        to, n = found[0], len(found)
+        if found != [*range(to, to + n)]:
+            to = self.room(n)
+            self.put("GATHER", to, n, *found)
         return to
 
     def combine(self, to: int, step: int, line: int) -> None:
@@ -201,29 +175,31 @@ class _Writer:
         else:
             start = self.row(line) if self.trace.size(line) else self.places[line]
             for i in range(to.size):
-                self.put("ADD", place + i * to.step, start + i)
+                self.put("+", place + i * to.step, place + i * to.step, start + i)
 
     def loop(self, line: int) -> int:
         """Write all rounds of a loop, and return where its row begins."""
-        loop, outside, n = self.trace.loops[line], self.places, len(self.trace.loops[line].state)
+        loop, places, lines = self.trace.loops[line], self.places, list[int]()
+        n = len(loop.state)
         rows = [*map(self.row, self.trace.operands[line][: (n > 0) + len(loop.xs)])]
         state: Sequence[int] = range(rows[0], rows.pop(0) + n) if n else ()
         to = self.room(loop.size)
         self.put("CLEAR", to, loop.size)
-        forward = outside.rounds[loop.forward] if loop.is_backward else repeat(None, loop.rounds)
-        rounds = outside.rounds[line] = [_Places(outside, before) for before in forward]
         for i in range(loop.rounds)[:: -1 if loop.is_backward else 1]:
-            self.places = rounds[i]
-            self.places.update(zip(loop.state, state, strict=True))
-            self.places.update((x, row + i) for x, row in zip(loop.xs, rows, strict=True))
-            self.write(loop.ends, self.places)
+            outside = len(places)
+            if loop.is_backward:
+                places.update(places[loop.forward, i])
+            places.update(zip(loop.state, state, strict=True))
+            places.update((x, row + i) for x, row in zip(loop.xs, rows, strict=True))
+            lines = lines or self.trace.live(loop.ends, places)
+            self.write(lines)
             for place, each in loop.sums:
                 self.add(to + n, place, each)
-            state = [self.places[each] for each in loop.following]
+            state = [places[each] for each in loop.following]
             if loop.outputs:
-                outputs = [self.places[each] for each in loop.outputs]
+                outputs = [places[each] for each in loop.outputs]
                 self.put("GATHER", to + loop.of_output(0)[i], len(outputs), *outputs)
-        self.places = outside
+            places[line, i] = dict([places.popitem() for _ in range(len(places) - outside)])
         if state:
             self.put("GATHER", to, n, *state)
         return to

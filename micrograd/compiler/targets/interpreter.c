@@ -51,10 +51,6 @@ static void compute(const call *given, int64_t example, const uint32_t *at, real
             memcpy(AT(1), numbers_of(given->x + at[2], at[4] ? 0 : example, at[3]), sizeof(real) * at[3]);
             at += 5;
             break;
-        case SEED:
-            NUMBER(1) = given->seed;
-            at += 2;
-            break;
         case RESULT:
             y[at[1]] = at[3] ? 0 + NUMBER(2) : NUMBER(2); /* no gradient is -0.0 */
             at += 4;
@@ -63,11 +59,6 @@ static void compute(const call *given, int64_t example, const uint32_t *at, real
             for (uint32_t i = 0; i < at[2]; i++)
                 AT(1)[i] = NUMBER(3 + i);
             at += 3 + at[2];
-            break;
-        case COPY:
-            for (uint32_t i = 0; i < at[4]; i++)
-                AT(1)[i] = AT(2)[i * at[3]];
-            at += 5;
             break;
         case DOT:
             NUMBER(1) = dot(NUMBER(2), AT(3), AT(4), at[5]);
@@ -93,10 +84,6 @@ static void compute(const call *given, int64_t example, const uint32_t *at, real
             combine(AT(1), at[2], at[3], at[4], at + 5, arrays);
             at += 5 + 2 * at[4];
             break;
-        case ADD:
-            NUMBER(1) += NUMBER(2);
-            at += 3;
-            break;
         case ADD_AT:
             add_at(AT(1), at[2], at[3], NUMBER(4), NUMBER(5));
             at += 6;
@@ -114,6 +101,7 @@ int run(call *c)
     M failed = 0;
     if (c->sets && c->g)
         memset(c->g, 0, sizeof(real) * of->n_parameters);
+    *arrays[0] = c->seed;
     c->sum = -0.0;
     for (int64_t i = 0; i < c->n; i++) {
         real *y = c->y + i * of->n_results;
