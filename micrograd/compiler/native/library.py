@@ -161,8 +161,8 @@ def is_soon_over(graph: Graph, kind: CallSpec, uses: float) -> bool:
     trace, n = graph.trace, len(graph.trace.ops) - len(graph.trace.leaves)
     if uses == math.inf or n < SHORT:
         return False
-    work = n_operations(trace, graph.ends(kind).lines) + graph.n_operands[kind != "forward"] // A_ROW
-    return uses * work <= A_LINE * n + A_LIBRARY
+    in_rows = graph.n_operands[kind != "forward"] // A_ROW
+    return uses * (n + in_rows + sum(n_operations(trace, loop) for loop in trace.loops)) <= A_LINE * n + A_LIBRARY
 
 
 def interpreted(graph: Graph, kind: CallSpec) -> Callable[[], Library]:

@@ -11,7 +11,7 @@ are written round by round.
 
 import struct
 from array import array
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -47,13 +47,11 @@ def interpreter() -> str:
     return filled("\n".join([*around, text]), INTEGER="int64_t", SUFFIX="", DIGITS=52)
 
 
-def n_operations(trace: Trace, ends: Iterable[int], given: Container[int] = ()) -> int:
-    """About how many operations the interpreter carries out for these lines, in all rounds of all loops."""
-    lines = trace.live(ends, given)
-    n = len(lines)
-    for line in filter(trace.loops.__contains__, lines):
-        n += trace.loops[line].rounds * n_operations(trace, trace.loops[line].ends, trace.operands[line])
-    return n
+def n_operations(trace: Trace, loop: int) -> int:
+    """About how many operations the interpreter carries out in all rounds of a loop, with those of loops in it."""
+    rounds: int = trace.loops[loop].rounds
+    lines = trace.live(trace.loops[loop].ends, trace.operands[loop])
+    return rounds * (len(lines) + sum([n_operations(trace, line) for line in lines if line in trace.loops]))
 
 
 def bytecode(graph: Graph, kind: CallSpec) -> tuple[bytes, int]:
