@@ -159,7 +159,8 @@ def loaded(wait: Callable[[], ctypes.CDLL]) -> Library:
 def is_soon_over(graph: Graph, kind: CallSpec, uses: float) -> bool:
     """Whether so many uses take the interpreter less time than the compiler would take."""
     trace, n = graph.trace, len(graph.trace.ops) - len(graph.trace.leaves)
-    if uses == math.inf or n < SHORT:
+    may_end = any(loop.over >= 0 for loop in trace.loops.values())  # after its end, a step may fail
+    if uses == math.inf or n < SHORT or may_end:
         return False
     in_rows = graph.n_operands[kind != "forward"] // A_ROW
     return uses * (n + in_rows + sum(n_operations(trace, loop) for loop in trace.loops)) <= A_LINE * n + A_LIBRARY

@@ -66,7 +66,7 @@ def test_a_library_in_the_cache_needs_no_passes_unless_the_trace_or_this_package
 @pytest.mark.parametrize(
     ("epochs", "inputs", "rounds", "is_interpreted"),
     [(3, 1, 0, False), (400, 4, 0, True), (1000, 4, 0, False), (3, 400, 0, True), (400, 400, 0, False),
-     (3, 4, 500, True), (400, 4, 500, False)],
+     (3, 4, 500, True), (400, 4, 500, False), (3, 4, -500, False)],
 )  # fmt: skip
 def test_what_fit_computes_few_times_is_interpreted(epochs, inputs, rounds, is_interpreted, built, monkeypatch):
     """But not a short program, nor one with long rows or many rounds unless it is needed less often."""
@@ -75,7 +75,8 @@ def test_what_fit_computes_few_times_is_interpreted(epochs, inputs, rounds, is_i
     xs = [[i / 100] * inputs for i in range(50)]
 
     def loss(y, target):
-        return scan(lambda y, _: ((y * y).sin(), None), y, length=rounds)[0] - target if rounds else (y - target) ** 2
+        until = (lambda y: y > 2.0) if rounds < 0 else None  # the interpreter would go on after the end
+        return scan(lambda y, _: ((y * y).sin(), None), y, length=abs(rounds), until=until)[0] - target
 
     optimizer = SGD(model.parameters(), 0.0)
     fit(model, loss, xs, [1.0] * 50, epochs=epochs, optimizer=optimizer, backend="c", progress=False)
