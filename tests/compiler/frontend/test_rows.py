@@ -258,7 +258,7 @@ LIKE_THE_ENGINE: dict[str, Any] = {
     "rows within a derivative": lambda x, ws: functional.grad(lambda y: dot(ws[:3], [y * y, x[1], y]) * y)(x[0]),
     "a discarded sum": lambda x, ws: plus_products(x, where(True, 0.5, plus_products(x, 0.0, ws[:4])), ws[:4]),
     "the largest, alone": lambda x, ws: maximum(*ws) * x[0] + ws[0] * ws[0],
-    "the largest in a sum": lambda x, ws: maximum(*ws) + micrograd.sum(ws),
+    "the largest in a sum": lambda x, ws: maximum(*ws) + micrograd.sum(ws) + maximum(Value(9.0), *ws[1:]),
     "the largest and a dot": lambda x, ws: dot(ws[:4], x) - maximum(*ws[:4]),
     "a smooth maximum": lambda x, ws: logsumexp([w - maximum(*ws) for w in ws]) + logsumexp(ws),
     "the largest and the least": lambda x, ws: maximum(*ws) - minimum(*ws),
