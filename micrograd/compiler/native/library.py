@@ -49,11 +49,10 @@ class CallArguments(ctypes.Structure):
     _fields_ = (
         *((name, POINTER) for name in ("p", "x", "at")),
         ("seed", ctypes.c_double),
-        *((name, POINTER) for name in ("g", "y", "work")),
+        *((name, POINTER) for name in ("g", "y", "work", "program")),
         ("n", ctypes.c_int64),
         ("sum", ctypes.c_double),
         ("sets", ctypes.c_int64),
-        ("program", POINTER),
     )
 
 
@@ -169,7 +168,7 @@ def is_soon_over(graph: Graph, kind: CallSpec, uses: float) -> bool:
 def interpreted(graph: Graph, kind: CallSpec) -> Callable[[], Library]:
     """A function that returns the interpreter with the program for a kind of call."""
     wait, (program, n) = _interpreter(), bytecode(graph, kind)
-    return lambda: Library(RUN(("run", wait())), n * ctypes.sizeof(ctypes.c_double), bytearray(program))
+    return lambda: Library(RUN(("run", wait())), n * ctypes.sizeof(ctypes.c_double), program)
 
 
 @cache
@@ -192,11 +191,10 @@ class NativeCall:
         self._in_place: Any = ()  # the parameters, if C reads them where they are: a buffer, or () if there are none
         self._fill: Any = None  # otherwise, it packs them into the call's own buffer, and `_in_place` is None
         g = None if gradients is None else address(gradients) or address(results)  # NULL if it is empty
+        program = library.program and address(library.program)
         self._arguments = CallArguments(
-            None, ctypes.addressof(packed.pointers), None, seed, g, address(results), address(work), packed.n
+            None, ctypes.addressof(packed.pointers), None, seed, g, address(results), address(work), program, packed.n
         )
-        if library.program:
-            self._arguments.program = address(library.program)
         self._go: Callable[[], int] = partial(library.run, ctypes.addressof(self._arguments))
 
     @property

@@ -9,14 +9,13 @@ have. A place is a number in an array, and its two highest bits say in which. Th
 are written round by round.
 """
 
-import struct
 from array import array
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
 from micrograd.compiler.frontend.graph import CallSpec, Graph
-from micrograd.compiler.frontend.operations import CONDITIONS
+from micrograd.compiler.frontend.operations import OPERATORS
 from micrograd.compiler.frontend.tracer import ROWS, Slice, Trace
 from micrograd.compiler.targets.c import templates
 from micrograd.compiler.targets.c_runtime import CALLS, FOR_DOUBLES, PARTS, definitions
@@ -25,8 +24,7 @@ from micrograd.compiler.targets.spelling import filled, source
 TEMPORARIES, PARAMETERS, CONSTANTS, GRADIENTS = (i << 30 for i in range(4))
 """The first place in each array."""
 ON_ROWS = "END", "ARGUMENT", "RESULT", "GATHER", "CLEAR", "DOT", "SUM", "MAX", "TAKE", "COMBINE", "ADD_AT"
-ON_NUMBERS = {**dict.fromkeys(("+", "-", "*", "/", "%", "**", *sorted(CONDITIONS)), 2), "neg": 1, "abs": 1, "where": 3}
-ON_NUMBERS |= CALLS
+ON_NUMBERS = dict.fromkeys(OPERATORS, 2) | {"neg": 1, "abs": 1, "where": 3} | CALLS
 """Operations on numbers, and how many operands each has."""
 CODES = {op: code for code, op in enumerate((*ON_ROWS, *ON_NUMBERS))}
 
@@ -54,7 +52,7 @@ def n_operations(trace: Trace, loop: int) -> int:
     return rounds * (len(lines) + sum([n_operations(trace, line) for line in lines if line in trace.loops]))
 
 
-def bytecode(graph: Graph, kind: CallSpec) -> tuple[bytes, int]:
+def bytecode(graph: Graph, kind: CallSpec) -> tuple[bytearray, int]:
     """The program of a call of this kind, as the interpreter reads it, and how many temporaries it needs."""
     writer, ends = _Writer(graph), graph.ends(kind)
     writer.write(graph.trace.live(ends.lines))
@@ -63,9 +61,9 @@ def bytecode(graph: Graph, kind: CallSpec) -> tuple[bytes, int]:
     for i, line in enumerate(ends.returned):
         writer.put("RESULT", i, writer.places[line], i >= len(graph.outputs))
     writer.put("END")
-    constants = array("d", graph.trace.constants.values())
-    head = struct.pack("=4q", len(constants), graph.n_parameters, len(ends.returned), graph.trace.ieee)
-    return head + constants.tobytes() + array("I", writer.words).tobytes(), writer.n
+    constants, words = array("d", graph.trace.constants.values()), array("I", writer.words)
+    head = array("q", [len(constants), graph.n_parameters, len(ends.returned), graph.trace.ieee])
+    return bytearray().join([head, constants, words]), writer.n
 
 
 class _Writer:

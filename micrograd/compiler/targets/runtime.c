@@ -377,10 +377,10 @@ typedef struct {
     const int64_t *at;  /* the examples to compute; NULL for the first n */
     double seed;
     real *g, *y, *work; /* the parameters' gradients; the results of each example; room for temporaries */
+    const void *program; /* what the interpreter carries out */
     int64_t n;
     double sum;         /* receives the sum of the results, from left to right, if there are gradients */
     int64_t sets;       /* whether parameters' gradients are set, whatever they were, instead of added to; then n > 0 */
-    const void *program; /* what the interpreter carries out */
 } call;
 
 static inline const real *numbers_of(const column *x, int64_t example, int64_t size)
