@@ -89,26 +89,24 @@ class NativeCode:
         # In the last tile, lanes may share an example, and the seed of its gradient.
         tile = tile_size(n, precision.lanes) if kind != "backward" or graph.scales_with_seed else 0
         if (kind, tile) not in self._libraries:
-            key = repr((own_code(), graph, kind, tile, precision, threads, least))
-
-            @gc_paused()
-            def text() -> str:
-                return library_source(self._program(kind, tile > 0), precision, tile=tile, threads=threads, least=least)
-
-            is_interpreted = precision == DOUBLE and is_soon_over(graph, kind, uses)
-            made = interpreted(graph, kind) if is_interpreted else partial(loaded, build(text, key, early=early))
-            self._libraries[kind, tile] = made
+            if precision == DOUBLE and is_soon_over(graph, kind, uses):
+                self._libraries[kind, tile] = interpreted(graph, kind)
+            else:
+                text = partial(self._text, kind, tile=tile, threads=threads, least=least)
+                key = repr((own_code(), graph, kind, tile, precision, threads, least))
+                self._libraries[kind, tile] = partial(loaded, build(text, key, early=early))
         found = self._libraries[kind, tile]
         if not (early or isinstance(found, Library)):  # of what was found: another thread may have loaded it since
             found = self._libraries[kind, tile] = found()
         return found
 
-    def _program(self, kind: CallSpec, for_many: bool) -> Program:
-        """The program, shared by libraries that differ in tile size: its passes take longer than printing it."""
-        if (kind, for_many) not in self._programs:
-            graph, ends = self.graph, self.graph.ends(kind)
-            self._programs[kind, for_many] = (program_for_many if for_many else program)(graph, ends)
-        return self._programs[kind, for_many]
+    @gc_paused()
+    def _text(self, kind: CallSpec, tile: int, **options: int) -> str:
+        """A library in C. Those that differ in tile size share a program: its passes take longer than printing it."""
+        key = kind, tile > 0
+        if key not in self._programs:
+            self._programs[key] = (program_for_many if tile else program)(self.graph, self.graph.ends(kind))
+        return library_source(self._programs[key], self.precision, tile=tile, **options)
 
     def _least(self, kind: CallSpec) -> int:
         """How many examples keep a thread busy for long enough."""

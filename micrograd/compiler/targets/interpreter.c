@@ -101,7 +101,7 @@ int run(call *c)
     M failed = 0;
     if (c->sets && c->g)
         memset(c->g, 0, sizeof(real) * of->n_parameters);
-    *arrays[0] = c->seed;
+    *c->work = c->seed;
     c->sum = -0.0;
     for (int64_t i = 0; i < c->n; i++) {
         real *y = c->y + i * of->n_results;
