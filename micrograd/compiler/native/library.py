@@ -32,6 +32,7 @@ A_LINE, A_LIBRARY = 10_000, 10_000_000
 what a library takes besides, however short.
 """
 A_ROW = 16  # operands in rows that take the interpreter as long as an operation
+WRITING = 300  # operations that take it as long as writing one takes: a loop of 5,000 rounds is compiled sooner
 SHORT = 100  # lines, which take no longer to compile than the interpreter does, the first time
 
 POINTER = ctypes.c_void_p
@@ -159,8 +160,8 @@ def is_soon_over(graph: Graph, kind: CallSpec, uses: float) -> bool:
     may_end = any(loop.over >= 0 for loop in trace.loops.values())  # after its end, a step may fail
     if uses == math.inf or n < SHORT or may_end:
         return False
-    in_rows = graph.n_operands[kind != "forward"] // A_ROW
-    return uses * (n + in_rows + sum(n_operations(trace, loop) for loop in trace.loops)) <= A_LINE * n + A_LIBRARY
+    work = n + graph.n_operands[kind != "forward"] // A_ROW + sum(n_operations(trace, loop) for loop in trace.loops)
+    return (uses + WRITING) * work <= A_LINE * n + A_LIBRARY
 
 
 def interpreted(graph: Graph, kind: CallSpec) -> Callable[[], Library]:
