@@ -96,28 +96,25 @@ class _Writer:
         trace, places = self.trace, self.places
         for line in lines:
             op, of = trace.ops[line], trace.operands[line]
-            if op == "item":
-                places[line] = self.row(of[0]) + trace.items[line]
-            elif op in ROWS:
-                continue
-            elif line in trace.loops:
+            if line in trace.loops:
                 places[line] = self.loop(line)
             elif line in trace.maps:
                 places[line] = self.elementwise(op, of, trace.maps[line])
-            else:
+            elif op == "item":
+                places[line] = self.row(of[0]) + trace.items[line]
+            elif op not in ROWS:
                 places[line] = to = self.room()
-                match op:
-                    case "dot":
-                        a, b = map(self.row, of[1:])
-                        self.put("DOT", to, places[of[0]], a, b, trace.size(of[1]))
-                    case "sum" | "max":
-                        self.put(op.upper(), to, self.row(of[0]), trace.size(of[0]))
-                    case "take":
-                        self.put("TAKE", to, places[of[0]], self.numbers(of[1:]), len(of) - 1)
-                    case "take_at":
-                        self.put("TAKE", to, places[of[0]], self.row(of[1]), trace.size(of[1]))
-                    case _:
-                        self.words += (CODES[op], to, *map(places.__getitem__, of))
+                if op == "dot":
+                    a, b = map(self.row, of[1:])
+                    self.put("DOT", to, places[of[0]], a, b, trace.size(of[1]))
+                elif op in ("sum", "max"):
+                    self.put(op.upper(), to, self.row(of[0]), trace.size(of[0]))
+                elif op == "take":
+                    self.put("TAKE", to, places[of[0]], self.numbers(of[1:]), len(of) - 1)
+                elif op == "take_at":
+                    self.put("TAKE", to, places[of[0]], self.row(of[1]), trace.size(of[1]))
+                else:
+                    self.words += (CODES[op], to, *map(places.__getitem__, of))
 
     def elementwise(self, op: str, of: Sequence[int], n: int) -> int:
         """Write an operation on each number of some rows, or on a number, and return where the results begin."""
