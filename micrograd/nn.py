@@ -197,7 +197,7 @@ class MLP(Module):
         return outputs  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
-        if not all(isinstance(layer, Layer) for layer in self.layers):  # something was put between them
+        if not all(isinstance(layer, Layer) for layer in self.layers):  # other modules were inserted
             return super().__repr__()
         layers = "".join(f" -> {len(layer.neurons)} {_name(layer.neurons[0].activation)}" for layer in self.layers)
         return f"MLP({len(self.layers[0].neurons[0].w)}{layers}, {counted(len([*self.parameters()]), 'parameter')})"

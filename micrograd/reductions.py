@@ -188,14 +188,14 @@ def take(values: Sequence[Any], index: Any) -> Any:
     number from 0, or a float or a Value that equals one; it is discrete, so it gets no gradient. Only the chosen value
     is differentiated; in compiled code all are, the others times 0, as in `where`.
 
-    Raises ValueError if the index is out of range or there are no values, TypeError for values without positions.
+    Raises ValueError if the index is out of range or there are no values, TypeError if they are not a sequence.
     """
     values = values if type(values) is list else by_position("values", values)
     if len(values) == 0:
         raise ValueError("take() needs at least one value to choose from")
     index = scalar.as_index(index, len(values))
     if (active_levels or scalar.REGISTERED) and type(index) is int and scalar.is_number(values[index]):
-        values = promote(*values)  # the number becomes a constant of the level and the kind of the others
+        values = promote(*values)  # the number becomes a constant of the others' level and kind
     return _take({i: values[i] for i in candidate_indices(index, len(values))}, index)
 
 

@@ -187,8 +187,8 @@ def is_number(x: Any) -> bool:
     return isinstance(x, (float, int, Real)) or registered(x) is not None or isinstance(unwrap_numpy(x), Real)
 
 
-def alike(number: Any, x: Any) -> Any:
-    """The number, of the registered kind of x if they mix: so log(2) has all digits in the derivative of 2 ** v."""
+def as_kind_of(number: Any, x: Any) -> Any:
+    """The number, converted to x's registered kind if they mix: log(2) in the gradient of 2 ** v has all digits."""
     if registered(x := innermost(x)) is not None and registered(number) is None and is_number(number):
         with suppress(TypeError):
             return zero(x) + number
@@ -199,7 +199,7 @@ def option(number: Any, x: Any) -> Any:
     """An option to compute with beside `x`: where its kind refuses floats, the number that a float is written as."""
     if not REGISTERED or type(number) is not float or registered(x := innermost(x)) is None:
         return number
-    found = alike(number, x)
+    found = as_kind_of(number, x)
     return type(x)(repr(number)) if found is number else found
 
 

@@ -90,16 +90,16 @@ def optimized(monkeypatch):
 
 @pytest.fixture
 def no_warnings(monkeypatch):
-    """A warning of gcc is an error. (clang warns of functions that a library leaves unused.)"""
+    """Make gcc's warnings errors, but not clang's, which include unused functions."""
     if "clang" not in toolchain.require_compiler().version:
         monkeypatch.setattr(toolchain, "FLAGS", [*toolchain.FLAGS, "-Wall", "-Wextra", "-Werror"])
 
 
 @pytest.fixture(params=["python", *[pytest.param(each, marks=needs_compiler) for each in ("c", "interpreter")]])
 def backend(request, monkeypatch):
-    """What a function is compiled to; with "c", an interpreter may carry out the program, or always does."""
+    """What a function is compiled to: Python, C, or C with every program in double precision interpreted."""
     if request.param == "interpreter":
-        monkeypatch.setattr(library, "is_soon_over", lambda *_: True)
+        monkeypatch.setattr(library, "should_interpret", lambda *_: True)
     return request.param.replace("interpreter", "c")
 
 

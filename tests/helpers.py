@@ -64,7 +64,7 @@ def ctrl_c_at_each_moment(*modules):
     """Blocks that Ctrl-C interrupts, each a moment later than the last, until it comes too late.
 
     Python looks for Ctrl-C at these moments: when a function of these modules begins, and when a function in C that it
-    called returns, except `__enter__`. (3.14 looks then, too, and keeps the lock of a `with`.)
+    called returns, unless that is `__enter__`: interrupted there, Python 3.14 never releases the lock of a `with`.
     """
     for moment in itertools.count():
         left = moment

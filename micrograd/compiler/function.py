@@ -188,7 +188,7 @@ class Function:
     ) -> Buckets:
         """Examples of one or several shapes, with the code for calls of this kind on batches of this size, or on all.
 
-        For only a few `epochs`, an interpreter may carry out the code.
+        If there are only a few `epochs`, an interpreter may carry out the code.
         """
         examples = bucket_by_shape(batches, self.precision, self._axes)
         for packed in examples.batches:

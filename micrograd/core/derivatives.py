@@ -20,7 +20,7 @@ from micrograd import scalar
 from micrograd.core import errors
 from micrograd.core.errors import raise_with_context
 from micrograd.core.gradients import Order, closure_error
-from micrograd.core.levels import active_levels, has_number, normalize_leaves
+from micrograd.core.levels import active_levels, has_valid_grad, normalize_leaves
 from micrograd.engine import Value
 from micrograd.support.arrays import PLAIN, array_of
 from micrograd.support.collector import gc_paused
@@ -210,7 +210,7 @@ class Sweeps:
         is_plain = type(node.data) in PLAIN
         partials = []
         for operand in operands:
-            if type(operand.grad) not in PLAIN and not has_number(operand):
+            if type(operand.grad) not in PLAIN and not has_valid_grad(operand):
                 raise closure_error(operand, [node])
             partial = operand.grad
             is_number = type(partial) in PLAIN

@@ -8,7 +8,7 @@ from typing import Any
 
 from micrograd import scalar
 from micrograd.core.errors import expression, raise_with_context
-from micrograd.core.levels import GRADIENT_LOCK, HasLevel, check_active, has_number, normalize_leaves
+from micrograd.core.levels import GRADIENT_LOCK, HasLevel, check_active, has_valid_grad, normalize_leaves
 
 Order = tuple[list[Any], list[Any]]
 """The nodes that a Value was computed from, each after its operands, with itself as the last; and the leaves."""
@@ -26,16 +26,16 @@ def nothing(grad: Any) -> None:
 
 
 def closure_error(operand: Any, nodes: list[Any]) -> TypeError:
-    """The error for an operand whose gradient is no number; it names the first of the nodes that, alone, gives none."""
+    """The error for a gradient that is not a number: it names the first node whose closure, called alone, gives one."""
     kind = type(operand.grad).__name__
     for node in nodes:
         for each in node._prev:
             each.grad = scalar.zero(each.data)
         node._backward(scalar.zero(node.data) + 1)
-        if not all(map(has_number, node._prev)):
+        if not all(map(has_valid_grad, node._prev)):
             break
-    came = f"the _backward of {expression(node)} gives a gradient of type {kind}"
-    return TypeError(f"{came}, not a number: compute with x.data, as in `x.grad += grad * x.data`")
+    problem = f"the _backward of {expression(node)} gives a gradient of type {kind}"
+    return TypeError(f"{problem}, not a number: compute with x.data, as in `x.grad += grad * x.data`")
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def backward_pass(root: Any, order: Order | None = None) -> Iterator[Iterator[An
                 node.grad = zero
             yield nodes
             for leaf, earlier in zip(leaves, before, strict=True):
-                if type(leaf.grad) is not float and not has_number(leaf):
+                if type(leaf.grad) is not float and not has_valid_grad(leaf):
                     raise closure_error(leaf, computed)
                 leaf.grad = earlier if leaf._is_constant else earlier + leaf.grad
         except BaseException as error:  # even Ctrl-C

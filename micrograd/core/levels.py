@@ -83,7 +83,7 @@ def lifted(other: Any, beside: Any) -> Any:
             raise TypeError(f"an operand is {shown(other)}: for each number in a list, write [v * x for x in xs]")
         return NotImplemented
     elif scalar.REGISTERED:
-        other = scalar.alike(other, beside)
+        other = scalar.as_kind_of(other, beside)
     return beside._constant(other)
 
 
@@ -97,7 +97,7 @@ def promoted(values: tuple[Any, ...], kind: Any) -> tuple[Any, ...]:
     if scalar.REGISTERED:
         x = scalar.innermost(next((v for v in values if type(v) not in (float, int)), 0.0))
         if scalar.registered(x) is not None:
-            values = tuple([scalar.alike(v, x) for v in values])
+            values = tuple([scalar.as_kind_of(v, x) for v in values])
     empty = object.__new__(kind)  # constants get its class
     return tuple([v if type(v) in innermost else empty._constant(v) for v in values])
 
@@ -145,12 +145,12 @@ def normalize_leaves(leaves: Iterable[Any]) -> None:
                 leaf.data = number
             if type(grad) is float and grad == 0:  # the data was a float before
                 leaf.grad = scalar.zero(number)
-        if type(grad) is not float and not has_number(leaf):
+        if type(grad) is not float and not has_valid_grad(leaf):
             raise TypeError(f"the grad of {leaf!r:.80} is not a number: zero_grad() sets it to 0")
 
 
-def has_number(operand: Any) -> bool:
-    """Whether the gradient is a number, not a Value of the same level; one of NumPy or PyTorch becomes Python's."""
+def has_valid_grad(operand: Any) -> bool:
+    """Whether the gradient is a number or a Value of a lower level. NumPy's and PyTorch's numbers become Python's."""
     try:
         operand.grad = as_number(operand.grad, operand._level)
     except TypeError:

@@ -105,10 +105,10 @@ def entered(stack: ExitStack, engine: Engine, backend: Backend, sampler: Sampler
     function = Function(engine.loss_of, data.arguments(0), engine.all_parameters, Options(backend))
     engine.loss(0)  # replaces traced numbers that the model has stored, such as activations; in a block, reads are slow
     training = stack.enter_context(Training(function, optimizer, engine))  # in C, the loop is built from here on
-    many = epochs if executor is None else math.inf  # workers compile, so that all of them compute the same bits
-    sampler.examples = function._examples((data.xs, data.ys), sampler.size / shards, epochs=many)
+    n_epochs = epochs if executor is None else math.inf  # workers always compile, and so compute the same bits
+    sampler.examples = function._examples((data.xs, data.ys), sampler.size / shards, epochs=n_epochs)
     if measured := engine.validation:
-        training.validation = function._examples((measured.xs, measured.ys), kind="forward", epochs=many)
+        training.validation = function._examples((measured.xs, measured.ys), kind="forward", epochs=n_epochs)
     if len(function._code) > 1:  # it was traced for other shapes, too
         engine.loss(0)
     if executor is not None:

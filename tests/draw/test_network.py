@@ -37,7 +37,7 @@ def test_the_parameters_are_named_after_their_units():
     assert described(MLP)["names"] == [*hidden, "out.w0", "out.w1", "out.b"]
 
 
-def test_several_outputs_lead_to_one_card_a_large_layer_is_drawn_in_part_and_a_large_model_not_at_all():
+def test_several_outputs_share_a_card_and_large_layers_are_drawn_in_part_and_large_models_not_at_all():
     assert ">2 outputs</text>" in to_svg(at_zero(nn.MLP(2, [3, 2], rng=1)))
     assert "tanh: 25 more" in nn.MLP(64, [32, 10], rng=1)._repr_mimebundle_()["image/svg+xml"]
     assert nn.MLP(200, [100, 1], rng=1)._repr_mimebundle_().keys() == {"text/plain"}

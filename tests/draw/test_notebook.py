@@ -160,7 +160,7 @@ def test_in_a_notebook_one_display_is_updated_in_place(notebook, monkeypatch, ca
     assert capsys.readouterr() == ("", "")
 
 
-def test_progress_goes_to_a_given_stream_in_a_notebook_too_and_in_ipython_on_a_terminal_to_stderr(notebook, capsys):
+def test_progress_goes_to_a_given_stream_even_in_a_notebook_and_to_stderr_in_ipython_on_a_terminal(notebook, capsys):
     inside = notebook().shown
     train(progress=sys.stdout)
     train(progress=False)

@@ -42,8 +42,8 @@ from micrograd.engine import Value
 NO_NUMBER = "this needs the number itself, but while a function is compiled, its numbers are not known yet. Instead of "
 BRANCH = NO_NUMBER + (
     "a branch, max() or sorted(), use where(condition, a, b) (in a closure, scalar.where), relu, maximum or abs, which "
-    "choose at each call; instead of `and`, `or` and `not`, &, | and ^ True, as in (0 < x) & (x < 1); instead of a "
-    "while loop, scan() with until=; instead of np.maximum or np.clip on an array, [maximum(v, 0.0) for v in x]"
+    "choose at each call; instead of `and`, `or` and `not`, use &, | and ^ True, as in (0 < x) & (x < 1); instead of "
+    "a while loop, scan() with until=; instead of np.maximum or np.clip on an array, [maximum(v, 0.0) for v in x]"
 )
 LOOKUP = NO_NUMBER + "a lookup in a dict or a set, use take(values, index)"
 TEXT = NO_NUMBER + 'a format, as in f"{x:.2f}", return the number and format it at each call; f"{x}" shows its place'

@@ -28,12 +28,12 @@ A_THREAD = 1 << 25  # operands of additions and products, about a millisecond: a
 A_GRADIENT = 100  # operands that take as long as adding a parameter's gradient to that of another thread
 A_TILE = 0.25  # vectors of examples that take as long as starting another tile takes in small networks
 A_LINE, A_LIBRARY = 10_000, 10_000_000
-"""Operations that the interpreter carries out, at 3 ns each, while a line of a trace is compiled (50 us in a GPT), and
-what a library takes besides, however short.
+"""How many operations, at 3 ns each, the interpreter carries out while a line of a trace is compiled (50 us in a GPT),
+and in the time that any library takes, however short.
 """
 A_ROW = 16  # operands in rows that take the interpreter as long as an operation
-WRITING = 300  # operations that take it as long as writing one takes: a loop of 5,000 rounds is compiled sooner
-SHORT = 100  # lines, which take no longer to compile than the interpreter does, the first time
+WRITING = 300  # operations that take it as long as writing the words of one: a loop of 5,000 rounds compiles sooner
+SHORT = 100  # lines: a shorter program compiles as fast as the interpreter itself does the first time
 
 POINTER = ctypes.c_void_p
 RUN = ctypes.CFUNCTYPE(ctypes.c_int, POINTER)
@@ -77,9 +77,9 @@ class NativeCode:
         return NativeCall(self, self.library(kind, packed.typical or packed.n), packed, results, gradients, seed)
 
     def library(self, kind: CallSpec, n: float, uses: float = math.inf, *, early: bool = False) -> Any:
-        """The library for a kind of call with n examples, which it computes in tiles or one by one. If there are only a
-        few `uses`, in all these calls together, it may be the interpreter. `early` says that it need not be loaded yet.
-        The cache finds it by its graph, so the passes, which often take longer than tracing, are needed only once.
+        """The library for a kind of call with n examples, which it computes in tiles or one by one. For only a few
+        `uses` by all these calls, it may be the interpreter. `early` says that it need not be loaded yet. The cache
+        finds a library by its graph: the passes, which often take longer than tracing, are needed only once.
 
         Raises CompilerError if it cannot be built.
         """
@@ -90,7 +90,7 @@ class NativeCode:
         # In the last tile, lanes may share an example, and the seed of its gradient.
         tile = tile_size(n, precision.lanes) if kind != "backward" or graph.scales_with_seed else 0
         if (kind, tile) not in self._libraries:
-            if precision == DOUBLE and is_soon_over(graph, kind, uses):
+            if precision == DOUBLE and should_interpret(graph, kind, uses):
                 self._libraries[kind, tile] = interpreted(graph, kind)
             else:
                 text = partial(self._text, kind, tile=tile, threads=threads, least=least)
@@ -103,7 +103,7 @@ class NativeCode:
 
     @gc_paused()
     def _text(self, kind: CallSpec, tile: int, **options: int) -> str:
-        """A library in C. Those that differ in tile size share a program: its passes take longer than printing it."""
+        """A library in C. Libraries of several tile sizes share a program: its passes take longer than printing it."""
         key = kind, tile > 0
         if key not in self._programs:
             self._programs[key] = (program_for_many if tile else program)(self.graph, self.graph.ends(kind))
@@ -141,7 +141,7 @@ def tile_size(n: float, lanes: int = DOUBLE.lanes) -> int:
 
 
 class Library(NamedTuple):
-    """The function of a library, how many bytes a call needs for temporaries, and the program if it interprets one."""
+    """The function of a library, the bytes that a call needs for temporaries, and for the interpreter, its program."""
 
     run: Any
     room: int
@@ -149,30 +149,30 @@ class Library(NamedTuple):
 
 
 def loaded(wait: Callable[[], ctypes.CDLL]) -> Library:
-    """What calls need of a library that is being built."""
+    """Wait until a library is built, and return what calls need of it."""
     library = wait()
     return Library(RUN(("run", library)), ctypes.c_int64.in_dll(library, "room").value)
 
 
-def is_soon_over(graph: Graph, kind: CallSpec, uses: float) -> bool:
-    """Whether so many uses take the interpreter less time than the compiler would take."""
+def should_interpret(graph: Graph, kind: CallSpec, uses: float) -> bool:
+    """Whether the interpreter can run a program, and finishes this many uses before a library would be built."""
     trace, n = graph.trace, len(graph.trace.ops) - len(graph.trace.leaves)
-    may_end = any(loop.over >= 0 for loop in trace.loops.values())  # after its end, a step may fail
-    if uses == math.inf or n < SHORT or may_end:
+    ends_early = any(loop.over >= 0 for loop in trace.loops.values())  # interpreted, it goes on, and a step may fail
+    if uses == math.inf or n < SHORT or ends_early:
         return False
     work = n + graph.n_operands[kind != "forward"] // A_ROW + sum(n_operations(trace, loop) for loop in trace.loops)
     return (uses + WRITING) * work <= A_LINE * n + A_LIBRARY
 
 
 def interpreted(graph: Graph, kind: CallSpec) -> Callable[[], Library]:
-    """A function that returns the interpreter with the program for a kind of call."""
+    """A function that returns the interpreter with its program for a kind of call."""
     wait, (program, n) = _interpreter(), bytecode(graph, kind)
     return lambda: Library(RUN(("run", wait())), n * ctypes.sizeof(ctypes.c_double), program)
 
 
 @cache
 def _interpreter() -> Callable[[], ctypes.CDLL]:
-    """The library of the interpreter, built while Python goes on."""
+    """A function that waits for the interpreter, which is built while Python goes on."""
     return build(interpreter, f"interpreter {own_code()}", early=True)
 
 

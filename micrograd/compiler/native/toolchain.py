@@ -278,7 +278,7 @@ def _cache_directory() -> Path | None:
         directory = Path(base or Path.home() / caches) / "micrograd"
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = directory.stat()
-        if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):  # on Windows: private
+        if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):  # private on Windows
             raise OSError(f"{directory} is owned by someone else, or others can write to it")
         return directory
     except (OSError, RuntimeError) as error:  # a RuntimeError says that the user has no home directory

@@ -1,1 +1,1 @@
-"""The compiler's passes: a function each, called in the order of pipeline.py."""
+"""The compiler's passes: each is a function, and pipeline.py calls them in order."""

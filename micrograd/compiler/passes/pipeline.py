@@ -1,4 +1,4 @@
-"""From a trace to a kernel: each pass is a function, in the order of `program`. lower.py has the passes for C."""
+"""From a trace to a kernel: `program` calls the passes, each a function, in order. lower.py has the passes for C."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from micrograd.compiler.passes.sums import in_steps
 from micrograd.compiler.passes.tables import in_tables
 from micrograd.compiler.passes.vectorize import Layout, Place, by_level, copied, in_levels, in_trace_order
 
-ORDERS = ("level", "trace", "tables")  # which are tried while a kernel is long
+ORDERS = ("level", "trace", "tables")  # tried in turn while the kernel is long
 """Without trace order, the Hessian of predators has 8 times as many lines of C; without tables, LU of 30 has 5."""
 MANY_CONSTANTS = 8  # above which they are kept in a table: with 32, a GPT of 9 tokens has 750 lines, not 725
 MANY_LINES = 1000  # of a kernel, above which the other order is tried, too; a program with more expressions is long
@@ -112,14 +112,14 @@ def _passes(
 def _constants(graph: Graph, nodes: list[Node], lines: Sequence[int]) -> tuple[list[float], dict[Any, Place]]:
     """The numbers in a table of constants, so that loops can run over them, and the places of lines in it.
 
-    A column that a loop reads round by round, or that a `take` chooses from, goes there as it is, if all of it is
+    A column that a loop reads round by round, or that a `take` chooses from, is stored there as it is if all of it is
     constant: nodes then read its places. Other constants follow, unless they are few: first whole numbers in ascending
     order, then the rest in order of first use.
     """
     numbers, table, tables = graph.trace.constants, list[float](), dict[Any, Any]()
 
     def tabled(column: Any) -> Any:
-        """The places of a column in the table; or the column, if it does not go there as it is."""
+        """The places of a column in the table, or the column itself if it is not stored there as it is."""
         may_be = type(column) is tuple and len(column) > MANY_CONSTANTS and column not in tables
         if may_be and len({*column}) > 1 and numbers.keys() >= {*column}:
             tables[column] = (*Slice("c", len(table), 1, len(column)).places,)
@@ -146,7 +146,7 @@ def _constants(graph: Graph, nodes: list[Node], lines: Sequence[int]) -> tuple[l
 
 
 def _every(nodes: list[Node]) -> Iterator[tuple[list[Node], int]]:
-    """The list that each node is in, and its index there, for the nodes in the rounds of loops, too."""
+    """For each node, those in the rounds of loops included, the list that has it and its index in that list."""
     for i, node in enumerate(nodes):
         yield nodes, i
         if node.round:

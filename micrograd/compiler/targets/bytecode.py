@@ -1,12 +1,12 @@
-"""Programs as data: a trace as a list of words, for an interpreter in C (interpreter.c).
+"""Programs as data: a trace written as a list of words for an interpreter in C (interpreter.c).
 
-The passes and the C compiler take as long for an operation as the interpreter takes to carry it out 10,000 times or
-more. So what `fit` will do only a few thousand times is over sooner if it is not compiled, such as a GPT's step on a
-name of a certain length. The interpreter itself is compiled once, and stays in the cache like any library.
+Compiling an operation, passes included, takes as long as interpreting it 10,000 times or more. So a program that `fit`
+runs only a few thousand times, such as the step of a GPT on names of one length, is over sooner if it is interpreted.
+The interpreter itself is compiled once, and stays in the cache like any library.
 
-An operation is a few words: its code, the place of its result, the places of its operands, and how many numbers they
-have. A place is a number in an array, and its two highest bits say in which. The numbers of a row are neighbours. Loops
-are written round by round.
+An operation is a few words: its code, the place of its result, the places of its operands, and the sizes of rows. A
+place is an index into an array, and its two highest bits say which array. The numbers of a row are neighbours. Loops
+are unrolled: the words of every round are written.
 """
 
 from array import array
@@ -46,7 +46,7 @@ def interpreter() -> str:
 
 
 def n_operations(trace: Trace, loop: int) -> int:
-    """About how many operations the interpreter carries out in all rounds of a loop, with those of loops in it."""
+    """About how many operations the interpreter carries out in all rounds of a loop, nested loops included."""
     rounds: int = trace.loops[loop].rounds
     lines = trace.live(trace.loops[loop].ends, trace.operands[loop])
     return rounds * (len(lines) + sum([n_operations(trace, line) for line in lines if line in trace.loops]))
@@ -67,10 +67,10 @@ def bytecode(graph: Graph, kind: CallSpec) -> tuple[bytearray, int]:
 
 
 class _Writer:
-    """The words so far, how many temporaries there are (the first is the seed), and where the numbers of lines are.
+    """The words so far, the number of temporaries (the first is the seed), and the places of the lines' numbers.
 
-    What a round of a loop adds to these `places` goes to `places[line, i]` at its end, by the line of the loop: a
-    backward loop finds there what the same round has computed, going forward.
+    At the end of round i of a loop, the places of what it has computed move to `places[line, i]`, with the loop's line.
+    There the backward loop finds what the same round computed on the way forward.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -92,7 +92,7 @@ class _Writer:
         return self.n - n
 
     def write(self, lines: Iterable[int]) -> None:
-        """Write the operations of these lines. Most rows need none until something reads them."""
+        """Write the operations of these lines. Most rows are not written until an operation reads them."""
         trace, places = self.trace, self.places
         for line in lines:
             op, of = trace.ops[line], trace.operands[line]
@@ -125,7 +125,7 @@ class _Writer:
         return to
 
     def row(self, line: int) -> int:
-        """Where a row begins. If it is not there yet, write what puts it there."""
+        """Where a row begins; if it is nowhere yet, write the operations that compute it."""
         trace, places = self.trace, self.places
         if line not in places:
             if trace.ops[line] == "slice":
@@ -141,11 +141,11 @@ class _Writer:
         return int(places[line])
 
     def numbers(self, lines: Iterable[int]) -> int:
-        """Where the numbers of these lines are neighbours."""
+        """Where the numbers of these lines begin, as neighbours."""
         return self.neighbours([*map(self.places.__getitem__, lines)])
 
     def neighbours(self, found: Sequence[int]) -> int:
-        """Where the numbers at these places are neighbours: there, or where they are copied to."""
+        """Where the numbers at these places begin, as neighbours; write a copy unless they are neighbours already."""
         to, n = found[0], len(found)
         if found != [*range(to, to + n)]:
             to = self.room(n)

@@ -1,9 +1,9 @@
-/* Carries out a program that is data, one operation after the other. bytecode.py says when and why; it writes the words
-   of the operations, and the cases for those on numbers. */
+/* Carries out a program that is data, one operation after another. bytecode.py says when and why. It writes the words,
+   and the cases for operations on numbers. */
 
 enum { CODES };
 
-/* A program begins with this; its constants follow, and then its words. */
+/* A program begins with its head; then come its constants, and then its words. */
 typedef struct {
     int64_t n_constants, n_parameters, n_results, is_ieee;
 } head;
@@ -20,7 +20,7 @@ typedef struct {
         break; \
     }
 
-/* Adds rows of n numbers, each times a factor: for each term, the next words have the factor's place and the row's. */
+/* Adds to `to` rows of n numbers, each times a factor. A term has two words: the places of its factor and its row. */
 static void combine(real *to, int64_t step, int64_t n, int64_t terms, const uint32_t *at, real *const *arrays)
 {
     int64_t i = 0;
@@ -40,7 +40,7 @@ static void combine(real *to, int64_t step, int64_t n, int64_t terms, const uint
     }
 }
 
-/* Carries out the words for an example. Its results go to y. */
+/* Carries out the program for one example, whose results go to y. */
 static void compute(const call *given, int64_t example, const uint32_t *at, real *const *arrays, real *y, M *failed)
 {
     for (;;)

@@ -377,7 +377,7 @@ typedef struct {
     const int64_t *at;  /* the examples to compute; NULL for the first n */
     double seed;
     real *g, *y, *work; /* the parameters' gradients; the results of each example; room for temporaries */
-    const void *program; /* what the interpreter carries out */
+    const void *program; /* for the interpreter alone: what it carries out */
     int64_t n;
     double sum;         /* receives the sum of the results, from left to right, if there are gradients */
     int64_t sets;       /* whether parameters' gradients are set, whatever they were, instead of added to; then n > 0 */

@@ -162,7 +162,7 @@ function draw(item) {
     g.append(opener);
   }
   onPress(g, byKey => pick(item, byKey));
-  g.onfocus = () => g.matches(":focus-visible") && follow(item); // a card under the mouse stays
+  g.onfocus = () => g.matches(":focus-visible") && follow(item); // but a clicked card stays where it is
   return g;
 }
 

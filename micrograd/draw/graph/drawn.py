@@ -8,7 +8,7 @@ from micrograd.core import gradients
 from micrograd.engine import Value
 from micrograd.scalar import innermost
 
-ENGINE = {module.__name__ for module in (engine, functions, reductions, losses, gradients)}  # a page repeats them
+ENGINE = {module.__name__ for module in (engine, functions, reductions, losses, gradients)}  # pages recompute them
 LIMIT = 200_000  # Values in a drawing: a picture then takes 5 seconds, a page 12 seconds and 30 megabytes
 SIGNS = {"-": "−", "*": "×", "/": "÷", "**": "^", "neg": "−"}  # easier to read than to type
 POWERS = {"2": "²", "3": "³"}

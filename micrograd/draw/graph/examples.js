@@ -19,7 +19,7 @@ function shown(i) {
   return i;
 }
 
-// The first example's Value that stands where another example's Value does; it may become the chosen one.
+// The first example's Value in the place of Value i of any example; `choose` shows the example that i belongs to.
 function standIn(i, choose) {
   for (const stack of stacks) {
     const found = stack.examples.get(i);
@@ -30,7 +30,7 @@ function standIn(i, choose) {
   return i;
 }
 
-// Value i if the chosen examples have it, and otherwise the Value in its place.
+// Value i if it belongs to the chosen examples, or else their Value in its place.
 function counterpart(i) {
   let place = i;
   for (const { members, examples, chosen } of stacks) {

@@ -75,7 +75,7 @@ class Examples {
     const random = new Random(0), shaken = ([x, y, target]) => [x + random.gauss(0, noise), y + random.gauss(0, noise), target];
     const isYours = name === "yours";
     this.points = isYours ? this.rows.map((row) => (noise ? shaken(row) : [...row])) : this.made(name, n, noise, 0);
-    this.held = isYours || !this.validation.length ? this.validation : noise ? this.made(name, n, noise, 1) : []; // or they would be the same points
+    this.held = isYours || !this.validation.length ? this.validation : noise ? this.made(name, n, noise, 1) : []; // without noise, both would have the same points
     this.show();
     return this.changed();
   }

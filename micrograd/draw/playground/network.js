@@ -92,7 +92,7 @@ class Network {
     this.pixels = Math.round(Math.max(30, Math.min(72, side))); // along a side of a card's picture
     this.place.style.height = `${height}px`;
     const page = this.place.closest(".columns"), beneath = innerHeight - scrollY - page.getBoundingClientRect().top - height;
-    page.classList.toggle("tall", beneath < 135); // the losses would be out of sight: they come first
+    page.classList.toggle("tall", beneath < 135); // the losses would be out of sight below it: they go above
     const places = [], across = (x) => `${(100 * x) / width}%`; // so that cards and edges stay together on paper
     columns.forEach((names, k) => {
       const shown = Math.min(names.length, 16), x = 8 + gap * k;

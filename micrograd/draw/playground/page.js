@@ -459,7 +459,7 @@
   find("#link").onclick = link;
   const press = (id) => () => find(id).click();
   connectKeys({ Home: press("#first"), " ": press("#play"), ArrowRight: press("#forward") });
-  matchMedia("screen and (prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); draw(); }); // at once: printing does not wait
+  matchMedia("screen and (prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); draw(); }); // at once, as printing does not wait
   window.addEventListener("hashchange", () => location.hash !== linked && follow(location.hash.slice(1)));
   new ResizeObserver(() => { changed = true; wake(); }).observe(find("#chart"));
 

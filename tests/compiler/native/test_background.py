@@ -54,7 +54,7 @@ def test_a_forked_child_builds_what_a_thread_of_its_parent_has_begun():
 
 
 @pytest.mark.parametrize(("place", "name"), [(threading.Thread, "start"), (threading, "_daemon_threads_allowed")])
-def test_build_does_the_work_at_shutdown_and_in_a_subinterpreter_where_no_thread_can_start(monkeypatch, place, name):
+def test_build_does_the_work_itself_if_no_thread_can_start_at_shutdown_or_in_a_subinterpreter(monkeypatch, place, name):
     monkeypatch.setattr(place, name, Mock(side_effect=RuntimeError("no thread here")), raising=False)
     with toolchain.notice("waiting"):
         assert toolchain.ahead(lambda: 1)() == 1

@@ -68,8 +68,8 @@ def test_a_library_in_the_cache_needs_no_passes_unless_the_trace_or_this_package
     [(3, 1, 0, False), (400, 4, 0, True), (1000, 4, 0, False), (3, 400, 0, True), (400, 400, 0, False),
      (3, 4, 500, True), (400, 4, 500, False), (3, 4, -500, False)],
 )  # fmt: skip
-def test_what_fit_computes_few_times_is_interpreted(epochs, inputs, rounds, is_interpreted, built, monkeypatch):
-    """But not a short program, nor one with long rows or many rounds unless it is needed less often."""
+def test_fit_interprets_what_it_runs_only_a_few_times(epochs, inputs, rounds, is_interpreted, built, monkeypatch):
+    """Short programs and loops that may end early are compiled; long rows or many rounds allow fewer runs."""
     monkeypatch.setattr(library, "_interpreter", cache(library._interpreter.__wrapped__))
     model = MLP(inputs, [16, 8, 1] if inputs > 1 else [1])
     xs = [[i / 100] * inputs for i in range(50)]

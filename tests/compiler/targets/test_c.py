@@ -244,7 +244,7 @@ def test_a_slot_is_used_again_once_nothing_reads_its_number(n):
 
 
 @needs_compiler
-def test_every_kind_of_library_is_c_without_a_warning(optimized, no_warnings):
+def test_the_c_of_every_kind_of_library_compiles_without_a_warning(optimized, no_warnings):
     p = Value(2.0)
 
     def function(x):

@@ -33,7 +33,7 @@ def gradients(function, example, parameters, arguments, backend, **options):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_gradients_equal_those_of_compiled_python_and_c_gets_no_warning(name, no_warnings):
+def test_c_computes_the_gradients_of_compiled_python_and_compiles_without_a_warning(name, no_warnings):
     function, example, parameters = CASES[name]
     both = [micrograd.compile(function, example, parameters=parameters, backend=of) for of in ("c", "python")]
     for n in 1, 5, 127, 300:

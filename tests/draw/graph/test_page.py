@@ -325,7 +325,7 @@ def test_large_numbers_have_commas_and_negative_ones_as_many_digits_as_positive(
 def test_no_cards_overlap_and_no_text_leaves_its_card_whatever_is_unfolded(visit, graph):
     tab = visit(graph(), "#step=100000")
     order = tab.evaluate("all('#drawing .share, #drawing .card').map(part => part.classList[0])")
-    assert order == sorted(order, reverse=True)  # what is passed on covers no card
+    assert order == sorted(order, reverse=True)  # no number on an edge covers a card
     for unfolded in (0, 1, 3, 20):
         tab.evaluate(f"asked.unfold({unfolded})")
         cards = tab.evaluate("asked.cards()")
@@ -550,7 +550,7 @@ def test_where_python_raises_an_error_the_page_says_so_and_shows_no_results(visi
     assert tab.inner_text("#sentence").startswith("These are the gradients that backward() left.")
 
 
-def test_nan_and_0_have_the_colour_of_no_sign(visit):
+def test_nan_and_0_have_the_colour_of_neither_sign(visit):
     a = Value(0.0, label="a")
     y = a * Value(math.inf, label="b")
     y.backward()

@@ -118,7 +118,7 @@ def test_numbers_have_four_digits_or_on_cards_as_many_as_there_is_room_for(numbe
     assert f"data {in_full}}}" in draw_graph(Value(number))
 
 
-def test_of_the_examples_of_a_mean_or_sum_the_first_is_drawn_as_a_stack_and_so_are_examples_of_it():
+def test_a_mean_or_sum_of_examples_is_drawn_as_a_stack_with_the_first_on_top_also_inside_another():
     svg = to_svg(loss())
     assert [words[:2] for words in cards(loss())][-3:] == [["− 1", "−1.128"], ["^ 2", "1.272"], ["loss", "mean of 4"]]
     assert len(boxes(svg)) == 10

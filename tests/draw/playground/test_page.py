@@ -195,7 +195,7 @@ def test_the_line_of_a_saturated_unit_is_straight(tmp_path):
 
 
 def test_the_card_of_an_output_has_the_colours_of_the_plane_beside_it(tmp_path):
-    """Blue where a class is predicted, also if that is above 1/2: a byte above 128."""
+    """A byte above 128 is blue: there the class is predicted, whether its threshold is 0 or 1/2."""
     model = set_to(model_of((2, 1, 1)), [1, 1, 0, 3, 1])
     _, card, plane = plane_in_node(tmp_path, model, losses.mse_loss, "1, [], 0", [0.3 * i for i in range(20)])
     assert card == plane
@@ -1179,7 +1179,7 @@ def test_what_train_moves_is_in_sight_beside_train_and_so_is_every_notice(shown,
     assert [is_in_sight(tab, place) for place in places] == [True] * len(places)
     tab.click("#link")  # at the end of the page
     assert [is_in_sight(tab, place) for place in ("#play", "#notice", "#link")] == [True] * 3
-    for _ in range(20):  # nothing that has the focus is behind the controls
+    for _ in range(20):  # the controls never cover the focused element
         tab.keyboard.press("Shift+Tab")
         assert is_in_sight(tab, "label:has(:focus), :focus:not(label *)")
     for choices in FEW, FEW | {"hidden": {"16": [16], "none": []}}:
@@ -1187,7 +1187,7 @@ def test_what_train_moves_is_in_sight_beside_train_and_so_is_every_notice(shown,
         assert [is_in_sight(tab, place) for place in ("#plane", "#legend span")] == [True] * 2
 
 
-def test_forced_colours_mark_what_is_chosen_and_paper_is_light(shown):
+def test_forced_colours_outline_what_is_chosen_and_pages_print_on_light_paper(shown):
     tab = shown(Network, choices=FEW, browser={"color_scheme": "dark", "forced_colors": "active"})
     chips = "all('.models label, .tools label, .sets button').map(chip => [chip, getComputedStyle(chip).outlineStyle])"
     marked = "([chip, style]) => [chip.matches('[aria-pressed=true], :has(:checked)'), style === 'solid']"
