@@ -397,7 +397,7 @@ class TestErrors:
         ("backward of a huge int", 1.0, lambda v: (v * 3).backward(10**400), OverflowError, "int too large"),
         ("without a closure", 2.0, lambda v: Value(2.0, (v,), "op"), NotImplementedError, r"^op\(2\.0\) has no deriv"),
         ("a complex grad", 2.0, own(abs, lambda x, grad: 1j), TypeError, r"^the .* own\(2\.0\) .* complex, not a"),
-        ("an array grad", 2.0, own(abs, lambda x, grad: np.ones(2)), TypeError, "gives a gradient of type ndarray, "),
+        ("a list as grad", 2.0, lambda v: own(abs, lambda _, g: g if g == 1 else [g])(v) * 2.0, TypeError, "type list"),
         ("asin at 1", 1.0, lambda v: v.asin(), ZeroDivisionError, r"derivative of asin\(1\.0\) cannot be taken: ."),
         ("acosh at 1", 1.0, lambda v: v.acosh(), ZeroDivisionError, r"derivative of acosh\(1\.0\) cannot be taken"),
         ("a root at 0", 0.0, lambda v: v**0.5, ZeroDivisionError, r"derivative of \*\*\(0\.0, 0\.5\) cannot be taken"),
