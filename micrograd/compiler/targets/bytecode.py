@@ -48,7 +48,7 @@ def interpreter() -> str:
 def n_operations(trace: Trace, loop: int) -> int:
     """About how many operations the interpreter carries out in all rounds of a loop, nested loops included."""
     rounds: int = trace.loops[loop].rounds
-    lines = trace.live(trace.loops[loop].ends, trace.operands[loop])
+    lines = trace.live(trace.loops[loop].ends, {*trace.operands[loop]})
     return rounds * (len(lines) + sum([n_operations(trace, line) for line in lines if line in trace.loops]))
 
 
