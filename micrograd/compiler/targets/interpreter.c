@@ -102,12 +102,7 @@ int run(call *c)
     if (c->sets && c->g)
         memset(c->g, 0, sizeof(real) * of->n_parameters);
     *c->work = c->seed;
-    c->sum = -0.0;
-    for (int64_t i = 0; i < c->n; i++) {
-        real *y = c->y + i * of->n_results;
-        compute(c, c->at ? c->at[i] : i, words, arrays, y, &failed);
-        if (c->g)
-            c->sum += *y;
-    }
-    return !of->is_ieee && failed;
+    for (int64_t i = 0; i < c->n; i++)
+        compute(c, c->at ? c->at[i] : i, words, arrays, c->y + i * of->n_results, &failed);
+    return summed(c, !of->is_ieee && failed);
 }

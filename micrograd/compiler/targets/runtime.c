@@ -388,6 +388,14 @@ static inline const real *numbers_of(const column *x, int64_t example, int64_t s
     return x->numbers + (x->rows ? x->rows[example] : example) * size;
 }
 
+static inline int summed(call *c, int failed)
+{
+    c->sum = -0.0;
+    for (int64_t i = 0; c->g && i < c->n; i++)
+        c->sum += c->y[i];
+    return failed;
+}
+
 /* PART block */
 /* The factors of products: ITEMS rows with a number for each example of a block. It has as many examples as let half of
    it stay in the cache, since a product reads about half of it again and again: at most 128, and whole tiles. The length
@@ -525,14 +533,6 @@ AFTER
     for (int l = 0; l < LANES; l++)
         result |= ((const INTEGER *)&failed)[l] & 3;
     return result;
-}
-
-static int summed(call *c, int failed)
-{
-    c->sum = -0.0;
-    for (int64_t i = 0; c->g && i < c->n; i++)
-        c->sum += c->y[i];
-    return failed;
 }
 
 /* PART one_thread */
