@@ -61,7 +61,8 @@ def _polar(radius: float, turns: float) -> tuple[float, float]:
 
 def _sample_noisy_curves(curve: Curve, classes: int, n: int, noise: float, rng: Rng) -> Points:
     """`n` points, evenly spaced along the curve of each class, plus noise."""
-    n, noise, gauss = count("n", n, least=0), number("noise", noise), generator(rng).gauss
+    n, noise = count("n", n, least=0), number("noise", noise)
+    gauss = generator(rng).gauss
     xs, ys = [], []
     for y in range(classes):
         points = n // classes + (y < n % classes)

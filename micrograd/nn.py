@@ -211,7 +211,8 @@ class Embedding(Module):
     """
 
     def __init__(self, n: int, size: int, *, rng: Rng = None) -> None:
-        n, size, gauss = count("n", n), count("size", size), generator(rng).gauss
+        gauss = generator(rng).gauss
+        n, size = count("n", n), count("size", size)
         self.w = [[Value(gauss(0.0, 1.0)) for _ in range(size)] for _ in range(n)]
 
     def __call__(self, index: Any) -> list[Value]:

@@ -152,9 +152,12 @@ def described(shape: Shape) -> str:
     return f"({', '.join(map(described, shape))}{',' * (len(shape) == 1)})"
 
 
+INTS = frozenset((int,))
+
+
 def is_regular(shape: Shape) -> bool:
     """Whether this is the shape of an array."""
-    return {int}.issuperset(map(type, shape))
+    return INTS.issuperset(map(type, shape))
 
 
 def shapes_in(shape: Shape) -> tuple[Shape, ...]:

@@ -127,4 +127,5 @@ def pair(validation: Any) -> tuple[Any, Any]:
     """The inputs and targets of validation examples. Raises ValueError unless it is a pair."""
     if not isinstance(validation, (tuple, list)) or len(validation) != 2:
         raise ValueError(f"validation is {shown(validation)}: expected a pair (xs, ys) of inputs and targets")
-    return validation[0], validation[1]
+    xs, ys = validation
+    return xs, ys

@@ -225,7 +225,8 @@ class Rows(Table):
                 self.takes(value)
             its = [self.index.get(value, -1) for value in values]  # -1 is a Value that the function made
             place = Slice("p", its[0], (its[-1] - its[0]) // max(len(its) - 1, 1), len(its))
-            if its[0] >= 0 < place.step and its == [*place.indices] and len({i < self.n_trained for i in its}) == 1:
+            is_slice = its[0] >= 0 and place.step > 0 and its == [*place.indices]
+            if is_slice and len({i < self.n_trained for i in its}) == 1:
                 row = self._slices[values] = Row(self.trace, self.trace.slice(*place), values, Slice("g", *place[1:]))
         is_assigned = self.assigned and not self.assigned.keys().isdisjoint(values)
         return None if is_assigned else row

@@ -151,7 +151,8 @@ class Symbol:
     def __bool__(self) -> NoReturn:
         self._no_number(instead=BRANCH)
 
-    __hash__, __invert__ = _hash, __bool__
+    __hash__ = _hash
+    __invert__ = __bool__
 
     def __format__(self, spec: str) -> str:
         return self._no_number(instead=TEXT) if spec else repr(self)

@@ -45,7 +45,8 @@ class DrawnGraph:
 
     def title(self, i: int) -> str:
         """The operation as a card calls it; "" for a leaf."""
-        return "" if self.is_leaf(i) else SIGNS.get(op := self.values[i]._op, str(op))
+        op = self.values[i]._op
+        return "" if self.is_leaf(i) else SIGNS.get(op, str(op))
 
     def is_inner(self, i: int) -> bool:
         """Whether a single other Value uses this one, and it has no label: then a card may swallow it."""
